@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist check-stubs lint gen fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist sdk check-stubs lint gen fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -30,6 +30,9 @@ acceptance: build ## What takes longer than tests may: drills, and packages on f
 
 dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, with checksums and SBOMs (ARGS: --out DIR, --platform linux-x64)
 	@node scripts/packages/main.mjs $(ARGS)
+
+sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: python; ARGS: --check checks types and style too)
+	@node scripts/sdk/main.mjs $(NAME) $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b

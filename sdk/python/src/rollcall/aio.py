@@ -1,0 +1,136 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import AsyncIterator
+
+import grpc
+import grpc.aio
+
+from .bookmark import Bookmark, EventPosition
+from .calls import CallOptions
+from .client import SILENCE
+from .connect import CHANNEL_OPTIONS, Credentials, channel_credentials
+from .errors import RollcallError
+from .events.v1 import events_pb2
+from .retry import RetryPolicy, wait_before_resume
+from .services import AsyncServices
+from .target import SERVICES, Options, Target, resolve_target
+
+
+class AsyncClient(AsyncServices):
+    """The API of one control plane, for asyncio: as :class:`rollcall.Client`. Make it inside a running loop."""
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        registry: str | None = None,
+        health: str | None = None,
+        admin: str | None = None,
+        scheduler: str | None = None,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        server_name: str | None = None,
+        client_certificate: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
+        context: str | None = None,
+        timeout: float = 10.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        options = Options(
+            server,
+            registry,
+            health,
+            admin,
+            scheduler,
+            token,
+            token_file,
+            ca_file,
+            server_name,
+            client_certificate,
+            context,
+        )
+        self.target: Target = resolve_target(options)
+        self._channels = {name: _channel(self.target, name) for name in SERVICES}
+        calls = {
+            name: CallOptions(timeout, retry or RetryPolicy(), Credentials(self.target, name).metadata)
+            for name in SERVICES
+        }
+        super().__init__(self._channels, calls)
+
+    async def close(self) -> None:
+        """End every call and connection."""
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def watch_events(
+        self,
+        request: events_pb2.WatchEventsRequest | None = None,
+        *,
+        bookmark: str | None = None,
+        give_up_after: float | None = 300.0,
+    ) -> AsyncEventWatch:
+        """Events as they happen, as :meth:`rollcall.Client.watch_events`."""
+        start = None if bookmark is None else Bookmark.parse(bookmark)
+        position = EventPosition(request or events_pb2.WatchEventsRequest(), start)
+        return AsyncEventWatch(self, position, give_up_after)
+
+
+class AsyncEventWatch:
+    """Events, as an asynchronous iterator. Keep ``bookmark`` with what was done for an event, and begin there next."""
+
+    def __init__(self, client: AsyncClient, position: EventPosition, give_up_after: float | None) -> None:
+        self._client = client
+        self._position = position
+        self._give_up_after = give_up_after
+
+    @property
+    def bookmark(self) -> str | None:
+        """After the event that was handed out last; None before anything was heard."""
+        bookmark = self._position.bookmark
+        return None if bookmark is None else str(bookmark)
+
+    async def __aiter__(self) -> AsyncIterator[events_pb2.Event]:
+        breaks = 0
+        heard_at = time.monotonic()
+        while True:
+            stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
+            failure = None
+            try:
+                async for message in stream:
+                    breaks = 0
+                    for event in self._position.unseen(message):
+                        self._position.passed(event)
+                        yield event
+                    self._position.completed(message)
+                    heard_at = time.monotonic()
+            except RollcallError as error:
+                failure = error
+            finally:
+                stream.close()
+            breaks += 1
+            wait = 0.0 if failure is None else wait_before_resume(failure, breaks, random.random())
+            is_over = self._give_up_after is not None and time.monotonic() - heard_at > self._give_up_after
+            if failure is not None and (wait is None or is_over):
+                raise failure
+            await asyncio.sleep(wait or 0.1)
+
+
+def _channel(target: Target, name: str) -> grpc.aio.Channel:
+    address = target.addresses[name]
+    options = CHANNEL_OPTIONS + (
+        [("grpc.ssl_target_name_override", target.server_name)] if address.is_tls and target.server_name else []
+    )
+    if not address.is_tls:
+        return grpc.aio.insecure_channel(address.authority, options)
+    return grpc.aio.secure_channel(address.authority, channel_credentials(target), options)

@@ -1,0 +1,165 @@
+"""The client for programs with threads."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+import grpc
+
+from .bookmark import Bookmark, EventPosition
+from .calls import CallOptions, Stream
+from .connect import CHANNEL_OPTIONS, Credentials, channel_credentials
+from .errors import RollcallError
+from .events.v1 import events_pb2
+from .retry import RetryPolicy, wait_before_resume
+from .services import Services
+from .target import SERVICES, Options, Target, resolve_target
+
+# The server sends a message every 10 s: a stream that is silent for so long is broken.
+SILENCE = 30.0
+
+
+class Client(Services):
+    """The API of one control plane. Safe to use from several threads; close it when it is no longer needed.
+
+    Without arguments it finds the control plane as the command line does. ``timeout`` is in seconds and holds for a
+    call with its retries. Raises ConfigurationError; the first call connects.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        registry: str | None = None,
+        health: str | None = None,
+        admin: str | None = None,
+        scheduler: str | None = None,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        server_name: str | None = None,
+        client_certificate: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
+        context: str | None = None,
+        timeout: float = 10.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        options = Options(
+            server,
+            registry,
+            health,
+            admin,
+            scheduler,
+            token,
+            token_file,
+            ca_file,
+            server_name,
+            client_certificate,
+            context,
+        )
+        self.target: Target = resolve_target(options)
+        self._channels = {name: _channel(self.target, name) for name in SERVICES}
+        calls = {
+            name: CallOptions(timeout, retry or RetryPolicy(), Credentials(self.target, name).metadata)
+            for name in SERVICES
+        }
+        super().__init__(self._channels, calls)
+
+    def close(self) -> None:
+        """End every call and connection."""
+        for channel in self._channels.values():
+            channel.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def watch_events(
+        self,
+        request: events_pb2.WatchEventsRequest | None = None,
+        *,
+        bookmark: str | None = None,
+        give_up_after: float | None = 300.0,
+    ) -> EventWatch:
+        """Events as they happen, over restarts of the control plane: none missing, none twice.
+
+        It begins at ``bookmark``, or where ``request`` says. It raises RollcallError when the log cannot be read from
+        there (``Reason.REVISION_COMPACTED``), and when nothing was heard for ``give_up_after`` seconds; None waits
+        without end.
+        """
+        start = None if bookmark is None else Bookmark.parse(bookmark)
+        position = EventPosition(request or events_pb2.WatchEventsRequest(), start)
+        return EventWatch(self, position, give_up_after)
+
+
+class EventWatch:
+    """Events, as an iterator. Keep ``bookmark`` with what was done for an event, and begin there next time."""
+
+    def __init__(self, client: Client, position: EventPosition, give_up_after: float | None) -> None:
+        self._client = client
+        self._position = position
+        self._give_up_after = give_up_after
+        self._stream: Stream[events_pb2.WatchEventsResponse] | None = None
+        self._is_closed = False
+
+    @property
+    def bookmark(self) -> str | None:
+        """After the event that was handed out last; None before anything was heard."""
+        bookmark = self._position.bookmark
+        return None if bookmark is None else str(bookmark)
+
+    def close(self) -> None:
+        """End it; iteration stops. May be called from another thread."""
+        self._is_closed = True
+        if self._stream is not None:
+            self._stream.close()
+
+    def __enter__(self) -> EventWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[events_pb2.Event]:
+        breaks = 0
+        heard_at = time.monotonic()
+        while not self._is_closed:
+            self._stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
+            try:
+                for message in self._stream:
+                    breaks = 0
+                    for event in self._position.unseen(message):
+                        self._position.passed(event)
+                        yield event
+                    self._position.completed(message)
+                    heard_at = time.monotonic()
+                failure = None
+            except RollcallError as error:
+                failure = error
+            finally:
+                self._stream.close()
+            if self._is_closed:
+                return
+            breaks += 1
+            wait = 0.0 if failure is None else wait_before_resume(failure, breaks, random.random())
+            is_over = self._give_up_after is not None and time.monotonic() - heard_at > self._give_up_after
+            if failure is not None and (wait is None or is_over):
+                raise failure
+            time.sleep(wait or 0.1)
+
+
+def _channel(target: Target, name: str) -> grpc.Channel:
+    address = target.addresses[name]
+    options = CHANNEL_OPTIONS + (
+        [("grpc.ssl_target_name_override", target.server_name)] if address.is_tls and target.server_name else []
+    )
+    if not address.is_tls:
+        return grpc.insecure_channel(address.authority, options)
+    return grpc.secure_channel(address.authority, channel_credentials(target), options)

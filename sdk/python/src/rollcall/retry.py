@@ -1,0 +1,66 @@
+"""When a call that failed is made again. Pure: time and random numbers are passed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import grpc
+
+from .errors import RollcallError
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often, and how long after a failure, a call is made again."""
+
+    attempts: int = 5
+    """Calls in total, the first included. 1 turns retries off."""
+    first_wait: float = 0.2
+    """Seconds before the second call; each further wait is twice the one before."""
+    longest_wait: float = 5.0
+    """Seconds that no wait exceeds, unless the server asks for more."""
+
+
+_PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
+
+
+def wait_before_retry(
+    policy: RetryPolicy, error: RollcallError, attempt: int, is_repeatable: bool, remaining: float, random: float
+) -> float | None:
+    """Seconds to wait before the call is made again; None where it is not.
+
+    ``attempt`` counts the calls so far. ``is_repeatable`` says that the same call twice has one effect: it only reads,
+    or carries a request id. ``remaining`` is what is left of the call's deadline, and ``random`` is in [0, 1).
+    """
+    if attempt >= policy.attempts:
+        return None
+    is_refused = error.code is grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
+    # A call that was refused for lack of room had no effect. Any other may have had one.
+    if not (is_refused or (is_repeatable and error.code in _PASSING)):
+        return None
+    backoff = min(policy.longest_wait, policy.first_wait * 2 ** (attempt - 1)) * (0.5 + random / 2)
+    wait = max(backoff, error.retry_after or 0.0)
+    return wait if wait < remaining else None
+
+
+_BREAKS = _PASSING | {
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.UNKNOWN,
+    grpc.StatusCode.INTERNAL,
+}
+_FIRST_BREAK_WAIT = 0.2
+_LONGEST_BREAK_WAIT = 5.0
+
+
+def wait_before_resume(error: RollcallError, breaks: int, random: float) -> float | None:
+    """Seconds to wait before a watch that broke is opened again; None where its error is final.
+
+    ``breaks`` counts the breaks since the last message.
+    """
+    if error.code not in _BREAKS:
+        return None
+    longest = min(_LONGEST_BREAK_WAIT, _FIRST_BREAK_WAIT * 2.0 ** min(breaks - 1, 10))
+    backoff: float = longest * (0.5 + random / 2)
+    return max(backoff, error.retry_after or 0.0)

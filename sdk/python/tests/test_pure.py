@@ -1,0 +1,164 @@
+"""What decides, without a connection."""
+
+from pathlib import Path
+
+import grpc
+import pytest
+from rollcall.events.v1 import events_pb2
+from rollcall.node.v1 import node_pb2
+from rollcall.registry.v1 import registry_pb2
+
+from rollcall import Bookmark, ConfigurationError, NodeView, RetryPolicy, RollcallError
+from rollcall.bookmark import EventPosition
+from rollcall.retry import wait_before_resume, wait_before_retry
+from rollcall.target import Options, Target, parse_address, resolve_target
+
+
+def failure(code: grpc.StatusCode, retry_after: float | None = None, reason: str = "") -> RollcallError:
+    return RollcallError(code, "no", reason, retry_after=retry_after)
+
+
+class TestWaitBeforeRetry:
+    @pytest.mark.parametrize(
+        ("code", "retry_after", "is_repeatable", "waits"),
+        [
+            (grpc.StatusCode.UNAVAILABLE, None, True, True),
+            (grpc.StatusCode.UNAVAILABLE, None, False, False),
+            (grpc.StatusCode.ABORTED, None, True, True),
+            (grpc.StatusCode.RESOURCE_EXHAUSTED, 0.5, False, True),
+            (grpc.StatusCode.RESOURCE_EXHAUSTED, None, True, False),
+            (grpc.StatusCode.NOT_FOUND, None, True, False),
+            (grpc.StatusCode.DEADLINE_EXCEEDED, None, True, False),
+        ],
+    )
+    def test_repeats_what_has_one_effect_and_may_succeed(
+        self, code: grpc.StatusCode, retry_after: float | None, is_repeatable: bool, waits: bool
+    ) -> None:
+        wait = wait_before_retry(RetryPolicy(), failure(code, retry_after), 1, is_repeatable, 10.0, 0.5)
+        assert (wait is not None) == waits
+
+    def test_waits_as_long_as_the_server_asks(self) -> None:
+        error = failure(grpc.StatusCode.UNAVAILABLE, 3.0)
+        assert wait_before_retry(RetryPolicy(), error, 1, True, 10.0, 0.5) == 3.0
+        assert wait_before_retry(RetryPolicy(), error, 1, True, 2.0, 0.5) is None
+
+    def test_doubles_up_to_its_bounds(self) -> None:
+        policy = RetryPolicy(attempts=8, first_wait=1.0, longest_wait=4.0)
+        error = failure(grpc.StatusCode.UNAVAILABLE)
+        waits = [wait_before_retry(policy, error, attempt, True, 100.0, 1.0) for attempt in range(1, 9)]
+        assert waits == [1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, None]
+
+
+class TestWaitBeforeResume:
+    def test_ends_at_a_refusal(self) -> None:
+        assert wait_before_resume(failure(grpc.StatusCode.OUT_OF_RANGE), 1, 0.5) is None
+        assert wait_before_resume(failure(grpc.StatusCode.UNAVAILABLE), 1, 0.5) is not None
+
+    def test_is_bounded(self) -> None:
+        assert wait_before_resume(failure(grpc.StatusCode.UNAVAILABLE), 1_000, 1.0) == 5.0
+
+
+class TestBookmark:
+    @pytest.mark.parametrize("bookmark", [Bookmark("t", 7), Bookmark("", 7), Bookmark("a@b", 0)])
+    def test_reads_what_it_wrote(self, bookmark: Bookmark) -> None:
+        assert Bookmark.parse(str(bookmark)) == bookmark
+
+    def test_takes_a_resume_token(self) -> None:
+        assert Bookmark.parse("token") == Bookmark("token")
+
+    def test_refuses_what_is_none(self) -> None:
+        with pytest.raises(ValueError, match="not a bookmark"):
+            Bookmark.parse("token@-1")
+
+
+def message(token: str, *revisions: int) -> events_pb2.WatchEventsResponse:
+    events = [events_pb2.Event(revision=revision) for revision in revisions]
+    return events_pb2.WatchEventsResponse(events=events, resume_token=token, revision=max(revisions, default=0))
+
+
+class TestEventPosition:
+    def test_begins_within_a_message_that_was_read_half(self) -> None:
+        position = EventPosition(events_pb2.WatchEventsRequest(subject="n"), None)
+        position.completed(message("t0", 4))
+        position.passed(position.unseen(message("t1", 5, 6, 7))[0])
+        request = position.next_request()
+        assert (request.resume_token, request.subject) == ("t0", "n")
+        assert [event.revision for event in position.unseen(message("t1", 5, 6, 7))] == [6, 7]
+
+    def test_begins_by_revision_before_the_first_token(self) -> None:
+        position = EventPosition(events_pb2.WatchEventsRequest(from_beginning=True), None)
+        position.passed(events_pb2.Event(revision=3))
+        assert position.next_request().after_revision == 3
+
+
+def node(node_id: str, hostname: str = "") -> registry_pb2.NodeChange:
+    return registry_pb2.NodeChange(upserted=node_pb2.Node(id=node_id, info=node_pb2.NodeInfo(hostname=hostname)))
+
+
+class TestNodeView:
+    def test_drops_what_a_later_snapshot_lacks(self) -> None:
+        view = NodeView(registry_pb2.WatchNodesRequest())
+        view.next_request()
+        both = [node("a"), node("b")]
+        view.apply(registry_pb2.WatchNodesResponse(changes=both, snapshot_complete=True, resume_token="t"))
+        assert view.is_synced
+        assert view.next_request().resume_token == "t"
+        assert view.failed(failure(grpc.StatusCode.OUT_OF_RANGE, reason="REVISION_COMPACTED"))
+        assert view.next_request().resume_token == ""
+        assert view.apply(registry_pb2.WatchNodesResponse(changes=[node("b", "new"), node("c")])) != []
+        assert set(view.nodes) == {"a", "b", "c"}
+        (gone,) = view.apply(registry_pb2.WatchNodesResponse(snapshot_complete=True, resume_token="u"))
+        assert (gone.before and gone.before.id, gone.after) == ("a", None)
+        assert set(view.nodes) == {"b", "c"}
+
+    def test_begins_a_broken_snapshot_again(self) -> None:
+        view = NodeView(registry_pb2.WatchNodesRequest())
+        view.next_request()
+        view.apply(registry_pb2.WatchNodesResponse(changes=[node("a")], resume_token="within"))
+        assert view.next_request().resume_token == ""
+        view.apply(registry_pb2.WatchNodesResponse(changes=[node("b")], snapshot_complete=True, resume_token="t"))
+        assert set(view.nodes) == {"b"}
+
+    def test_ignores_what_changes_nothing(self) -> None:
+        view = NodeView(registry_pb2.WatchNodesRequest())
+        view.apply(registry_pb2.WatchNodesResponse(changes=[node("a")], snapshot_complete=True, resume_token="t"))
+        assert view.apply(registry_pb2.WatchNodesResponse(changes=[node("a")])) == []
+        assert view.apply(registry_pb2.WatchNodesResponse(changes=[registry_pb2.NodeChange(removed_id="z")])) == []
+
+
+class TestResolveTarget:
+    def resolve(self, home: Path, options: Options | None = None, **env: str) -> Target:
+        return resolve_target(options or Options(), env, home, home)
+
+    def test_falls_back_to_this_machine(self, tmp_path: Path) -> None:
+        target = self.resolve(tmp_path, ROLLCALL_DATA_DIR="none")
+        assert {address.authority for address in target.addresses.values()} == {"127.0.0.1:7700"}
+        assert target.token is None
+
+    def test_prefers_what_is_nearer(self, tmp_path: Path) -> None:
+        target = self.resolve(tmp_path, Options(server="a:1", admin="b:2"), ROLLCALL_SERVER="c:3", ROLLCALL_TOKEN="t")
+        assert target.addresses["registry"].authority == "a:1"
+        assert target.addresses["admin"].authority == "b:2"
+        assert target.token == "t"
+
+    def test_sends_a_contexts_token_to_its_addresses_alone(self, tmp_path: Path) -> None:
+        file = tmp_path / ".config" / "rollcall" / "config.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text("current_context: prod\ncontexts: {prod: {server: 'https://r.example:7700', token: secret}}\n")
+        target = self.resolve(tmp_path, ROLLCALL_DATA_DIR="none")
+        assert target.addresses["admin"].is_tls
+        assert (target.token, target.token_authorities) == ("secret", frozenset({"r.example:7700"}))
+        elsewhere = self.resolve(tmp_path, Options(server="evil:1"), ROLLCALL_DATA_DIR="none")
+        assert elsewhere.token_authorities == frozenset({"r.example:7700"})
+
+    def test_names_a_context_that_is_missing(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="no context 'x'"):
+            self.resolve(tmp_path, Options(context="x"))
+
+    @pytest.mark.parametrize("text", ["host", "http://u:p@host:1", "host:1?x", "host:port", ""])
+    def test_refuses_what_is_no_address(self, text: str) -> None:
+        with pytest.raises(ConfigurationError):
+            parse_address(text, "a test", is_tls=False)
+
+    def test_writes_ipv6_in_brackets(self) -> None:
+        assert parse_address("[::1]:7700", "a test", is_tls=False).authority == "[::1]:7700"

@@ -1,0 +1,38 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { workspaceRoot } from "../../support/workspace.ts";
+
+const LIMIT_MS = 600_000;
+const run = promisify(execFile);
+
+// As a user has it: the wheel in an environment of its own, beside a control plane in a process of its own.
+describe("the SDK for Python", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-python-"));
+  const python = join(folder, "bin/python");
+
+  beforeAll(async () => {
+    const { stdout } = await run("node", ["scripts/sdk/main.mjs", "python", "--check"], {
+      cwd: workspaceRoot,
+      timeout: LIMIT_MS,
+    });
+    const wheel = stdout.trim().split("\n").at(-1) ?? "";
+    await run("python3", ["-m", "venv", folder], { timeout: LIMIT_MS });
+    await run(python, ["-m", "pip", "install", "--quiet", wheel, "pytest==8.4.2"], { timeout: LIMIT_MS });
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("should call, follow and keep nodes over crashes of the control plane", async () => {
+    const sources = join(workspaceRoot, "sdk/python");
+    const { stdout } = await run(
+      python,
+      ["-m", "pytest", "-p", "no:cacheprovider", "--rootdir", sources, join(sources, "tests")],
+      { cwd: folder, timeout: LIMIT_MS, env: { ...process.env, ROLLCALL_BIN: join(workspaceRoot, "bin/rollcall") } },
+    );
+    expect(stdout).toMatch(/100%/);
+  });
+});
