@@ -81,7 +81,7 @@ describe("the workspace", () => {
     const page = readFileSync(join(workspaceRoot, "ARCHITECTURE.md"), "utf8");
     const [, section = ""] = /## Parts\n([\s\S]*?)\n## /.exec(page) ?? [];
     const rows = [...section.matchAll(/^\| `([a-z_/-]+?)\/?` \|/gm)].map(([, folder]) => folder);
-    const others = ["proto", "third_party", "tests", "bin", "mutants", "scripts", "docs", "deploy"];
+    const others = ["proto", "third_party", "tests", "bin", "mutants", "scripts", "docs", "deploy", "sdk"];
     expect(rows.sort()).toEqual([...packages.map(({ folder }) => folder), ...others].sort());
   });
 

@@ -20,7 +20,7 @@ export function readMachineTime(): MachineTime {
   }
 }
 
-/** Reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, and guests, which user has. */
+/** Reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user. */
 export function parseMachineTime(text: string): MachineTime {
   const ticks = /^cpu +([\d ]+)$/m.exec(text)?.[1]?.trim().split(/ +/).map(Number);
   if (ticks === undefined) return NO_TIME;
@@ -29,7 +29,7 @@ export function parseMachineTime(text: string): MachineTime {
 }
 
 /**
- * Says what a measurement had of the machine, so that figures of a machine that was lent out meanwhile are known as such.
+ * Says what a measurement had of the machine, so that figures of one that was lent out meanwhile are known as such.
  * For example "2 processors, 71 % busy; the host ran others for 38 % of that time".
  */
 export function describeMachineTime(before: MachineTime, after: MachineTime): string {
