@@ -1,13 +1,14 @@
 // Makes the SDKs from this checkout, into dist/sdk:
-//   node scripts/sdk/main.mjs [python] [--check]
+//   node scripts/sdk/main.mjs [go|python] [--check]
 // --check also checks their types and style.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { WORKSPACE } from "../packages/workspace.mjs";
+import { makeGo } from "./go.mjs";
 import { makePython } from "./python.mjs";
 import { writeSchema } from "./schema.mjs";
 
-const MAKERS = { python: makePython };
+const MAKERS = { go: makeGo, python: makePython };
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { check: { type: "boolean" } } });
 const unknown = positionals.filter((name) => !(name in MAKERS));

@@ -1,0 +1,79 @@
+// The module for Go: its stubs and reasons are generated from the schema into sdk/go, where `go get` finds them.
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { run } from "../packages/run.mjs";
+import { WORKSPACE } from "../packages/workspace.mjs";
+
+const MODULE = join(WORKSPACE, "sdk/go");
+const TOOLS = join(WORKSPACE, "node_modules/.cache/rollcall-sdk/go-tools");
+const GENERATORS = ["google.golang.org/protobuf/cmd/protoc-gen-go", "google.golang.org/grpc/cmd/protoc-gen-go-grpc"];
+const IMPORT_PATH = "rollcall.dev/go";
+const REASONS = "rollcall/node/v1/error_reason.proto";
+
+/** Generate what the module needs. Answers its folder. */
+export async function makeGo({ schema, check }) {
+  // At the versions of go.mod, which has them as tools.
+  await run("go", ["install", ...GENERATORS], { cwd: MODULE, env: { GOBIN: TOOLS } });
+  const { file: files } = fromBinary(FileDescriptorSetSchema, await readFile(schema));
+  const ours = files.filter(({ name }) => name.startsWith("rollcall/"));
+  await rm(join(MODULE, "gen"), { recursive: true, force: true });
+  const names = ours.map(({ name }) => `M${name}=${IMPORT_PATH}/gen/${name.replace(/\/[^/]+$/, "")};${packageOf(name)}`);
+  const opt = ["paths=source_relative", ...names];
+  const plugins = ["protoc-gen-go", "protoc-gen-go-grpc"].map((plugin) => ({
+    local: join(TOOLS, plugin),
+    out: join(MODULE, "gen"),
+    opt,
+  }));
+  const template = JSON.stringify({ version: "v2", plugins });
+  const buf = join(WORKSPACE, "node_modules/.bin/buf");
+  await run(buf, ["generate", `${schema}#format=binpb`, "--template", template, ...pathsOf(ours)]);
+  await writeFile(join(MODULE, "reasons.go"), reasonsFile(ours.find(({ name }) => name === REASONS)));
+  await run("gofmt", ["-w", join(MODULE, "reasons.go")]);
+  if (check) {
+    const untidy = String(await run("gofmt", ["-l", "."], { cwd: MODULE }));
+    if (untidy !== "") throw new Error(`gofmt would change:\n${untidy}`);
+    await run("go", ["vet", "./..."], { cwd: MODULE });
+  }
+  return MODULE;
+}
+
+function pathsOf(files) {
+  return [...new Set(files.map(({ name }) => name))].flatMap((name) => ["--path", name]);
+}
+
+/** "rollcall/node/v1/node.proto" is in package nodev1. */
+function packageOf(name) {
+  const [, service, version] = name.split("/");
+  return `${service}${version}`;
+}
+
+function reasonsFile(file) {
+  const comments = new Map(
+    file.sourceCodeInfo.location.map(({ path, leadingComments }) => [path.join(), leadingComments.trim()]),
+  );
+  const lines = file.enumType[0].value.slice(1).flatMap(({ name }, index) => {
+    const reason = name.replace(/^ERROR_REASON_/, "");
+    const comment = (comments.get(`5,0,2,${index + 1}`) ?? "").split("\n").map((line) => line.trim());
+    const [first, ...rest] = comment;
+    return [
+      ...[`${goName(reason)}: ${first}`, ...rest].map((line) => `\t// ${line}`),
+      `\t${goName(reason)} = "${reason}"`,
+    ];
+  });
+  return `// Code generated from the schema. DO NOT EDIT.
+
+package rollcall
+
+// Reasons of errors: what Error.Reason may be. A server of a later release may have further ones.
+const (
+${lines.join("\n")}
+)
+`;
+}
+
+function goName(reason) {
+  const words = reason.split("_").map((word) => (word === "ID" ? word : word[0] + word.slice(1).toLowerCase()));
+  return `Reason${words.join("")}`;
+}

@@ -1,0 +1,145 @@
+package rollcall
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// Options say how calls are made.
+type Options struct {
+	// Timeout bounds a call whose context has no deadline, its retries included. 0 means 10 s.
+	Timeout time.Duration
+	// Retry is DefaultRetry where it has no attempts.
+	Retry RetryPolicy
+}
+
+const defaultTimeout = 10 * time.Second
+
+// caller makes calls: deadline, credentials, request ids, retries and errors.
+type caller struct {
+	options Options
+	token   func() (string, error)
+}
+
+// unary is the interceptor of calls with one answer.
+func (c *caller) unary(ctx context.Context, path string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, c.options.Timeout)
+		defer end()
+	}
+	request, isRepeatable := prepared(path, request)
+	for attempt := 1; ; attempt++ {
+		authorized, err := c.authorize(ctx)
+		if err != nil {
+			return err
+		}
+		if err = errorOf(invoke(authorized, path, request, answer, conn, options...)); err == nil {
+			return nil
+		}
+		wait, again := c.options.Retry.waitBeforeRetry(err.(*Error), attempt, isRepeatable, rand.Float64())
+		deadline, _ := ctx.Deadline()
+		if !again || time.Until(deadline) <= wait {
+			return err
+		}
+		if pause(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// stream is the interceptor of streams.
+func (c *caller) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, path string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	authorized, err := c.authorize(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := open(authorized, desc, conn, path, options...)
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	return &typedStream{stream}, nil
+}
+
+func (c *caller) authorize(ctx context.Context) (context.Context, error) {
+	token, err := c.token()
+	if err != nil || token == "" {
+		return ctx, err
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
+}
+
+// typedStream tells its failures as *Error.
+type typedStream struct{ grpc.ClientStream }
+
+func (s *typedStream) RecvMsg(message any) error {
+	return streamError(s.ClientStream.RecvMsg(message))
+}
+
+// prepared answers the message to send, and whether sending it twice has one effect. A missing request id is made here.
+func prepared(path string, request any) (any, bool) {
+	message, ok := request.(proto.Message)
+	if !ok {
+		return request, false
+	}
+	if isRead(path) {
+		return request, true
+	}
+	field := message.ProtoReflect().Descriptor().Fields().ByName("request_id")
+	if field == nil {
+		return request, false
+	}
+	if message.ProtoReflect().Get(field).String() == "" {
+		message = proto.Clone(message)
+		message.ProtoReflect().Set(field, protoreflect.ValueOfString(uuid.NewString()))
+	}
+	return message, true
+}
+
+// isRead says whether the schema marks the method as one without side effects.
+func isRead(path string) bool {
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."))
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err != nil {
+		return false
+	}
+	options, ok := found.Options().(*descriptorpb.MethodOptions)
+	return ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
+}
+
+// tokenSource reads a token, or the file that holds it, each time: it may be replaced while the program runs.
+func (t *target) tokenSource(service string) func() (string, error) {
+	if t.tokenFor != nil && !t.tokenFor[t.addresses[service].authority] {
+		return func() (string, error) { return "", nil }
+	}
+	return func() (string, error) {
+		if t.token != "" || t.tokenFile == "" {
+			return strings.TrimSpace(t.token), nil
+		}
+		text, err := os.ReadFile(t.tokenFile)
+		return strings.TrimSpace(string(text)), err
+	}
+}
+
+// pause waits; it fails where the context ends first.
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

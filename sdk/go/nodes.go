@@ -1,0 +1,239 @@
+package rollcall
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
+	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
+)
+
+// NodeChange is one node as it was and as it is; nil where it was not there, or is no longer.
+type NodeChange struct {
+	Before, After *nodev1.Node
+}
+
+// nodeView is the nodes that a watch has told of. Pure: it is told every message and every failure.
+type nodeView struct {
+	request *registryv1.WatchNodesRequest
+	token   string
+	nodes   map[string]*nodev1.Node
+	// Ids that a snapshot has told so far; nil outside of one.
+	told     map[string]bool
+	isSynced bool
+}
+
+func newNodeView(request *registryv1.WatchNodesRequest) *nodeView {
+	filters := &registryv1.WatchNodesRequest{}
+	if request != nil {
+		filters = proto.Clone(request).(*registryv1.WatchNodesRequest)
+	}
+	filters.Start = nil
+	return &nodeView{request: filters, nodes: map[string]*nodev1.Node{}, told: map[string]bool{}}
+}
+
+// nextRequest goes on from here, or begins with a snapshot.
+func (v *nodeView) nextRequest() *registryv1.WatchNodesRequest {
+	request := proto.Clone(v.request).(*registryv1.WatchNodesRequest)
+	if v.token == "" {
+		v.told = map[string]bool{}
+		return request
+	}
+	request.Start = &registryv1.WatchNodesRequest_ResumeToken{ResumeToken: v.token}
+	return request
+}
+
+// apply takes a message in; it answers what changed.
+func (v *nodeView) apply(message *registryv1.WatchNodesResponse) []NodeChange {
+	var changes []NodeChange
+	for _, change := range message.GetChanges() {
+		if id := change.GetRemovedId(); id != "" {
+			changes = v.remove(changes, id)
+			continue
+		}
+		node := change.GetUpserted()
+		if v.told != nil {
+			v.told[node.GetId()] = true
+		}
+		before := v.nodes[node.GetId()]
+		v.nodes[node.GetId()] = node
+		if before == nil || !proto.Equal(before, node) {
+			changes = append(changes, NodeChange{before, node})
+		}
+	}
+	if message.GetSnapshotComplete() {
+		for id := range v.nodes {
+			if v.told != nil && !v.told[id] {
+				changes = v.remove(changes, id)
+			}
+		}
+		v.told, v.isSynced = nil, true
+	}
+	// A token from within a snapshot begins with a snapshot again: what was told until then is told once more.
+	if v.told == nil {
+		v.token = message.GetResumeToken()
+	}
+	return changes
+}
+
+func (v *nodeView) remove(changes []NodeChange, id string) []NodeChange {
+	before, ok := v.nodes[id]
+	if !ok {
+		return changes
+	}
+	delete(v.nodes, id)
+	return append(changes, NodeChange{before, nil})
+}
+
+// failed says whether a snapshot mends a failure of the watch.
+func (v *nodeView) failed(failure *Error) bool {
+	isMended := failure.Reason == ReasonRevisionCompacted || failure.Reason == ReasonInvalidResumeToken
+	if v.token == "" || !isMended {
+		return false
+	}
+	v.token = ""
+	return true
+}
+
+// NodeCache keeps the nodes that match a request in memory and up to date: list, then watch. It survives restarts of the control plane.
+type NodeCache struct {
+	client   *Client
+	onChange func(NodeChange)
+	end      context.CancelFunc
+	ended    chan struct{}
+	synced   chan struct{}
+
+	lock    sync.RWMutex
+	view    *nodeView
+	failure error
+}
+
+// NewNodeCache begins to follow. onChange, which may be nil, is called for every change, one at a time. Close ends it, as does the context.
+func (c *Client) NewNodeCache(ctx context.Context, request *registryv1.WatchNodesRequest, onChange func(NodeChange)) *NodeCache {
+	following, end := context.WithCancel(ctx)
+	cache := &NodeCache{
+		client:   c,
+		onChange: onChange,
+		end:      end,
+		ended:    make(chan struct{}),
+		synced:   make(chan struct{}),
+		view:     newNodeView(request),
+	}
+	go cache.run(following)
+	return cache
+}
+
+// WaitUntilSynced waits until every node is there. It fails with the context, or with a failure that no repetition mends.
+func (n *NodeCache) WaitUntilSynced(ctx context.Context) error {
+	select {
+	case <-n.synced:
+		return nil
+	case <-n.ended:
+		return n.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Get answers the node of this id; nil where there is none.
+func (n *NodeCache) Get(id string) *nodev1.Node {
+	n.lock.RLock()
+	defer n.lock.RUnlock()
+	return n.view.nodes[id]
+}
+
+// List answers all nodes, in no order.
+func (n *NodeCache) List() []*nodev1.Node {
+	n.lock.RLock()
+	defer n.lock.RUnlock()
+	nodes := make([]*nodev1.Node, 0, len(n.view.nodes))
+	for _, node := range n.view.nodes {
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// Err is the failure that ended the cache; nil while it follows.
+func (n *NodeCache) Err() error {
+	n.lock.RLock()
+	defer n.lock.RUnlock()
+	return n.failure
+}
+
+// Close stops following.
+func (n *NodeCache) Close() {
+	n.end()
+	<-n.ended
+}
+
+func (n *NodeCache) run(ctx context.Context) {
+	defer close(n.ended)
+	defer n.end()
+	for breaks := 1; ; breaks++ {
+		failure := n.follow(ctx, func() { breaks = 0 })
+		if ctx.Err() != nil {
+			n.fail(ctx.Err())
+			return
+		}
+		wait, again := 100*time.Millisecond, true
+		if failure != nil && !n.restarts(failure) {
+			wait, again = waitBeforeResume(failure, max(breaks, 1), rand.Float64())
+		}
+		if !again {
+			n.fail(failure)
+			return
+		}
+		if pause(ctx, wait) != nil {
+			n.fail(ctx.Err())
+			return
+		}
+	}
+}
+
+func (n *NodeCache) follow(ctx context.Context, onMessage func()) *Error {
+	streaming, end := context.WithCancel(ctx)
+	defer end()
+	n.lock.Lock()
+	request := n.view.nextRequest()
+	n.lock.Unlock()
+	stream, err := n.client.Registry.WatchNodes(streaming, request)
+	if err != nil {
+		return asError(err)
+	}
+	return readStream(end, stream.Recv, func(message *registryv1.WatchNodesResponse) bool {
+		onMessage()
+		n.take(message)
+		return true
+	})
+}
+
+func (n *NodeCache) take(message *registryv1.WatchNodesResponse) {
+	n.lock.Lock()
+	wasSynced := n.view.isSynced
+	changes := n.view.apply(message)
+	if !wasSynced && n.view.isSynced {
+		close(n.synced)
+	}
+	n.lock.Unlock()
+	if n.onChange == nil {
+		return
+	}
+	for _, change := range changes {
+		n.onChange(change)
+	}
+}
+
+func (n *NodeCache) restarts(failure *Error) bool {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	return n.view.failed(failure)
+}
+
+func (n *NodeCache) fail(err error) {
+	n.lock.Lock()
+	defer n.lock.Unlock()
+	n.failure = err
+}

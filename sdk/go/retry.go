@@ -1,0 +1,63 @@
+package rollcall
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// RetryPolicy says how often, and how long after a failure, a call is made again.
+type RetryPolicy struct {
+	// Attempts counts calls in total, the first included. 1 turns retries off.
+	Attempts int
+	// FirstWait comes before the second call; each further wait is twice the one before.
+	FirstWait time.Duration
+	// LongestWait bounds every wait, unless the server asks for more.
+	LongestWait time.Duration
+}
+
+// DefaultRetry is what a Client keeps to unless it is told otherwise.
+var DefaultRetry = RetryPolicy{Attempts: 5, FirstWait: 200 * time.Millisecond, LongestWait: 5 * time.Second}
+
+// waitBeforeRetry answers how long to wait before a call is made again, and whether it is. attempt counts the calls so far. isRepeatable
+// says that the same call twice has one effect. random is in [0, 1).
+func (p RetryPolicy) waitBeforeRetry(failure *Error, attempt int, isRepeatable bool, random float64) (time.Duration, bool) {
+	if attempt >= p.Attempts {
+		return 0, false
+	}
+	isPassing := failure.Code == codes.Unavailable || failure.Code == codes.Aborted
+	// A call that was refused for lack of room had no effect. Any other may have had one.
+	isRefused := failure.Code == codes.ResourceExhausted && failure.RetryAfter > 0
+	if !isRefused && !(isRepeatable && isPassing) {
+		return 0, false
+	}
+	return max(backoffFor(p.FirstWait, p.LongestWait, attempt, random), failure.RetryAfter), true
+}
+
+const (
+	firstBreakWait   = 200 * time.Millisecond
+	longestBreakWait = 5 * time.Second
+)
+
+// waitBeforeResume answers how long to wait before a watch that broke is opened again, and whether it is. breaks counts the breaks since
+// the last message.
+func waitBeforeResume(failure *Error, breaks int, random float64) (time.Duration, bool) {
+	switch failure.Code {
+	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Unknown, codes.Internal:
+		return max(backoffFor(firstBreakWait, longestBreakWait, breaks, random), failure.RetryAfter), true
+	default:
+		return 0, false
+	}
+}
+
+// backoffFor doubles from first to longest, and takes between half and all of it.
+func backoffFor(first, longest time.Duration, attempt int, random float64) time.Duration {
+	wait := first
+	for range attempt - 1 {
+		if wait >= longest {
+			break
+		}
+		wait *= 2
+	}
+	return time.Duration(float64(min(wait, longest)) * (0.5 + random/2))
+}

@@ -1,0 +1,267 @@
+package rollcall
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	defaultServer   = "127.0.0.1:7700"
+	systemDirectory = "/var/lib/rollcall"
+)
+
+// Config says which control plane to talk to. What is empty is found as the command line finds it: what is named here wins, then the
+// context that is named, the environment, the context in use, what the running `rollcall up` of this user wrote, and 127.0.0.1:7700.
+type Config struct {
+	// Server is HOST:PORT or a URL of all services.
+	Server string
+	// Registry, Health, Admin and Scheduler are addresses of services that are apart.
+	Registry, Health, Admin, Scheduler string
+	// Token is an access token.
+	Token string
+	// TokenFile is a file that holds one; it is read again for each call, so that it may be replaced.
+	TokenFile string
+	// CAFile is the PEM file of the authority of the server's certificate.
+	CAFile string
+	// ServerName is the name that the server's certificate is for, where that is not the address's.
+	ServerName string
+	// ClientCertificate and ClientKey are PEM files.
+	ClientCertificate, ClientKey string
+	// Context names a context of the command line.
+	Context string
+	// Options are how calls are made.
+	Options
+}
+
+type address struct {
+	authority string
+	isTLS     bool
+}
+
+func (a address) isLoopback() bool {
+	host, _, _ := net.SplitHostPort(a.authority)
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+type target struct {
+	addresses map[string]address
+	token     string
+	tokenFile string
+	// The addresses to which alone the token is sent; nil for all.
+	tokenFor            map[string]bool
+	caFile, serverName  string
+	certificate, keyPEM string
+}
+
+type surroundings struct {
+	env       func(string) string
+	home, cwd string
+	uid       int
+}
+
+var services = []string{"registry", "health", "admin", "scheduler"}
+
+type contextEntry struct {
+	Server    string `yaml:"server"`
+	Registry  string `yaml:"registry"`
+	Health    string `yaml:"health"`
+	Admin     string `yaml:"admin"`
+	Scheduler string `yaml:"scheduler"`
+	Token     string `yaml:"token"`
+	TokenFile string `yaml:"token_file"`
+	CAFile    string `yaml:"ca_file"`
+}
+
+func (c contextEntry) of(service string) string {
+	named := map[string]string{"registry": c.Registry, "health": c.Health, "admin": c.Admin, "scheduler": c.Scheduler}
+	return first(named[service], c.Server)
+}
+
+type runFile struct {
+	Server string `json:"server"`
+	TLS    *struct {
+		CAFile     string `json:"caFile"`
+		ServerName string `json:"serverName"`
+	} `json:"tls"`
+}
+
+// resolve finds the control plane; it connects to nothing.
+func resolve(config Config, at surroundings) (*target, error) {
+	data := dataDirectory(at)
+	run := readRunFile(data)
+	entry, err := readContext(config, at)
+	if err != nil {
+		return nil, err
+	}
+	isNamed := config.Context != ""
+	named := map[string]string{"registry": config.Registry, "health": config.Health, "admin": config.Admin, "scheduler": config.Scheduler}
+	found := &target{
+		addresses:   map[string]address{},
+		caFile:      first(config.CAFile, at.env("ROLLCALL_CA_FILE")),
+		serverName:  first(config.ServerName, at.env("ROLLCALL_TLS_SERVER_NAME")),
+		certificate: first(config.ClientCertificate, at.env("ROLLCALL_CLIENT_CERT")),
+		keyPEM:      first(config.ClientKey, at.env("ROLLCALL_CLIENT_KEY")),
+	}
+	if (found.certificate == "") != (found.keyPEM == "") {
+		return nil, errors.New("a client certificate and its key go together")
+	}
+	if found.caFile == "" && entry.CAFile != "" && !isElsewhere(config, named, isNamed, at) {
+		found.caFile = entry.CAFile
+	}
+	wantsTLS := found.caFile != "" || found.serverName != "" || found.certificate != ""
+	for _, service := range services {
+		variable := "ROLLCALL_" + strings.ToUpper(service)
+		byName := ""
+		if isNamed {
+			byName = entry.of(service)
+		}
+		text := first(named[service], config.Server, byName, at.env(variable), at.env("ROLLCALL_SERVER"), entry.of(service), run.Server, defaultServer)
+		isOwn := run.TLS != nil && text == run.Server
+		if found.addresses[service], err = parseAddress(text, wantsTLS || isOwn); err != nil {
+			return nil, err
+		}
+		if isOwn && found.caFile == "" {
+			found.caFile, found.serverName = run.TLS.CAFile, first(found.serverName, run.TLS.ServerName)
+		}
+	}
+	return found, found.findToken(config, entry, isNamed, at, data, run)
+}
+
+func isElsewhere(config Config, named map[string]string, isNamed bool, at surroundings) bool {
+	if config.Server != "" || first(named["registry"], named["health"], named["admin"], named["scheduler"]) != "" {
+		return true
+	}
+	if isNamed {
+		return false
+	}
+	for _, service := range append([]string{"server"}, services...) {
+		if at.env("ROLLCALL_"+strings.ToUpper(service)) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *target) findToken(config Config, entry contextEntry, isNamed bool, at surroundings, data string, run runFile) error {
+	if config.Token != "" || config.TokenFile != "" {
+		t.token, t.tokenFile = config.Token, config.TokenFile
+		return nil
+	}
+	hasContexts := entry.Token != "" || entry.TokenFile != ""
+	token, file := at.env("ROLLCALL_TOKEN"), at.env("ROLLCALL_TOKEN_FILE")
+	if !(isNamed && hasContexts) && (token != "" || file != "") {
+		t.token, t.tokenFile = token, file
+		return nil
+	}
+	t.tokenFor = map[string]bool{}
+	if hasContexts {
+		// A context's token goes to the addresses that the context names alone: any other server could misuse it.
+		for _, text := range []string{entry.Server, entry.Registry, entry.Health, entry.Admin, entry.Scheduler} {
+			if text == "" {
+				continue
+			}
+			own, err := parseAddress(text, false)
+			if err != nil {
+				return err
+			}
+			t.tokenFor[own.authority] = true
+		}
+		t.token, t.tokenFile = entry.Token, entry.TokenFile
+		return nil
+	}
+	admin := filepath.Join(data, "admin-token")
+	if _, err := os.Stat(admin); err == nil {
+		t.tokenFile = admin
+	}
+	for _, own := range t.addresses {
+		t.tokenFor[own.authority] = own.isLoopback() || own.authority == run.Server
+	}
+	return nil
+}
+
+func parseAddress(text string, isTLS bool) (address, error) {
+	written := text
+	hasScheme := strings.Contains(text, "://")
+	if !hasScheme {
+		written = map[bool]string{true: "https://", false: "http://"}[isTLS] + text
+	}
+	at, err := url.Parse(written)
+	isPlain := err == nil && at.Hostname() != "" && at.User == nil && at.RawQuery == "" && at.Fragment == ""
+	isPlain = isPlain && (at.Scheme == "http" || at.Scheme == "https") && (hasScheme || at.Port() != "")
+	if !isPlain {
+		return address{}, fmt.Errorf("cannot use %q as an address: HOST:PORT or a URL is needed", text)
+	}
+	port := first(at.Port(), map[string]string{"http": "80", "https": "443"}[at.Scheme])
+	return address{net.JoinHostPort(at.Hostname(), port), at.Scheme == "https"}, nil
+}
+
+func readContext(config Config, at surroundings) (contextEntry, error) {
+	base := at.env("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(base) {
+		base = filepath.Join(at.home, ".config")
+	}
+	path := filepath.Join(base, "rollcall", "config.yaml")
+	var file struct {
+		Current  string                  `yaml:"current_context"`
+		Contexts map[string]contextEntry `yaml:"contexts"`
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return contextEntry{}, err
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return contextEntry{}, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	name := first(config.Context, at.env("ROLLCALL_CONTEXT"), file.Current)
+	if name == "" {
+		return contextEntry{}, nil
+	}
+	found, ok := file.Contexts[name]
+	if !ok {
+		return contextEntry{}, fmt.Errorf("there is no context %q in %s", name, path)
+	}
+	return found, nil
+}
+
+func dataDirectory(at surroundings) string {
+	if named := at.env("ROLLCALL_DATA_DIR"); named != "" {
+		return named
+	}
+	// Another user's directory could send calls, and the token with them, to a server of theirs.
+	if here := filepath.Join(at.cwd, ".rollcall"); belongsTo(here, at.uid) {
+		return here
+	}
+	own := filepath.Join(at.home, ".rollcall")
+	if at.uid == 0 && !belongsTo(own, at.uid) {
+		return systemDirectory
+	}
+	return own
+}
+
+func readRunFile(data string) runFile {
+	var found runFile
+	text, err := os.ReadFile(filepath.Join(data, "run.json"))
+	if err != nil || json.Unmarshal(text, &found) != nil {
+		return runFile{}
+	}
+	return found
+}
+
+func first(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

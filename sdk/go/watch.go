@@ -1,0 +1,169 @@
+package rollcall
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	eventsv1 "rollcall.dev/go/gen/rollcall/events/v1"
+)
+
+const (
+	// The server sends a message every 10 s: a stream that is silent for so long is broken.
+	silence = 30 * time.Second
+	// DefaultGiveUpAfter is how long a watch hears nothing before it fails.
+	DefaultGiveUpAfter = 5 * time.Minute
+)
+
+// EventWatch follows the log over restarts of the control plane: no event is missing, none comes twice.
+type EventWatch struct {
+	// GiveUpAfter is how long nothing is heard before the watch fails; below 0 it waits without end.
+	GiveUpAfter time.Duration
+
+	client   *Client
+	lock     sync.Mutex
+	position eventPosition
+}
+
+// WatchEvents follows events that match the request, from the bookmark on, or from where the request says. It fails for a bookmark that
+// cannot be read; what the server refuses, such as a bookmark that is too old (REVISION_COMPACTED), All tells.
+func (c *Client) WatchEvents(request *eventsv1.WatchEventsRequest, from string) (*EventWatch, error) {
+	if request == nil {
+		request = &eventsv1.WatchEventsRequest{}
+	}
+	watch := &EventWatch{GiveUpAfter: DefaultGiveUpAfter, client: c, position: eventPosition{request: request}}
+	if from != "" {
+		at, err := parseBookmark(from)
+		if err != nil {
+			return nil, err
+		}
+		watch.position.at = &at
+	}
+	return watch, nil
+}
+
+// Bookmark is the place after the event that was handed out last; empty before anything was heard. Keep it with what was done for the
+// event, and begin there next time.
+func (w *EventWatch) Bookmark() string {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.position.at == nil {
+		return ""
+	}
+	return w.position.at.String()
+}
+
+// All iterates over the events until the context ends, or a failure that no repetition mends.
+func (w *EventWatch) All(ctx context.Context) iter.Seq2[*eventsv1.Event, error] {
+	return func(yield func(*eventsv1.Event, error) bool) {
+		heard, breaks := time.Now(), 0
+		for {
+			request := w.locked(func(at *eventPosition) *eventsv1.WatchEventsRequest { return at.nextRequest() })
+			isLeft := false
+			err := w.client.follow(ctx, request, func(message *eventsv1.WatchEventsResponse) bool {
+				breaks = 0
+				for _, event := range message.GetEvents() {
+					if w.isNew(event) && !yield(event, nil) {
+						isLeft = true
+						return false
+					}
+				}
+				w.completed(message)
+				heard = time.Now()
+				return true
+			})
+			if isLeft {
+				return
+			}
+			if ctx.Err() != nil {
+				yield(nil, ctx.Err())
+				return
+			}
+			breaks++
+			wait, again := 100*time.Millisecond, true
+			if err != nil {
+				wait, again = waitBeforeResume(err, breaks, rand.Float64())
+				again = again && (w.GiveUpAfter < 0 || time.Since(heard) < w.GiveUpAfter)
+			}
+			if !again {
+				yield(nil, err)
+				return
+			}
+			if cause := pause(ctx, wait); cause != nil {
+				yield(nil, cause)
+				return
+			}
+		}
+	}
+}
+
+func (w *EventWatch) locked(read func(*eventPosition) *eventsv1.WatchEventsRequest) *eventsv1.WatchEventsRequest {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return read(&w.position)
+}
+
+func (w *EventWatch) isNew(event *eventsv1.Event) bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.position.isSeen(event) {
+		return false
+	}
+	w.position.passed(event)
+	return true
+}
+
+func (w *EventWatch) completed(message *eventsv1.WatchEventsResponse) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.position.completed(message)
+}
+
+// follow reads one stream until take returns false, it breaks, or it falls silent. nil means that it ended in order.
+func (c *Client) follow(ctx context.Context, request *eventsv1.WatchEventsRequest, take func(*eventsv1.WatchEventsResponse) bool) *Error {
+	streaming, end := context.WithCancel(ctx)
+	defer end()
+	stream, err := c.Events.WatchEvents(streaming, request)
+	if err != nil {
+		return asError(err)
+	}
+	return readStream(end, stream.Recv, take)
+}
+
+// readStream reads messages until take returns false; end cancels the stream when it falls silent.
+func readStream[Message any](end context.CancelFunc, receive func() (Message, error), take func(Message) bool) *Error {
+	for {
+		watchdog := time.AfterFunc(silence, end)
+		message, err := receive()
+		isSilent := !watchdog.Stop()
+		switch {
+		case err == nil:
+			if !take(message) {
+				return nil
+			}
+		case errors.Is(err, io.EOF):
+			return nil
+		case isSilent:
+			return asError(status.Error(codes.Unavailable, "the stream fell silent"))
+		default:
+			return asError(err)
+		}
+	}
+}
+
+func asError(err error) *Error {
+	var failure *Error
+	if errors.As(errorOf(err), &failure) {
+		return failure
+	}
+	return nil
+}
+
+func stringValue(text string) protoreflect.Value { return protoreflect.ValueOfString(text) }
