@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { type Logger, Loop, type Running, startTasks, systemClock } from "@rollcall/process";
-import type { CgroupHierarchy } from "./cgroup/cgroup-hierarchy.ts";
 import { beginExecution, neverStarted } from "./execution/execution-machine.ts";
 import type { ExecutionState } from "./execution/execution-state.ts";
+import type { Executor, Executors } from "./execution/executor.ts";
 import type { KeeperServices, MachineClock } from "./execution/keeper-services.ts";
 import { KeptExecution } from "./execution/kept-execution.ts";
 import { type ExecutionIdentity, type ExecutionRecord, isExecutionId } from "./journal/execution-record.ts";
 import type { Journal } from "./journal/journal.ts";
-import type { WorkRules } from "./launch/permissions.ts";
+import { LaunchQueue } from "./launch-queue.ts";
 import type { StreamName } from "./output/output-store.ts";
 import { planRetention } from "./retention.ts";
 import type { SeenStamp } from "./seen-stamp.ts";
@@ -16,9 +16,7 @@ import { NO_RULES, readSpec } from "./spec/read-spec.ts";
 /** What a keeper is made of. */
 export interface KeeperOptions {
   readonly journal: Journal;
-  readonly cgroups: CgroupHierarchy | null;
-  readonly rules: WorkRules;
-  readonly scratch: string;
+  readonly executors: Executors;
   readonly seen: SeenStamp;
   readonly clock: MachineClock;
   readonly bootId: string;
@@ -40,9 +38,6 @@ export interface ReadPiece {
 /** Executions that have not ended. The scheduler gives a node no more. */
 const MOST_RUNNING = 1_000;
 
-/** Starting a process costs a few forks: more at once would only make all of them late. */
-const MOST_LAUNCHING = 8;
-
 const LOOK_EVERY_MS = 2_000;
 const TIDY_EVERY_MS = 60_000;
 
@@ -52,8 +47,7 @@ export class Keeper implements Running {
   readonly #seen: SeenStamp;
   readonly #executions = new Map<string, KeptExecution>();
   readonly #listeners = new Set<(record: ExecutionRecord) => void>();
-  readonly #toLaunch: KeptExecution[] = [];
-  #launching = 0;
+  readonly #launches = new Map<Executor | null, LaunchQueue>();
   #tasks: { close(): Promise<void> } = { close: async () => {} };
 
   private constructor(options: KeeperOptions) {
@@ -62,6 +56,7 @@ export class Keeper implements Running {
     this.#services = {
       ...others,
       seenAtMs: () => seen.atMs,
+      toLaunch: (execution) => this.#toLaunch(execution),
       onChange: (record) => {
         for (const listener of this.#listeners) listener(record);
       },
@@ -112,8 +107,7 @@ export class Keeper implements Running {
     }
     const read = readSpec(spec);
     const execution = await this.#add(identity, logId, beginExecution(read.ok ? read.plan.rules : read.rules));
-    this.#toLaunch.push(execution);
-    this.#launchNext();
+    this.#toLaunch(execution);
   }
 
   /** Stop an execution. One that is not known is recorded as stopped, so that its end can be reported. */
@@ -216,22 +210,20 @@ export class Keeper implements Running {
     return execution;
   }
 
-  #launchNext(): void {
-    while (this.#launching < MOST_LAUNCHING) {
-      const execution = this.#toLaunch.shift();
-      if (execution === undefined) return;
-      this.#launching += 1;
-      void execution
-        .launch()
-        .catch((err: unknown) => this.#services.log.error({ err }, "execution cannot be launched"))
-        .finally(() => {
-          this.#launching -= 1;
-          this.#launchNext();
-        });
-    }
+  #toLaunch(execution: Pick<KeptExecution, "launch" | "executor">): void {
+    const { executor } = execution;
+    const queue = this.#launches.get(executor) ?? new LaunchQueue(executor?.mostLaunching ?? 1, this.#services.log);
+    this.#launches.set(executor, queue);
+    queue.add(execution);
   }
 
   async #look(): Promise<void> {
-    for (const execution of this.#executions.values()) if (!execution.isEnded) await execution.look();
+    const { executors } = this.#services;
+    for (const executor of Object.values(executors)) {
+      const mine = [...this.#executions.values()].filter((one) => !one.isEnded && one.executor === executor);
+      if (mine.length === 0) continue;
+      const isToBeLookedAt = await executor.survey();
+      for (const execution of mine) if (isToBeLookedAt(execution.identity.id)) await execution.look();
+    }
   }
 }

@@ -19,6 +19,7 @@ import { keeperPlaces, makeOwn } from "./keeper-places.ts";
 import { canBecome, findAccount } from "./launch/accounts.ts";
 import type { WorkRules } from "./launch/permissions.ts";
 import { readBootId } from "./machine/process-name.ts";
+import { ProcessExecutor } from "./process/process-executor.ts";
 import { SeenStamp } from "./seen-stamp.ts";
 import { KeeperSocket } from "./socket/keeper-socket.ts";
 
@@ -75,7 +76,8 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const journal = await Journal.open(places.directory);
     const seen = await SeenStamp.open(places.directory, bootId, clock);
     const { scratch } = places;
-    const options = { journal, cgroups, rules, scratch, seen, clock, bootId, log };
+    const executors = { process: new ProcessExecutor({ cgroups, rules, scratch }) };
+    const options = { journal, executors, seen, clock, bootId, log };
     const keeper = parts.add(await Keeper.open(options));
     const facts = {
       version,

@@ -19,6 +19,7 @@ export type Probe =
 
 /** A spec of a process as the keeper works with it: nothing is absent any more. */
 export interface ProcessPlan {
+  readonly kind: "process";
   readonly job: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -36,9 +37,12 @@ export interface ProcessPlan {
   readonly output: OutputRules;
 }
 
+/** A spec as the keeper works with it. */
+export type ExecutionPlan = ProcessPlan;
+
 /** A plan, or why the spec is none. */
 export type ReadSpec =
-  | { readonly ok: true; readonly plan: ProcessPlan }
+  | { readonly ok: true; readonly plan: ExecutionPlan }
   | { readonly ok: false; readonly rules: KeepingRules; readonly problem: string };
 
 const DEFAULTS = { graceMs: 5_000, intervalMs: 10_000, timeoutMs: 2_000, failures: 3, fileBytes: 10_485_760, files: 3 };
@@ -72,6 +76,7 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
   return {
     ok: true,
     plan: {
+      kind: "process",
       job: spec.job,
       argv: task.command,
       env: task.env,

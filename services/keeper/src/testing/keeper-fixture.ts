@@ -16,6 +16,7 @@ import { keeperPlaces } from "../keeper-places.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import { readBootId } from "../machine/process-name.ts";
 import type { StreamName } from "../output/output-store.ts";
+import { ProcessExecutor } from "../process/process-executor.ts";
 import { SeenStamp } from "../seen-stamp.ts";
 
 /** A spec as a test writes it. */
@@ -77,11 +78,10 @@ export class KeeperFixture {
     const bootId = options.bootId ?? (await readBootId());
     const journal = await Journal.open(places.directory);
     this.#cgroups = await openCgroups(places.name);
+    const rules = { ...TEST_RULES, ...options.rules };
     this.#keeper = await Keeper.open({
       journal,
-      cgroups: this.#cgroups,
-      rules: { ...TEST_RULES, ...options.rules },
-      scratch: places.scratch,
+      executors: { process: new ProcessExecutor({ cgroups: this.#cgroups, rules, scratch: places.scratch }) },
       seen: await SeenStamp.open(places.directory, bootId, clock),
       clock,
       bootId,
