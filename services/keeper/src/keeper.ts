@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type Logger, Loop, type Running, startTasks, systemClock } from "@rollcall/process";
 import { beginExecution, neverStarted } from "./execution/execution-machine.ts";
 import type { ExecutionState } from "./execution/execution-state.ts";
-import type { Executor, Executors } from "./execution/executor.ts";
+import type { Executor, Executors, Standing } from "./execution/executor.ts";
 import type { KeeperServices, MachineClock } from "./execution/keeper-services.ts";
 import { KeptExecution } from "./execution/kept-execution.ts";
 import { type ExecutionIdentity, type ExecutionRecord, isExecutionId } from "./journal/execution-record.ts";
@@ -75,9 +75,12 @@ export class Keeper implements Running {
     log.info({ executions: records.length, running }, "executions adopted");
     const clock = systemClock;
     // Files that shims write are watched; this finds what no watch tells, such as a shim that was killed.
-    const look = new Loop({ name: "look", clock, everyMs: LOOK_EVERY_MS, turn: () => keeper.#look() });
+    // One for each executor: an engine that is slow to answer is in the way of no process.
+    const looks = Object.entries(keeper.#services.executors).map(([kind, executor]) => {
+      return new Loop({ name: `look-${kind}`, clock, everyMs: LOOK_EVERY_MS, turn: () => keeper.#look(executor) });
+    });
     const tidy = new Loop({ name: "tidy", clock, everyMs: TIDY_EVERY_MS, turn: () => keeper.tidy() });
-    keeper.#tasks = startTasks([look, tidy], { log, clock });
+    keeper.#tasks = startTasks([...looks, tidy], { log, clock });
     return keeper;
   }
 
@@ -171,6 +174,7 @@ export class Keeper implements Running {
       this.#executions.delete(id);
       await this.#services.journal.remove(id);
     }
+    for (const executor of Object.values(this.#services.executors)) await executor.tidy((id) => this.#standing(id));
   }
 
   /** End, and leave all executions running. */
@@ -217,13 +221,16 @@ export class Keeper implements Running {
     queue.add(execution);
   }
 
-  async #look(): Promise<void> {
-    const { executors } = this.#services;
-    for (const executor of Object.values(executors)) {
-      const mine = [...this.#executions.values()].filter((one) => !one.isEnded && one.executor === executor);
-      if (mine.length === 0) continue;
-      const isToBeLookedAt = await executor.survey();
-      for (const execution of mine) if (isToBeLookedAt(execution.identity.id)) await execution.look();
-    }
+  async #look(executor: Executor): Promise<void> {
+    const mine = [...this.#executions.values()].filter((one) => !one.isEnded && one.executor === executor);
+    if (mine.length === 0) return;
+    const isToBeLookedAt = await executor.survey();
+    for (const one of mine) if (one.isStarting || isToBeLookedAt(one.identity.id)) await one.look();
+  }
+
+  #standing(id: string): Standing {
+    const record = this.#executions.get(id)?.record;
+    if (record === undefined) return "unknown";
+    return record.forgottenWallMs === null ? "kept" : "forgotten";
   }
 }

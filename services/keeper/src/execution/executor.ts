@@ -1,5 +1,5 @@
 import type { Logger } from "@rollcall/process";
-import type { CheckResult } from "../check/run-check.ts";
+import type { CheckResult } from "../check/try-port.ts";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
 import type { ExecutionOutput } from "../output/execution-output.ts";
 import type { ExecutionPlan } from "../spec/read-spec.ts";
@@ -13,7 +13,12 @@ export interface Executor<Plan extends ExecutionPlan = ExecutionPlan> {
   programOf(context: ProgramContext<Plan>): Program;
   /** Look at all that runs, as far as that is cheap. Returns which executions are to be looked at one by one. */
   survey(): Promise<(id: string) => boolean>;
+  /** Remove what is left of executions that nothing is kept of any more. */
+  tidy(standing: (id: string) => Standing): Promise<void>;
 }
+
+/** What a keeper says of an execution: whether it is in its journal, and whether it is still reported. */
+export type Standing = "kept" | "forgotten" | "unknown";
 
 /** The executors of a machine by the kind of task. */
 export type Executors = {
@@ -30,6 +35,8 @@ export interface ProgramContext<Plan extends ExecutionPlan = ExecutionPlan> {
   readonly isOfThisBoot: boolean;
   readonly log: Logger;
   readonly output: () => Promise<ExecutionOutput>;
+  /** To be called with how far the launch is. */
+  readonly onProgress: (message: string) => void;
   /** To be called when something may have become of the program: it is looked at. */
   readonly onNotice: () => void;
 }
@@ -38,6 +45,8 @@ export interface ProgramContext<Plan extends ExecutionPlan = ExecutionPlan> {
 export interface Program {
   /** Start it for the first time. What became of it is seen by look(). Rejects when it could not be started. */
   launch(): Promise<Launch>;
+  /** Give up what launch() waits for before it starts anything: the execution is not desired any more. */
+  abandon(): void;
   /** See what became of it. `isLate` when what was launched has had its time to appear. */
   look(isLate: boolean): Promise<Verdict>;
   /** Take what it writes and has not been taken. Returns whether anything of an execution that has ended is left. */
@@ -65,7 +74,10 @@ export type Verdict =
   | { readonly kind: "not-launched" }
   /** It is being started. */
   | { readonly kind: "wait" }
-  | { readonly kind: "runs" }
+  /** What runs it does not answer. */
+  | { readonly kind: "unreachable" }
+  /** `about` tells more of what runs, such as the digest of an image; empty for a process. */
+  | { readonly kind: "runs"; readonly about: string }
   | { readonly kind: "launch-failed"; readonly message: string }
   /** `exit` is null when how it ended was not seen, `wallMs` when it is not known when. */
-  | { readonly kind: "exited"; readonly exit: Exit | null; readonly wallMs: number | null };
+  | { readonly kind: "exited"; readonly exit: Exit | null; readonly wallMs: number | null; readonly about: string };

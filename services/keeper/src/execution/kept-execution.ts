@@ -7,6 +7,9 @@ import type { ExecutionEffect, ExecutionEvent, ExecutionState } from "./executio
 import type { Executor, Program } from "./executor.ts";
 import type { KeeperServices } from "./keeper-services.ts";
 
+/** How often the progress of a launch is reported at most. */
+const PROGRESS_EVERY_MS = 3_000;
+
 /** What was launched appears within this; what has not was killed. */
 const LAUNCH_LIMIT_MS = 10_000;
 
@@ -24,6 +27,7 @@ export class KeptExecution {
   #record: ExecutionRecord;
   /** When it was launched here, or adopted. */
   #launchedAtMs: number;
+  #progressAtMs = Number.NEGATIVE_INFINITY;
   #output: ExecutionOutput | null = null;
   #timer: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
@@ -53,6 +57,10 @@ export class KeptExecution {
 
   get isEnded(): boolean {
     return this.#record.state.phase.kind === "ended";
+  }
+
+  get isStarting(): boolean {
+    return this.#record.state.phase.kind === "starting";
   }
 
   /** Start its program for the first time. */
@@ -101,6 +109,7 @@ export class KeptExecution {
   /** Stop it, unless it has ended. */
   stop(): void {
     this.#dispatch({ kind: "stop" });
+    if (this.isStarting) this.#program?.abandon();
   }
 
   /** Look at the times again: the control plane was seen, or the keeper has just begun. */
@@ -164,6 +173,8 @@ export class KeptExecution {
     if (program === null) return this.#launchAgain();
     const isLate = this.#services.clock.nowMs() - this.#launchedAtMs > LAUNCH_LIMIT_MS;
     const verdict = await program.look(isLate);
+    // Until what runs it answers again nothing is known of it, and so nothing changes.
+    if (verdict.kind === "unreachable") return;
     if (!this.#isOfThisBoot && verdict.kind !== "exited" && verdict.kind !== "launch-failed") {
       // What ran in another boot runs no more, whatever has its name now.
       this.#dispatch({ kind: "exited", exit: null });
@@ -179,7 +190,7 @@ export class KeptExecution {
         } else this.#launchAgain();
         return;
       case "runs":
-        this.#dispatch({ kind: "launched" });
+        this.#dispatch({ kind: "launched", about: verdict.about });
         return;
       case "launch-failed":
         this.#dispatch({ kind: "launch-failed", message: verdict.message });
@@ -187,7 +198,7 @@ export class KeptExecution {
         this.#dispatch({ kind: "exited", exit: null });
         return;
       case "exited":
-        if (this.#record.state.phase.kind === "starting") this.#dispatch({ kind: "launched" });
+        if (this.isStarting) this.#dispatch({ kind: "launched", about: verdict.about });
         this.#dispatch({ kind: "exited", exit: verdict.exit }, verdict.wallMs ?? undefined);
         return;
     }
@@ -294,12 +305,22 @@ export class KeptExecution {
       isOfThisBoot: this.#isOfThisBoot,
       log: this.#log,
       output: () => this.output(),
+      onProgress: (message: string) => this.#onProgress(message),
       onNotice: () => void this.look(),
     };
     switch (plan.kind) {
       case "process":
         return executors.process.programOf({ ...context, plan });
+      case "docker":
+        return executors.docker.programOf({ ...context, plan });
     }
+  }
+
+  #onProgress(message: string): void {
+    const nowMs = this.#services.clock.nowMs();
+    if (nowMs - this.#progressAtMs < PROGRESS_EVERY_MS) return;
+    this.#progressAtMs = nowMs;
+    this.#dispatch({ kind: "progress", message });
   }
 
   async #openOutput(): Promise<ExecutionOutput> {

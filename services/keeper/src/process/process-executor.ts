@@ -20,4 +20,7 @@ export class ProcessExecutor implements Executor<ProcessPlan> {
   async survey(): Promise<(id: string) => boolean> {
     return () => true;
   }
+
+  /** What a process leaves is in its own directories, which are removed with it. */
+  async tidy(): Promise<void> {}
 }

@@ -3,7 +3,8 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Cgroup } from "../cgroup/cgroup.ts";
 import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
-import { type CheckResult, runCheck } from "../check/run-check.ts";
+import { tryCommand } from "../check/try-command.ts";
+import { type CheckResult, tryPort } from "../check/try-port.ts";
 import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
 import { becoming, programScript } from "../launch/launch-script.ts";
 import type { WorkRules } from "../launch/permissions.ts";
@@ -23,6 +24,8 @@ export interface ProcessServices {
   /** Where executions have directories of their own. */
   readonly scratch: string;
 }
+
+const LOOPBACK = "127.0.0.1";
 
 /** Removing a cgroup waits for the kernel to let go of its last process. */
 const MOST_REMOVALS = 50;
@@ -58,6 +61,9 @@ export class ProcessProgram implements Program {
     return { ok: true };
   }
 
+  /** A shim is started at once. */
+  abandon(): void {}
+
   async look(isLate: boolean): Promise<Verdict> {
     const { directory, isOfThisBoot } = this.#context;
     const facts = await readShim(directory);
@@ -74,11 +80,11 @@ export class ProcessProgram implements Program {
         return verdict;
       case "runs":
         this.#child = verdict.child;
-        return { kind: "runs" };
+        return { kind: "runs", about: "" };
       case "exited": {
         const isOutOfMemory = (await this.#cgroup?.wasOutOfMemory()) ?? false;
         const exit = verdict.exit && { ...verdict.exit, isOutOfMemory };
-        return { kind: "exited", exit, wallMs: await exitWallMs(directory) };
+        return { kind: "exited", exit, wallMs: await exitWallMs(directory), about: "" };
       }
     }
   }
@@ -104,16 +110,13 @@ export class ProcessProgram implements Program {
 
   async check(): Promise<CheckResult> {
     const { identity, plan } = this.#context;
+    const { probe, probeTimeoutMs: timeoutMs } = plan;
+    if (probe === null) return { passed: true, message: "" };
+    if (probe.kind !== "command") return tryPort(probe, { host: LOOPBACK, ports: identity.ports, timeoutMs });
     const { rules, scratch } = this.#services;
-    return runCheck(plan.probe ?? { kind: "command", argv: [] }, {
-      ports: identity.ports,
-      timeoutMs: plan.probeTimeoutMs,
-      cgroups: this.#cgroup?.places ?? [],
-      prepare: async (argv) => {
-        const prepared = await prepareLaunch(identity, { ...plan, argv }, rules, scratch);
-        return prepared.ok ? prepared : null;
-      },
-    });
+    const prepared = await prepareLaunch(identity, { ...plan, argv: probe.argv }, rules, scratch);
+    if (!prepared.ok) return { passed: false, message: "its command cannot be prepared" };
+    return tryCommand(prepared, { timeoutMs, cgroups: this.#cgroup?.places ?? [] });
   }
 
   async release(): Promise<void> {
