@@ -4,6 +4,7 @@ import { errorCode } from "@rollcall/process";
 import type Docker from "dockerode";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
 import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
+import type { Exit } from "../execution/execution-state.ts";
 import type { MachineClock } from "../execution/keeper-services.ts";
 import { environmentOf, Refusal, wordsOf } from "../launch/job-environment.ts";
 import type { WorkRules } from "../launch/permissions.ts";
@@ -15,6 +16,7 @@ import { type DockerEngine, messageOf, orNull, type Patience, statusOf } from ".
 import { ExecCheck } from "./exec-check.ts";
 import type { ImageStore } from "./image-store.ts";
 import { judgeContainer } from "./judge-container.ts";
+import { kernelKilled } from "./kernel-log.ts";
 
 const LOOPBACK = "127.0.0.1";
 
@@ -54,8 +56,8 @@ export class ContainerProgram implements Program {
     } catch (error) {
       if (error === this.#ending.signal.reason) return refusal("it was stopped before it was started");
       if (error instanceof Refusal) return refusal(error.message);
-      // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
-      return statusOf(error) === null ? { ok: true } : refusal(`it could not be started: ${messageOf(error)}`);
+      if (statusOf(error) !== null) return refusal(`it could not be started: ${messageOf(error)}`);
+      return refusal(`the container engine does not answer: ${messageOf(error)}`);
     }
   }
 
@@ -87,8 +89,13 @@ export class ContainerProgram implements Program {
       case "exited":
         await this.#follow(found.Id);
         await this.#log?.finish();
-        return { ...verdict, about: aboutOf(found) };
+        return { ...verdict, exit: verdict.exit && (await this.#withMemory(found.Id, verdict.exit)), about: aboutOf(found) };
     }
+  }
+
+  async #withMemory(containerId: string, exit: Exit): Promise<Exit> {
+    const isSure = exit.isOutOfMemory || exit.code === 0 || this.#context.plan.memoryBytes === 0;
+    return isSure ? exit : { ...exit, isOutOfMemory: await kernelKilled(containerId) };
   }
 
   /** Its output was taken before its end was told. */
@@ -142,7 +149,10 @@ export class ContainerProgram implements Program {
       if (statusOf(error) !== 409 || !(await this.#isOwn())) throw error;
     }
     await this.#begin();
-    await client.getContainer(this.#name).start();
+    await client.getContainer(this.#name).start().catch((error: unknown) => {
+      // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
+      if (statusOf(error) !== null) throw error;
+    });
     this.#context.onNotice();
     return { ok: true };
   }

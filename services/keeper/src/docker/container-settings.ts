@@ -19,10 +19,10 @@ export interface ContainerRequest {
 }
 
 /**
- * What images of services need to take over their files and to become another user. Nothing to make devices, raw
- * sockets or file capabilities.
+ * What images of services need, which begin as root, to take over their files and to become another user. Nothing to
+ * make devices, raw sockets or file capabilities. Other users have none: podman gives them what is named, root or not.
  */
-const CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
+const CAPABILITIES_OF_ROOT = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
 /** The engine's own log is read by the keeper as it is written; this much waits for one that is away. */
 const LOG_BOUNDS = { "max-size": "16m", "max-file": "2" };
@@ -53,7 +53,7 @@ export function containerSettings(request: ContainerRequest): Docker.ContainerCr
       ...(memoryBytes > 0 && { Memory: memoryBytes, MemorySwap: memoryBytes }),
       ...gpuDevices(engine, identity.gpuUuids),
       CapDrop: ["ALL"],
-      CapAdd: CAPABILITIES,
+      CapAdd: isRoot(plan.user === "" ? image.user : plan.user) ? CAPABILITIES_OF_ROOT : [],
       SecurityOpt: ["no-new-privileges"],
       Privileged: false,
       AutoRemove: false,
@@ -61,6 +61,11 @@ export function containerSettings(request: ContainerRequest): Docker.ContainerCr
       LogConfig: { Type: "json-file", Config: LOG_BOUNDS },
     },
   };
+}
+
+function isRoot(user: string): boolean {
+  const [name] = user.split(":");
+  return name === "" || name === "root" || /^0+$/.test(name ?? "");
 }
 
 /** Images for GPUs ask for all of them, which an engine with NVIDIA's runtime as its default would grant. */

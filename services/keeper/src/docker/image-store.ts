@@ -7,6 +7,8 @@ export interface Image {
   readonly id: string;
   /** Its name with its digest; its id where it came from no registry. */
   readonly digest: string;
+  /** Whom it runs as where its job names none; empty for root. */
+  readonly user: string;
 }
 
 /** An image, or why there is none. */
@@ -50,7 +52,9 @@ export class ImageStore {
   async #find(name: string): Promise<Image | null> {
     const client = await this.#engine.client("quick");
     const found = await orNull(client.getImage(name).inspect());
-    return found === null ? null : { id: found.Id, digest: digestOf(name, found.Id, found.RepoDigests ?? []) };
+    if (found === null) return null;
+    const digest = digestOf(name, found.Id, found.RepoDigests ?? []);
+    return { id: found.Id, digest, user: found.Config?.User ?? "" };
   }
 
   async #pull(name: string, onProgress: (message: string) => void, signal: AbortSignal): Promise<void> {
