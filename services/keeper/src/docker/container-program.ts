@@ -142,12 +142,11 @@ export class ContainerProgram implements Program {
     signal.throwIfAborted();
     const client = await engine.client("slow");
     const settings = containerSettings({ keeper, engine: kind, identity, plan, image: found.image, env, argv });
-    try {
-      await client.createContainer(settings);
-    } catch (error) {
-      // One that a keeper made which was killed then; look() has seen that it was never started.
-      if (statusOf(error) !== 409 || !(await this.#isOwn())) throw error;
-    }
+    await client.createContainer(settings).catch(async (error: unknown) => {
+      // The name is taken by the one that a keeper made which was killed then; look() has seen that it was never
+      // started. Docker says 409, podman 500.
+      if (statusOf(error) === null || !(await this.#isOwn())) throw error;
+    });
     await this.#begin();
     await client.getContainer(this.#name).start().catch((error: unknown) => {
       // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
