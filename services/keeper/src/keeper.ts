@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { type Logger, Loop, type Running, startTasks, systemClock } from "@rollcall/process";
-import type { CgroupHierarchy } from "./cgroup/cgroup-hierarchy.ts";
 import { beginExecution, neverStarted } from "./execution/execution-machine.ts";
 import type { ExecutionState } from "./execution/execution-state.ts";
+import type { Executor, Executors, Standing } from "./execution/executor.ts";
 import type { KeeperServices, MachineClock } from "./execution/keeper-services.ts";
 import { KeptExecution } from "./execution/kept-execution.ts";
 import { type ExecutionIdentity, type ExecutionRecord, isExecutionId } from "./journal/execution-record.ts";
 import type { Journal } from "./journal/journal.ts";
-import type { WorkRules } from "./launch/permissions.ts";
+import { LaunchQueue } from "./launch-queue.ts";
 import type { StreamName } from "./output/output-store.ts";
 import { planRetention } from "./retention.ts";
 import type { SeenStamp } from "./seen-stamp.ts";
@@ -16,9 +16,7 @@ import { NO_RULES, readSpec } from "./spec/read-spec.ts";
 /** What a keeper is made of. */
 export interface KeeperOptions {
   readonly journal: Journal;
-  readonly cgroups: CgroupHierarchy | null;
-  readonly rules: WorkRules;
-  readonly scratch: string;
+  readonly executors: Executors;
   readonly seen: SeenStamp;
   readonly clock: MachineClock;
   readonly bootId: string;
@@ -40,9 +38,6 @@ export interface ReadPiece {
 /** Executions that have not ended. The scheduler gives a node no more. */
 const MOST_RUNNING = 1_000;
 
-/** Starting a process costs a few forks: more at once would only make all of them late. */
-const MOST_LAUNCHING = 8;
-
 const LOOK_EVERY_MS = 2_000;
 const TIDY_EVERY_MS = 60_000;
 
@@ -52,8 +47,7 @@ export class Keeper implements Running {
   readonly #seen: SeenStamp;
   readonly #executions = new Map<string, KeptExecution>();
   readonly #listeners = new Set<(record: ExecutionRecord) => void>();
-  readonly #toLaunch: KeptExecution[] = [];
-  #launching = 0;
+  readonly #launches = new Map<Executor | null, LaunchQueue>();
   #tasks: { close(): Promise<void> } = { close: async () => {} };
 
   private constructor(options: KeeperOptions) {
@@ -62,6 +56,7 @@ export class Keeper implements Running {
     this.#services = {
       ...others,
       seenAtMs: () => seen.atMs,
+      toLaunch: (execution) => this.#toLaunch(execution),
       onChange: (record) => {
         for (const listener of this.#listeners) listener(record);
       },
@@ -80,9 +75,12 @@ export class Keeper implements Running {
     log.info({ executions: records.length, running }, "executions adopted");
     const clock = systemClock;
     // Files that shims write are watched; this finds what no watch tells, such as a shim that was killed.
-    const look = new Loop({ name: "look", clock, everyMs: LOOK_EVERY_MS, turn: () => keeper.#look() });
+    // One for each executor: an engine that is slow to answer is in the way of no process.
+    const looks = Object.entries(keeper.#services.executors).map(([kind, executor]) => {
+      return new Loop({ name: `look-${kind}`, clock, everyMs: LOOK_EVERY_MS, turn: () => keeper.#look(executor) });
+    });
     const tidy = new Loop({ name: "tidy", clock, everyMs: TIDY_EVERY_MS, turn: () => keeper.tidy() });
-    keeper.#tasks = startTasks([look, tidy], { log, clock });
+    keeper.#tasks = startTasks([...looks, tidy], { log, clock });
     return keeper;
   }
 
@@ -112,8 +110,7 @@ export class Keeper implements Running {
     }
     const read = readSpec(spec);
     const execution = await this.#add(identity, logId, beginExecution(read.ok ? read.plan.rules : read.rules));
-    this.#toLaunch.push(execution);
-    this.#launchNext();
+    this.#toLaunch(execution);
   }
 
   /** Stop an execution. One that is not known is recorded as stopped, so that its end can be reported. */
@@ -177,6 +174,7 @@ export class Keeper implements Running {
       this.#executions.delete(id);
       await this.#services.journal.remove(id);
     }
+    for (const executor of Object.values(this.#services.executors)) await executor.tidy((id) => this.#standing(id));
   }
 
   /** End, and leave all executions running. */
@@ -216,22 +214,23 @@ export class Keeper implements Running {
     return execution;
   }
 
-  #launchNext(): void {
-    while (this.#launching < MOST_LAUNCHING) {
-      const execution = this.#toLaunch.shift();
-      if (execution === undefined) return;
-      this.#launching += 1;
-      void execution
-        .launch()
-        .catch((err: unknown) => this.#services.log.error({ err }, "execution cannot be launched"))
-        .finally(() => {
-          this.#launching -= 1;
-          this.#launchNext();
-        });
-    }
+  #toLaunch(execution: Pick<KeptExecution, "launch" | "executor">): void {
+    const { executor } = execution;
+    const queue = this.#launches.get(executor) ?? new LaunchQueue(executor?.mostLaunching ?? 1, this.#services.log);
+    this.#launches.set(executor, queue);
+    queue.add(execution);
   }
 
-  async #look(): Promise<void> {
-    for (const execution of this.#executions.values()) if (!execution.isEnded) await execution.look();
+  async #look(executor: Executor): Promise<void> {
+    const mine = [...this.#executions.values()].filter((one) => !one.isEnded && one.executor === executor);
+    if (mine.length === 0) return;
+    const isToBeLookedAt = await executor.survey();
+    for (const one of mine) if (one.isStarting || isToBeLookedAt(one.identity.id)) await one.look();
+  }
+
+  #standing(id: string): Standing {
+    const record = this.#executions.get(id)?.record;
+    if (record === undefined) return "unknown";
+    return record.forgottenWallMs === null ? "kept" : "forgotten";
   }
 }

@@ -11,7 +11,9 @@ import {
   startTasks,
   systemClock,
 } from "@rollcall/process";
-import { openCgroups } from "./cgroup/cgroup-hierarchy.ts";
+import { type Limit, openCgroups } from "./cgroup/cgroup-hierarchy.ts";
+import { DockerEngine } from "./docker/docker-engine.ts";
+import { DockerExecutor } from "./docker/docker-executor.ts";
 import { machineClock } from "./execution/keeper-services.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keeper } from "./keeper.ts";
@@ -19,7 +21,9 @@ import { keeperPlaces, makeOwn } from "./keeper-places.ts";
 import { canBecome, findAccount } from "./launch/accounts.ts";
 import type { WorkRules } from "./launch/permissions.ts";
 import { readBootId } from "./machine/process-name.ts";
+import { ProcessExecutor } from "./process/process-executor.ts";
 import { SeenStamp } from "./seen-stamp.ts";
+import type { KeeperFacts } from "./socket/keeper-connection.ts";
 import { KeeperSocket } from "./socket/keeper-socket.ts";
 
 /** What a keeper is started with. */
@@ -28,6 +32,8 @@ export interface KeeperSettings extends WorkRules {
   readonly stateDirectory: string;
   /** Whether executions may run as the keeper's own user, who can read the agent's key: for development alone. */
   readonly mayBeOwnUser: boolean;
+  /** Where the container engine listens, as DOCKER_HOST; null for the one that is found. */
+  readonly dockerHost: string | null;
 }
 
 export interface StartKeeperOptions {
@@ -60,10 +66,11 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
   await makeDirectory(places.directory, 0o700);
   await chmod(places.directory, 0o700);
   if (!places.socket.startsWith(places.directory)) await makeOwn(dirname(places.socket), 0o700);
-  const problem = await problemOf(settings);
-  if (problem !== null) log.error({ problem }, "no executor is offered");
-  else if (settings.user === null) log.warn({}, OWN_USER_WARNING);
-  const rules: WorkRules = { ...settings, executors: problem === null ? settings.executors : [] };
+  const problem = await processProblem(settings);
+  if (problem !== "") log.error({ problem }, "processes are not offered");
+  else if (settings.executors.includes("process") && settings.user === null) log.warn({}, OWN_USER_WARNING);
+  const executors = settings.executors.filter((one) => one !== "process" || problem === "");
+  const rules: WorkRules = { ...settings, executors };
   const cgroups = await openCgroups(places.name);
   const bootId = await readBootId();
   let retire = (): void => {};
@@ -74,23 +81,33 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const clock = machineClock;
     const journal = await Journal.open(places.directory);
     const seen = await SeenStamp.open(places.directory, bootId, clock);
-    const { scratch } = places;
-    const options = { journal, cgroups, rules, scratch, seen, clock, bootId, log };
-    const keeper = parts.add(await Keeper.open(options));
-    const facts = {
+    const engine = new DockerEngine({ host: settings.dockerHost, log });
+    const hasDocker = executors.includes("docker");
+    if (hasDocker) await engine.look();
+    const keeper = parts.add(
+      await Keeper.open({
+        ...{ journal, seen, clock, bootId, log },
+        executors: {
+          process: new ProcessExecutor({ cgroups, rules, scratch: places.scratch }),
+          docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log }),
+        },
+      }),
+    );
+    const facts = (): KeeperFacts => ({
       version,
       settingsDigest: settingsDigest(settings),
       pid: process.pid,
-      executors: [...rules.executors],
-      limits: [...(cgroups?.limits ?? [])],
       users: [...settings.users],
       directories: [...settings.directories],
-      problem: problem ?? "",
-    };
+      ...toOffer({ executors, problem, limits: cgroups?.limits ?? [] }, engine),
+    });
     const onRetire = (): void => retire();
     const socket = parts.add(await KeeperSocket.open({ path: places.socket, keeper, facts, onRetire, log }));
+    engine.subscribe(() => socket.announce());
+    if (hasDocker) parts.add(startTasks([engine.task], { log, clock: systemClock }));
     if (endsIdle) parts.add(startTasks([idleTask(keeper, socket, onRetire)], { log, clock: systemClock }));
-    log.info({ version, socket: places.socket, limits: facts.limits, executors: facts.executors }, "keeper started");
+    const { limits, executors: offered } = facts();
+    log.info({ version, socket: places.socket, limits, executors: offered }, "keeper started");
     return {};
   });
   return { ...running, done: retired };
@@ -114,13 +131,34 @@ const OWN_USER_WARNING =
   "EXECUTIONS RUN AS THE AGENT'S OWN USER and can read its key: " +
   "this is for development, never for a machine that others use";
 
-/** Why no execution can be started; null when one can. */
-async function problemOf(settings: KeeperSettings): Promise<string | null> {
+/** What this machine offers at the moment: a container engine may come and go. */
+function toOffer(
+  own: { readonly executors: readonly string[]; readonly problem: string; readonly limits: readonly Limit[] },
+  engine: DockerEngine,
+): Pick<KeeperFacts, "executors" | "limits" | "problem"> {
+  const { facts } = engine;
+  const executors = own.executors.filter((one) => one !== "docker" || facts !== null);
+  const wantsEngine = own.executors.includes("docker");
+  const limits = [
+    ...(executors.includes("process") ? [own.limits] : []),
+    ...(executors.includes("docker") && facts !== null ? [facts.limits] : []),
+  ];
+  // Placement knows of one kind of node: a limit counts where all its executors have it.
+  const [first = [], ...others] = limits;
+  const problems = [own.problem, wantsEngine ? engine.problem : ""].filter((one) => one !== "");
+  return {
+    executors,
+    limits: first.filter((limit) => others.every((more) => more.includes(limit))),
+    problem: problems.join("; "),
+  };
+}
+
+/** Why no process can be started; empty when one can, and where none is wanted. */
+async function processProblem(settings: KeeperSettings): Promise<string> {
   const { executors, user, mayBeOwnUser } = settings;
-  const unknown = executors.filter((one) => one !== "process");
-  if (unknown.length > 0) return `there is no executor ${unknown.join(", ")}`;
+  if (!executors.includes("process")) return "";
   if (user === null) {
-    return mayBeOwnUser ? null : "Work.User is not set, and executions never run as the agent's own user";
+    return mayBeOwnUser ? "" : "Work.User is not set, and executions never run as the agent's own user";
   }
   const account = await findAccount(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;
@@ -131,5 +169,5 @@ async function problemOf(settings: KeeperSettings): Promise<string | null> {
       ? `executions cannot become ${user}: setpriv of util-linux is missing or not allowed`
       : `the agent is not root, and so executions cannot become ${user}`;
   }
-  return null;
+  return "";
 }

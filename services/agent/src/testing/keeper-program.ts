@@ -43,6 +43,7 @@ export class KeeperProgram {
       directories: [],
       secrets: null,
       mayBeOwnUser: !IS_ROOT,
+      dockerHost: null,
     };
     const text = JSON.stringify(settings, Object.keys(settings).sort());
     return {

@@ -158,10 +158,14 @@ export class AgentWork implements WorkFeed, KeeperListener {
   };
 
   onGreeting(greeting: Greeting): void {
-    this.#greeting = greeting;
     this.#named = new Set();
-    const { problem } = greeting;
-    if (problem !== "") this.#options.log.error({ problem }, "the keeper offers no executor");
+    this.onOffer(greeting);
+  }
+
+  onOffer(greeting: Greeting): void {
+    this.#greeting = greeting;
+    const { problem, executors } = greeting;
+    if (problem !== "") this.#options.log.error({ problem, executors }, "the keeper does not offer all executors");
     this.#options.onGreeting?.();
   }
 

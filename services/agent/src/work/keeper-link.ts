@@ -25,6 +25,8 @@ export interface KeeperAccess {
 export interface KeeperListener {
   /** A keeper answers. Its executions follow. */
   onGreeting(greeting: Greeting): void;
+  /** What the keeper says of itself has changed. */
+  onOffer(greeting: Greeting): void;
   onChanged(kept: KeptExecution): void;
   /** All that the keeper has was named since the greeting. */
   onListed(): void;
@@ -176,6 +178,9 @@ export class KeeperLink {
         return;
       case "listed":
         this.#listener.onListed();
+        return;
+      case "greeting":
+        this.#listener.onOffer(frame.value);
         return;
       case undefined:
         return;

@@ -6,11 +6,11 @@ const MOST_PORT = 65_535;
 /** What agent and keeper of a machine are told about work. */
 export const workKeys = defineKeys({
   "Work.Executors": {
-    schema: list(oneOf(["process"])),
+    schema: list(oneOf(["process", "docker"])),
     default: [],
     flag: "executors",
     doc:
-      "The executors that this machine offers, such as process; none by default: a machine runs nothing for others " +
+      "The executors that this machine offers, process and docker; none by default: a machine runs nothing for others " +
       "unless its operator says so here. `rollcall up` turns process on for its own agent.",
   },
   "Work.User": {
@@ -44,6 +44,15 @@ export const workKeys = defineKeys({
     schema: text({ pattern: /^(none|\d{1,5}-\d{1,5})$/, expects: "a range such as 20000-32000, or none" }),
     default: "20000-32000",
     doc: "The ports that executions may be given when their job leaves the choice to the scheduler; none for no port.",
+  },
+  "Work.Docker.Host": {
+    schema: optional(text({ pattern: /^(unix:\/\/)?\/./, expects: "a socket such as unix:///var/run/docker.sock" })),
+    default: undefined,
+    flag: "docker-host",
+    env: ["DOCKER_HOST"],
+    doc:
+      "The socket of this machine's container engine, docker or podman. Without it, /var/run/docker.sock is used, or " +
+      "podman's /run/podman/podman.sock. While the engine does not answer, the machine does not offer docker.",
   },
   "Work.SameUser": {
     schema: bool(),

@@ -59,8 +59,14 @@ export function dueAtMs({ phase, rules }: ExecutionState, seenAtMs: number): num
 export function stepExecution(state: ExecutionState, event: ExecutionEvent, input: ExecutionInput): ExecutionStep {
   const { phase } = state;
   switch (event.kind) {
+    case "progress": {
+      if (phase.kind !== "starting" || state.message === event.message) return stay(state);
+      return { state: changed({ ...state, message: cut(event.message) }), effects: [{ kind: "save" }] };
+    }
     case "launched":
-      return phase.kind === "starting" ? onLaunched(state, phase.stop, input) : stay(state);
+      return phase.kind === "starting"
+        ? onLaunched({ ...state, message: "", about: cut(event.about) }, phase.stop, input)
+        : stay(state);
     case "launch-failed": {
       if (phase.kind !== "starting") return stay(state);
       const cause = phase.stop ?? "START_FAILED";

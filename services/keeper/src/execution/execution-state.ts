@@ -69,12 +69,16 @@ export interface ExecutionState {
   /** When its process was started, by the wall clock. */
   readonly startedWallMs: number | null;
   readonly message: string;
+  /** More of what runs, such as the digest of an image. Absent in records of a version that ran processes alone. */
+  readonly about?: string;
 }
 
 /** What happens to an execution. */
 export type ExecutionEvent =
-  /** Its process runs. */
-  | { readonly kind: "launched" }
+  /** Its launch takes longer, and this is how far it is. */
+  | { readonly kind: "progress"; readonly message: string }
+  /** It runs. */
+  | { readonly kind: "launched"; readonly about: string }
   /** It could not be started. */
   | { readonly kind: "launch-failed"; readonly message: string }
   /** It is not desired any more. */

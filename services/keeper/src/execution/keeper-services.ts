@@ -1,8 +1,7 @@
 import type { Logger } from "@rollcall/process";
-import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
 import type { ExecutionRecord } from "../journal/execution-record.ts";
 import type { Journal } from "../journal/journal.ts";
-import type { WorkRules } from "../launch/permissions.ts";
+import type { Executor, Executors } from "./executor.ts";
 
 /** The clock of a machine, which goes on when a keeper ends. */
 export interface MachineClock {
@@ -15,17 +14,15 @@ export interface MachineClock {
 /** What executions work with. */
 export interface KeeperServices {
   readonly journal: Journal;
-  /** Null where none can be made. */
-  readonly cgroups: CgroupHierarchy | null;
-  readonly rules: WorkRules;
-  /** Where executions have directories of their own. */
-  readonly scratch: string;
+  readonly executors: Executors;
   readonly clock: MachineClock;
   /** This boot of the machine. */
   readonly bootId: string;
   readonly log: Logger;
   /** When the agent last heard from the control plane. */
   readonly seenAtMs: () => number;
+  /** To be called for an execution that is to be launched in its turn. */
+  readonly toLaunch: (execution: { readonly launch: () => Promise<void>; readonly executor: Executor | null }) => void;
   /** Told of each change, once it is on the disk. */
   readonly onChange: (record: ExecutionRecord) => void;
 }

@@ -1,28 +1,17 @@
-import { type FSWatcher, watch } from "node:fs";
-import { rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Logger } from "@rollcall/process";
-import { Cgroup } from "../cgroup/cgroup.ts";
-import { runCheck } from "../check/run-check.ts";
 import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
-import { becoming, programScript } from "../launch/launch-script.ts";
-import { prepareLaunch } from "../launch/prepare-launch.ts";
-import { removeScratch } from "../launch/remove-scratch.ts";
-import { exitWallMs, readShim, releaseShim, startShim } from "../launch/shim.ts";
-import { judgeShim } from "../launch/shim-facts.ts";
-import { isAlive, type ProcessName, processesOfSession } from "../machine/process-name.ts";
 import { ExecutionOutput } from "../output/execution-output.ts";
 import { type ReadSpec, readSpec } from "../spec/read-spec.ts";
 import { dueAtMs, stepExecution } from "./execution-machine.ts";
 import type { ExecutionEffect, ExecutionEvent, ExecutionState } from "./execution-state.ts";
+import type { Executor, Program } from "./executor.ts";
 import type { KeeperServices } from "./keeper-services.ts";
 
-/** A shim that has begun names itself within this; one that has not was killed. */
-const SHIM_LIMIT_MS = 10_000;
+/** How often the progress of a launch is reported at most. */
+const PROGRESS_EVERY_MS = 3_000;
 
-/** Removing a cgroup waits for the kernel to let go of its last process. */
-const MOST_REMOVALS = 50;
-const REMOVAL_PAUSE_MS = 100;
+/** What was launched appears within this; what has not was killed. */
+const LAUNCH_LIMIT_MS = 10_000;
 
 /** One execution of this machine: carries out what stepExecution() decides. */
 export class KeptExecution {
@@ -30,19 +19,22 @@ export class KeptExecution {
   readonly #services: KeeperServices;
   readonly #log: Logger;
   readonly #directory: string;
-  readonly #cgroup: Cgroup | null;
   readonly #spec: ReadSpec;
+  /** Null where the spec says nothing that can be run. */
+  readonly #program: Program | null;
+  /** What runs it; null where nothing can. */
+  readonly executor: Executor | null;
   #record: ExecutionRecord;
   /** When it was launched here, or adopted. */
   #launchedAtMs: number;
-  #child: ProcessName | null = null;
+  #progressAtMs = Number.NEGATIVE_INFINITY;
   #output: ExecutionOutput | null = null;
-  #watcher: FSWatcher | null = null;
   #timer: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
   #looking: Promise<void> | null = null;
   #lookAgain = false;
-  #isLaunchedHere = false;
+  /** Whether its launch has begun in this keeper, and whether it is over. */
+  #launch: "none" | "queued" | "begun" | "over" = "none";
   #isAdopted = false;
   #isClosed = false;
 
@@ -53,9 +45,10 @@ export class KeptExecution {
     this.#record = record;
     this.#log = services.log.child({ execution_id: identity.id, job: identity.job });
     this.#directory = services.journal.directoryOf(identity.id);
-    this.#cgroup = services.cgroups === null ? null : new Cgroup(services.cgroups, identity.id);
     this.#spec = readSpec(Buffer.from(identity.spec, "base64"));
     this.#launchedAtMs = services.clock.nowMs();
+    this.executor = this.#spec.ok ? services.executors[this.#spec.plan.kind] : null;
+    this.#program = this.#describe();
   }
 
   get record(): ExecutionRecord {
@@ -66,67 +59,57 @@ export class KeptExecution {
     return this.#record.state.phase.kind === "ended";
   }
 
-  /** Start its process for the first time. */
+  get isStarting(): boolean {
+    return this.#record.state.phase.kind === "starting";
+  }
+
+  /** Start its program for the first time. */
   async launch(): Promise<void> {
-    // Once in a keeper: in its turn among those that are started, or when it is adopted and looked at.
-    if (this.isEnded || this.#isClosed || this.#isLaunchedHere) return;
-    this.#isLaunchedHere = true;
-    this.#launchedAtMs = this.#services.clock.nowMs();
+    // Once in a keeper.
+    if (this.isEnded || this.#isClosed || this.#launch === "begun" || this.#launch === "over") return;
+    this.#launch = "begun";
+    try {
+      await this.#launchNow();
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.#dispatch({ kind: "launch-failed", message: `it could not be started: ${message}` });
+    } finally {
+      this.#launch = "over";
+      this.#launchedAtMs = this.#services.clock.nowMs();
+    }
+  }
+
+  async #launchNow(): Promise<void> {
     const { phase } = this.#record.state;
     if (phase.kind === "starting" && phase.stop !== null) {
       return this.#dispatch({ kind: "launch-failed", message: "it was stopped before it was started" });
     }
-    const { rules, scratch } = this.#services;
-    const { identity } = this;
-    const spec = this.#spec;
-    if (!spec.ok) return this.#dispatch({ kind: "launch-failed", message: spec.problem });
-    const prepared = await prepareLaunch(identity, spec.plan, rules, scratch);
-    if (!prepared.ok) return this.#dispatch({ kind: "launch-failed", message: prepared.problem });
-    try {
-      await this.#cgroup?.create(spec.plan);
-      const program = join(this.#directory, "program");
-      // A shim of the keeper before may be reading it.
-      await writeFile(`${program}.new`, programScript(prepared.command), { mode: 0o600 });
-      await rename(`${program}.new`, program);
-      await startShim({
-        directory: this.#directory,
-        becoming: becoming(prepared.account),
-        cgroups: this.#cgroup?.places ?? [],
-      });
-      this.#observe();
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.#dispatch({ kind: "launch-failed", message: `it could not be started: ${message}` });
+    const program = this.#program;
+    if (program === null) {
+      return this.#dispatch({ kind: "launch-failed", message: this.#spec.ok ? "" : this.#spec.problem });
     }
+    const launch = await program.launch();
+    if (!launch.ok) this.#dispatch({ kind: "launch-failed", message: launch.problem });
   }
 
   /** Take over what an earlier keeper has left. */
   async adopt(): Promise<void> {
-    const isOfThisBoot = this.#record.bootId === this.#services.bootId;
-    if (!isOfThisBoot) {
-      const { exit } = await readShim(this.#directory);
-      this.#dispatch({ kind: "exited", exit: exit && { ...exit, isOutOfMemory: false } });
-      return;
-    }
     if (this.isEnded) {
-      // The keeper may have been killed before it let go.
-      if ((await readShim(this.#directory)).shim !== "alive") return;
-      await this.#pump();
-      await this.#kill();
+      if (this.#isOfThisBoot && (await this.#program?.lookAfterEnd())) await this.#kill();
       return;
     }
     this.#isAdopted = true;
-    this.#observe();
     await this.look();
     const { phase, rules } = this.#record.state;
     // The keeper may have been killed before it sent the signal.
-    if (phase.kind === "stopping") await this.#signal(rules.stopSignal);
+    if (phase.kind === "stopping") await this.#program?.signal(rules.stopSignal);
     this.#setTimer();
   }
 
   /** Stop it, unless it has ended. */
   stop(): void {
     this.#dispatch({ kind: "stop" });
+    if (this.isStarting) this.#program?.abandon();
   }
 
   /** Look at the times again: the control plane was seen, or the keeper has just begun. */
@@ -157,8 +140,8 @@ export class KeptExecution {
     if (!this.isEnded || this.#record.forgottenWallMs !== null) return;
     this.#record = { ...this.#record, forgottenWallMs: this.#services.clock.wallMs() };
     this.#save();
-    removeScratch(join(this.#services.scratch, this.identity.id)).catch((error: unknown) => {
-      this.#log.warn({ err: error }, "directory of an execution cannot be removed");
+    this.#program?.remove().catch((error: unknown) => {
+      this.#log.warn({ err: error }, "what is left of an execution cannot be removed");
     });
   }
 
@@ -172,7 +155,7 @@ export class KeptExecution {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    this.#watcher?.close();
+    this.#program?.close();
     await this.#looking;
     await this.#output?.close();
     await this.#saving;
@@ -186,43 +169,46 @@ export class KeptExecution {
   }
 
   async #lookOnce(): Promise<void> {
-    const facts = await readShim(this.#directory);
-    if (facts.childLife === "alive") this.#child = facts.child;
-    if (facts.hasStarted && facts.shim !== "unknown") await this.#pump();
-    const isLate = this.#services.clock.nowMs() - this.#launchedAtMs > SHIM_LIMIT_MS;
-    const verdict = judgeShim(facts, isLate);
+    const program = this.#program;
+    if (program === null) return this.#launchAgain();
+    const isLate = this.#services.clock.nowMs() - this.#launchedAtMs > LAUNCH_LIMIT_MS;
+    const verdict = await program.look(isLate);
+    // Until what runs it answers again nothing is known of it, and so nothing changes.
+    if (verdict.kind === "unreachable") return;
+    if (!this.#isOfThisBoot && verdict.kind !== "exited" && verdict.kind !== "launch-failed") {
+      // What ran in another boot runs no more, whatever has its name now.
+      this.#dispatch({ kind: "exited", exit: null });
+      return;
+    }
     switch (verdict.kind) {
       case "wait":
         return;
       case "not-launched":
-        // A keeper that was killed before it started the shim, or before the shim took the execution on. Only one shim
-        // can do so.
-        if (isLate && this.#isLaunchedHere) {
+        // A keeper that was killed before the launch, or before it was taken on, which can be done once.
+        if (this.#launch === "over" && isLate) {
           this.#dispatch({ kind: "launch-failed", message: "its launch was not taken on" });
-        } else if (this.#isAdopted) {
-          await this.launch();
-        }
+        } else this.#launchAgain();
         return;
       case "runs":
-        this.#child = verdict.child;
-        this.#dispatch({ kind: "launched" });
+        this.#dispatch({ kind: "launched", about: verdict.about });
         return;
       case "launch-failed":
         this.#dispatch({ kind: "launch-failed", message: verdict.message });
-        // Where it began once, and the status file was lost.
+        // Where it began once, and what it wrote down was lost.
         this.#dispatch({ kind: "exited", exit: null });
         return;
       case "exited":
-        if (this.#record.state.phase.kind === "starting") this.#dispatch({ kind: "launched" });
-        await this.#exited(verdict.exit);
+        if (this.isStarting) this.#dispatch({ kind: "launched", about: verdict.about });
+        this.#dispatch({ kind: "exited", exit: verdict.exit }, verdict.wallMs ?? undefined);
         return;
     }
   }
 
-  async #exited(exit: { readonly code: number | null; readonly signal: string | null } | null): Promise<void> {
-    const isOutOfMemory = (await this.#cgroup?.wasOutOfMemory()) ?? false;
-    const wallMs = (await exitWallMs(this.#directory)) ?? undefined;
-    this.#dispatch({ kind: "exited", exit: exit && { ...exit, isOutOfMemory } }, wallMs);
+  /** What an earlier keeper was killed before it launched. */
+  #launchAgain(): void {
+    if (!this.#isAdopted || this.#launch !== "none") return;
+    this.#launch = "queued";
+    this.#services.toLaunch(this);
   }
 
   #dispatch(event: ExecutionEvent, endedWallMs?: number): void {
@@ -244,7 +230,7 @@ export class KeptExecution {
         return;
       case "signal":
         void this.#saving
-          .then(() => this.#signal(effect.signal))
+          .then(() => this.#program?.signal(effect.signal))
           .catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be signalled"));
         return;
       case "kill":
@@ -285,19 +271,14 @@ export class KeptExecution {
     });
   }
 
-  /** Signal the group of its program; a program that is no leader yet, itself. */
-  async #signal(signal: string): Promise<void> {
-    const child = this.#child;
-    if (child === null || !(await isAlive(child))) return;
-    sendSignal(-child.pid, signal) || sendSignal(child.pid, signal);
-  }
-
   /** Kill all its processes, and let go of what it had once it has ended. */
   async #kill(): Promise<void> {
     try {
-      if (this.#cgroup !== null) await this.#cgroup.kill();
-      else await this.#killSession();
-      if (this.isEnded) await this.#cleanUp();
+      await this.#program?.kill();
+      if (this.isEnded) {
+        await this.#saving;
+        await this.#program?.release();
+      }
     } catch (error) {
       this.#log.error({ err: error }, "execution cannot be killed");
     }
@@ -305,76 +286,45 @@ export class KeptExecution {
     if (!this.isEnded) await this.look();
   }
 
-  /** Those of its session, which no other process can enter. */
-  async #killSession(): Promise<void> {
-    const child = this.#child ?? (await readShim(this.#directory)).child;
-    if (child === null || this.#record.bootId !== this.#services.bootId) return;
-    const members = await processesOfSession(child.pid);
-    // A process that has the leader's id and another start shows that the id was used again, for another session.
-    if (members.some(({ pid, start }) => pid === child.pid && start !== child.start)) return;
-    for (const { pid } of members) sendSignal(pid, "SIGKILL");
-  }
-
-  async #cleanUp(): Promise<void> {
-    this.#watcher?.close();
-    await releaseShim(this.#directory);
-    // After the end no keeper starts it: what its job was given is not kept.
-    await rm(join(this.#directory, "program"), { force: true });
-    await this.#saving;
-    for (let turn = 0; turn < MOST_REMOVALS && this.#cgroup !== null; turn += 1) {
-      if (await this.#cgroup.remove()) break;
-      await this.#cgroup.kill();
-      await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS));
-    }
-  }
-
   async #check(): Promise<void> {
-    const spec = this.#spec;
-    if (!spec.ok || spec.plan.probe === null) return;
-    const { rules, scratch } = this.#services;
-    const { plan } = spec;
-    const result = await runCheck(plan.probe ?? { kind: "command", argv: [] }, {
-      ports: this.identity.ports,
-      timeoutMs: plan.probeTimeoutMs,
-      cgroups: this.#cgroup?.places ?? [],
-      prepare: async (argv) => {
-        const prepared = await prepareLaunch(this.identity, { ...plan, argv }, rules, scratch);
-        return prepared.ok ? prepared : null;
-      },
-    });
-    this.#dispatch({ kind: "checked", ...result });
+    const result = await this.#program?.check();
+    if (result !== undefined) this.#dispatch({ kind: "checked", ...result });
   }
 
-  /** Hear of what the shim writes down. */
-  #observe(): void {
-    if (this.#watcher !== null || this.#isClosed) return;
-    try {
-      this.#watcher = watch(join(this.#directory, "run"), () => void this.look());
-      this.#watcher.on("error", () => this.#watcher?.close());
-    } catch (error) {
-      // The keeper's regular look finds it, a little later.
-      this.#log.warn({ err: error }, "directory of an execution cannot be watched");
+  get #isOfThisBoot(): boolean {
+    return this.#record.bootId === this.#services.bootId;
+  }
+
+  #describe(): Program | null {
+    if (!this.#spec.ok) return null;
+    const { plan } = this.#spec;
+    const { executors } = this.#services;
+    const context = {
+      identity: this.identity,
+      directory: this.#directory,
+      isOfThisBoot: this.#isOfThisBoot,
+      log: this.#log,
+      output: () => this.output(),
+      onProgress: (message: string) => this.#onProgress(message),
+      onNotice: () => void this.look(),
+    };
+    switch (plan.kind) {
+      case "process":
+        return executors.process.programOf({ ...context, plan });
+      case "docker":
+        return executors.docker.programOf({ ...context, plan });
     }
-    void this.look();
   }
 
-  async #pump(): Promise<void> {
-    const output = await this.output();
-    output.pump();
+  #onProgress(message: string): void {
+    const nowMs = this.#services.clock.nowMs();
+    if (nowMs - this.#progressAtMs < PROGRESS_EVERY_MS) return;
+    this.#progressAtMs = nowMs;
+    this.#dispatch({ kind: "progress", message });
   }
 
   async #openOutput(): Promise<ExecutionOutput> {
     const rules = this.#spec.ok ? this.#spec.plan.output : { maxFileBytes: 1, maxFiles: 1 };
     return ExecutionOutput.open(this.#directory, rules, this.#log);
-  }
-}
-
-/** False when there is no such process. */
-function sendSignal(pid: number, signal: string): boolean {
-  try {
-    process.kill(pid, signal);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -11,7 +11,7 @@ const FACTS = {
   index: 2,
   ports: { http: 8_080 },
   gpuUuids: [],
-  home: "/home/e1",
+  defaults: { PATH: "/bin", HOME: "/home/e1" },
   env: {},
   secrets: {},
 };

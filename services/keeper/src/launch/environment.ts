@@ -7,15 +7,16 @@ export interface EnvironmentFacts {
   /** Ports by label. */
   readonly ports: Readonly<Record<string, number>>;
   readonly gpuUuids: readonly string[];
-  /** The execution's own directory. */
-  readonly home: string;
+  /** What the job may replace. */
+  readonly defaults: Readonly<Record<string, string>>;
   /** What the job sets. */
   readonly env: Readonly<Record<string, string>>;
   /** What the job asked for and the machine's operator keeps. */
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** Where the programs of processes are searched for. */
+export const SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const REFERENCE = /\$\$(?=[A-Za-z_{])|\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g;
 
@@ -26,8 +27,7 @@ const REFERENCE = /\$\$(?=[A-Za-z_{])|\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z
 export function makeEnvironment(facts: EnvironmentFacts): Readonly<Record<string, string>> {
   const ports = Object.entries(facts.ports).map(([label, port]) => [`PORT_${label.toUpperCase()}`, String(port)]);
   return {
-    PATH: SEARCH_PATH,
-    HOME: facts.home,
+    ...facts.defaults,
     ...facts.env,
     ...facts.secrets,
     ROLLCALL_JOB: facts.job,

@@ -1,20 +1,25 @@
-import { join } from "node:path";
 import type { Logger } from "@rollcall/process";
 import type { OutputRules } from "./output-plan.ts";
-import { OutputPump } from "./output-pump.ts";
 import { OutputStore, type Piece, type StreamName } from "./output-store.ts";
 
-const STREAMS: readonly StreamName[] = ["stdout", "stderr"];
+/** Moves what an execution writes to its stores. */
+export interface OutputReader {
+  /** Whether all is written that will ever be. */
+  readonly isDone: boolean;
+  /** Stop reading. */
+  close(): Promise<void>;
+}
+
+/** The stores of an execution's output. */
+export type OutputStores = Readonly<Record<StreamName, OutputStore>>;
 
 /** What an execution wrote, and writes. */
 export class ExecutionOutput {
-  readonly #directory: string;
-  readonly #stores: Readonly<Record<StreamName, OutputStore>>;
+  readonly #stores: OutputStores;
   readonly #log: Logger;
-  #pumps: readonly OutputPump[] = [];
+  #readers: readonly OutputReader[] = [];
 
-  private constructor(directory: string, stores: Readonly<Record<StreamName, OutputStore>>, log: Logger) {
-    this.#directory = directory;
+  private constructor(stores: OutputStores, log: Logger) {
     this.#stores = stores;
     this.#log = log;
   }
@@ -22,16 +27,14 @@ export class ExecutionOutput {
   static async open(directory: string, rules: OutputRules, log: Logger): Promise<ExecutionOutput> {
     const stdout = await OutputStore.open(directory, "stdout", rules);
     const stderr = await OutputStore.open(directory, "stderr", rules);
-    return new ExecutionOutput(directory, { stdout, stderr }, log);
+    return new ExecutionOutput({ stdout, stderr }, log);
   }
 
-  /** Begin to take what it writes, once. Its pipes must have their writers. */
-  pump(): void {
-    if (this.#pumps.length > 0) return;
+  /** Begin to take what it writes, once. */
+  take(open: (stores: OutputStores) => readonly OutputReader[]): void {
+    if (this.#readers.length > 0) return;
     try {
-      this.#pumps = STREAMS.map((name) => {
-        return new OutputPump(join(this.#directory, `${name}.pipe`), this.#stores[name], this.#log);
-      });
+      this.#readers = open(this.#stores);
     } catch (error) {
       this.#log.error({ err: error }, "output of an execution cannot be read");
     }
@@ -39,7 +42,7 @@ export class ExecutionOutput {
 
   /** Whether all is written that it will ever write; true for one that is not being read. */
   get isSettled(): boolean {
-    return this.#pumps.every(({ isDone }) => isDone);
+    return this.#readers.every(({ isDone }) => isDone);
   }
 
   read(name: StreamName, offset: number, limitBytes: number): Promise<Piece> {
@@ -53,6 +56,6 @@ export class ExecutionOutput {
 
   /** Stop reading. */
   async close(): Promise<void> {
-    await Promise.all(this.#pumps.map((pump) => pump.close()));
+    await Promise.all(this.#readers.map((reader) => reader.close()));
   }
 }

@@ -1,13 +1,14 @@
 import { constants, openSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Logger } from "@rollcall/process";
+import type { OutputReader } from "./execution-output.ts";
 import type { OutputStore } from "./output-store.ts";
 
 /**
  * Moves what an execution writes from its pipe to its files, no faster than the disk takes it. The shim holds the pipe
  * open, so that nothing is lost while no pump reads: the writers wait.
  */
-export class OutputPump {
+export class OutputPump implements OutputReader {
   readonly #done: Promise<void>;
   readonly #socket: Socket;
   #isDone = false;

@@ -21,7 +21,8 @@ export type KeeperFacts = MessageInitShape<typeof GreetingSchema>;
 /** What a connection works with. */
 export interface ConnectionServices {
   readonly keeper: Keeper;
-  readonly facts: KeeperFacts;
+  /** What the keeper says of itself at the moment. */
+  readonly facts: () => KeeperFacts;
   readonly onRetire: () => void;
 }
 
@@ -40,6 +41,7 @@ export class KeeperConnection {
   readonly #socket: Socket;
   readonly #services: ConnectionServices;
   #unsubscribe: () => void = () => {};
+  #isGreeted = false;
 
   constructor(socket: Socket, services: ConnectionServices) {
     this.#socket = socket;
@@ -66,6 +68,11 @@ export class KeeperConnection {
     }
   }
 
+  /** Say what the keeper says of itself now, to an agent that has been greeted. */
+  announce(): void {
+    if (this.#isGreeted) this.#send({ frame: { case: "greeting", value: this.#services.facts() } });
+  }
+
   async #answer({ id, request }: KeeperRequest): Promise<void> {
     try {
       const reply = await this.#carryOut(request);
@@ -82,7 +89,7 @@ export class KeeperConnection {
     const { keeper, facts } = this.#services;
     switch (request.case) {
       case "greet":
-        return { case: "greeting", value: facts };
+        return { case: "greeting", value: facts() };
       case "start": {
         const { reference, spec, logId, nodeId } = request.value;
         const read = readSpec(spec);
@@ -128,6 +135,7 @@ export class KeeperConnection {
 
   /** Send all that there is, and from then on what changes. */
   #list(): void {
+    this.#isGreeted = true;
     const { keeper } = this.#services;
     this.#unsubscribe();
     for (const record of keeper.records()) this.#send({ frame: { case: "changed", value: toKept(record) } });

@@ -27,7 +27,7 @@ describe("KeeperSocket", () => {
     const onRetire = (): void => {
       retirements += 1;
     };
-    socket = await KeeperSocket.open({ path, keeper, facts: { version: "1" }, onRetire, log: silentLogger });
+    socket = await KeeperSocket.open({ path, keeper, facts: () => ({ version: "1" }), onRetire, log: silentLogger });
   });
 
   afterEach(async () => {

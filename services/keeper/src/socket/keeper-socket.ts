@@ -9,7 +9,8 @@ export interface KeeperSocketOptions {
   /** In a directory that only the keeper's user can enter. */
   readonly path: string;
   readonly keeper: Keeper;
-  readonly facts: KeeperFacts;
+  /** What the keeper says of itself at the moment. */
+  readonly facts: () => KeeperFacts;
   /** Told when an agent asks the keeper to end. */
   readonly onRetire: () => void;
   readonly log: Logger;
@@ -21,7 +22,7 @@ const MOST_CONNECTIONS = 8;
 /** Where agents reach the keeper. */
 export class KeeperSocket {
   readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  readonly #connections = new Map<Socket, KeeperConnection>();
 
   private constructor(options: KeeperSocketOptions) {
     this.#server = createServer((socket) => this.#serve(socket, options));
@@ -45,18 +46,23 @@ export class KeeperSocket {
 
   /** Agents that are connected. */
   get connections(): number {
-    return this.#sockets.size;
+    return this.#connections.size;
+  }
+
+  /** Tell agents that what the keeper says of itself has changed. */
+  announce(): void {
+    for (const connection of this.#connections.values()) connection.announce();
   }
 
   async close(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#connections.keys()) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
   #serve(socket: Socket, { keeper, facts, onRetire, log }: KeeperSocketOptions): void {
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
     const connection = new KeeperConnection(socket, { keeper, facts, onRetire });
+    this.#connections.set(socket, connection);
+    socket.once("close", () => this.#connections.delete(socket));
     connection.run().catch((error: unknown) => {
       log.warn({ err: error }, "connection of an agent ended");
       socket.destroy();

@@ -10,6 +10,8 @@ import {
 import type { EndCause, Phase } from "../execution/execution-state.ts";
 import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
 
+const MOST_MESSAGE = 512;
+
 /** What is said of an execution. */
 export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRecord): KeptExecution {
   const { phase, startedWallMs } = state;
@@ -17,7 +19,7 @@ export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRec
     id: identity.id,
     state: observedState(phase),
     change: BigInt(state.change),
-    message: state.message,
+    message: [state.message, state.about ?? ""].filter((one) => one !== "").join("; ").slice(0, MOST_MESSAGE),
     job: identity.job,
     specDigest: Buffer.from(identity.specDigest, "hex"),
     ...(startedWallMs !== null && { startTime: timestampFromMs(startedWallMs) }),

@@ -17,16 +17,14 @@ export type Probe =
   | { readonly kind: "http"; readonly port: string; readonly path: string }
   | { readonly kind: "command"; readonly argv: readonly string[] };
 
-/** A spec of a process as the keeper works with it: nothing is absent any more. */
-export interface ProcessPlan {
+/** What plans of all kinds say: nothing is absent any more. */
+interface CommonPlan {
   readonly job: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Names of files, by variable. */
   readonly secretEnv: Readonly<Record<string, string>>;
-  /** Empty: the execution's own. */
-  readonly directory: string;
-  /** Empty: the machine's choice. */
+  /** Empty: the choice of the machine, or of the image. */
   readonly user: string;
   readonly millicores: number;
   readonly memoryBytes: number;
@@ -36,9 +34,25 @@ export interface ProcessPlan {
   readonly output: OutputRules;
 }
 
+/** A spec of a process as the keeper works with it. */
+export interface ProcessPlan extends CommonPlan {
+  readonly kind: "process";
+  /** Empty: the execution's own. */
+  readonly directory: string;
+}
+
+/** A spec of a container as the keeper works with it. */
+export interface ContainerPlan extends CommonPlan {
+  readonly kind: "docker";
+  readonly image: string;
+}
+
+/** A spec as the keeper works with it. */
+export type ExecutionPlan = ProcessPlan | ContainerPlan;
+
 /** A plan, or why the spec is none. */
 export type ReadSpec =
-  | { readonly ok: true; readonly plan: ProcessPlan }
+  | { readonly ok: true; readonly plan: ExecutionPlan }
   | { readonly ok: false; readonly rules: KeepingRules; readonly problem: string };
 
 const DEFAULTS = { graceMs: 5_000, intervalMs: 10_000, timeoutMs: 2_000, failures: 3, fileBytes: 10_485_760, files: 3 };
@@ -63,35 +77,36 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
     return { ok: false, rules: NO_RULES, problem: "its spec cannot be decoded" };
   }
   const rules = rulesOf(spec);
-  if (spec.task.case !== "process") {
-    return { ok: false, rules, problem: `the node has no executor for ${spec.task.case ?? "a spec without a task"}` };
-  }
-  const { value: task } = spec.task;
-  if (task.command.length === 0) return { ok: false, rules, problem: "its command is empty" };
-  const { resources, check } = spec;
-  return {
-    ok: true,
-    plan: {
-      job: spec.job,
-      argv: task.command,
-      env: task.env,
-      secretEnv: task.secretEnv,
-      directory: task.directory,
-      user: task.user,
-      millicores: resources?.millicores ?? 0,
-      memoryBytes: Number(resources?.memoryBytes ?? 0n),
-      probe: probeOf(check),
-      probeTimeoutMs: bounded(check?.timeout && durationMs(check.timeout), DEFAULTS.timeoutMs, MOST.intervalMs),
-      rules,
-      output: {
-        maxFileBytes: Math.max(
-          LEAST_FILE_BYTES,
-          bounded(Number(task.output?.maxFileBytes ?? 0n), DEFAULTS.fileBytes, MOST.fileBytes),
-        ),
-        maxFiles: bounded(task.output?.maxFiles, DEFAULTS.files, MOST.files),
-      },
+  const { task, check, resources } = spec;
+  if (task.case === undefined) return { ok: false, rules, problem: "the node has no executor for a spec without a task" };
+  const { output } = task.value;
+  const common: CommonPlan = {
+    job: spec.job,
+    argv: task.value.command,
+    env: task.value.env,
+    secretEnv: task.value.secretEnv,
+    user: task.value.user,
+    millicores: resources?.millicores ?? 0,
+    memoryBytes: Number(resources?.memoryBytes ?? 0n),
+    probe: probeOf(check),
+    probeTimeoutMs: bounded(check?.timeout && durationMs(check.timeout), DEFAULTS.timeoutMs, MOST.intervalMs),
+    rules,
+    output: {
+      maxFileBytes: Math.max(
+        LEAST_FILE_BYTES,
+        bounded(Number(output?.maxFileBytes ?? 0n), DEFAULTS.fileBytes, MOST.fileBytes),
+      ),
+      maxFiles: bounded(output?.maxFiles, DEFAULTS.files, MOST.files),
     },
   };
+  switch (task.case) {
+    case "process":
+      if (common.argv.length === 0) return { ok: false, rules, problem: "its command is empty" };
+      return { ok: true, plan: { kind: "process", directory: task.value.directory, ...common } };
+    case "docker":
+      if (task.value.image === "") return { ok: false, rules, problem: "its image has no name" };
+      return { ok: true, plan: { kind: "docker", image: task.value.image, ...common } };
+  }
 }
 
 function rulesOf(spec: ExecutionSpec): KeepingRules {

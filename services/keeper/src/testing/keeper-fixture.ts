@@ -7,6 +7,8 @@ import { ExecutionSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { type CgroupHierarchy, openCgroups } from "../cgroup/cgroup-hierarchy.ts";
+import { DockerEngine } from "../docker/docker-engine.ts";
+import { DockerExecutor } from "../docker/docker-executor.ts";
 import type { Phase } from "../execution/execution-state.ts";
 import { type MachineClock, machineClock } from "../execution/keeper-services.ts";
 import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
@@ -16,6 +18,7 @@ import { keeperPlaces } from "../keeper-places.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import { readBootId } from "../machine/process-name.ts";
 import type { StreamName } from "../output/output-store.ts";
+import { ProcessExecutor } from "../process/process-executor.ts";
 import { SeenStamp } from "../seen-stamp.ts";
 
 /** A spec as a test writes it. */
@@ -26,6 +29,7 @@ export interface FixtureOptions {
   readonly rules?: Partial<WorkRules>;
   readonly clock?: MachineClock;
   readonly bootId?: string;
+  readonly dockerHost?: string;
 }
 
 /** Whether this process may make executions another user's. */
@@ -77,11 +81,14 @@ export class KeeperFixture {
     const bootId = options.bootId ?? (await readBootId());
     const journal = await Journal.open(places.directory);
     this.#cgroups = await openCgroups(places.name);
+    const engine = new DockerEngine({ host: options.dockerHost ?? null, log: silentLogger });
+    const rules = { ...TEST_RULES, ...options.rules };
     this.#keeper = await Keeper.open({
       journal,
-      cgroups: this.#cgroups,
-      rules: { ...TEST_RULES, ...options.rules },
-      scratch: places.scratch,
+      executors: {
+        process: new ProcessExecutor({ cgroups: this.#cgroups, rules, scratch: places.scratch }),
+        docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log: silentLogger }),
+      },
       seen: await SeenStamp.open(places.directory, bootId, clock),
       clock,
       bootId,

@@ -30,7 +30,8 @@ describe("withDefaultsOfUp()", () => {
 describe("keeperFlags()", () => {
   it("should give a keeper the settings that its agent has", () => {
     const { values } = load({
-      executors: "process",
+      executors: "process,docker",
+      "docker-host": "unix:///run/engine.sock",
       "work-user": "web",
       "Work.Users": "batch,daemon",
       "Work.Directories": "/srv,/data",

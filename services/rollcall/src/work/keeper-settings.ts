@@ -13,13 +13,14 @@ export function keeperSettings(values: WorkConfig, stateDirectory: string): Keep
     directories: values["Work.Directories"],
     secrets: values["Work.Secrets"] ?? null,
     mayBeOwnUser: values["Work.SameUser"],
+    dockerHost: values["Work.Docker.Host"] ?? null,
   };
 }
 
 /** The flags by which a keeper is given these values, whatever its file and its environment say. */
 export function keeperFlags(values: WorkConfig): readonly string[] {
   const lists = ["Work.Executors", "Work.Users", "Work.Directories"] as const;
-  const texts = ["Work.User", "Work.Secrets", "Work.SameUser"] as const;
+  const texts = ["Work.User", "Work.Secrets", "Work.SameUser", "Work.Docker.Host"] as const;
   const pairs = [
     ...lists.map((key) => [key, values[key].join(",")] as const),
     ...texts.map((key) => [key, values[key] === undefined ? "" : String(values[key])] as const),

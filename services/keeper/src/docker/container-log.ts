@@ -1,0 +1,161 @@
+import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "@rollcall/process";
+import type { OutputReader, OutputStores } from "../output/execution-output.ts";
+import type { StreamName } from "../output/output-store.ts";
+import type { DockerEngine } from "./docker-engine.ts";
+import { LogFrames } from "./log-frames.ts";
+import { LogMarks } from "./log-marks.ts";
+import { type LogPlace, resumeLog, takeEntry } from "./log-place.ts";
+
+/** What a log is read with. */
+export interface ContainerLogOptions {
+  readonly engine: DockerEngine;
+  readonly containerId: string;
+  readonly stores: OutputStores;
+  /** The execution's directory. */
+  readonly directory: string;
+  readonly log: Logger;
+  /** Called when the engine says no more: the container may have ended. */
+  readonly onEnd: () => void;
+}
+
+/** An engine that ends a log while the container runs is asked again after this. */
+const AGAIN_AFTER_MS = 1_000;
+
+/** What follows a log is given this long to see the end by itself. */
+const FOLLOW_LIMIT_MS = 2_000;
+
+const NS_PER_S = 1_000_000_000n;
+
+/** Reading the rest of the log of a container that has ended: 32 MiB at most. */
+const REST_LIMIT_MS = 30_000;
+
+/**
+ * Moves what a container writes from the engine's log to the stores. It remembers how far it is by the times of the
+ * entries and the bytes that the stores have, so that the next keeper goes on where this one was killed.
+ */
+export class ContainerLog implements OutputReader {
+  readonly #options: ContainerLogOptions;
+  readonly #marks: LogMarks;
+  readonly #closing = new AbortController();
+  /** Aborted where following takes too long to see the end. */
+  readonly #following = new AbortController();
+  readonly #running: Promise<void>;
+  #finishing: Promise<void> | null = null;
+  #isFollowing = true;
+  #isDone = false;
+  #hasLost = false;
+
+  constructor(options: ContainerLogOptions) {
+    this.#options = options;
+    this.#marks = new LogMarks(options.directory);
+    this.#running = this.#follow();
+  }
+
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  /** Take what is left: the container has ended. Resolves when all is taken, or cannot be. */
+  finish(): Promise<void> {
+    this.#finishing ??= this.#takeRest();
+    return this.#finishing;
+  }
+
+  async close(): Promise<void> {
+    this.#isFollowing = false;
+    this.#closing.abort();
+    await this.#running;
+    await this.#finishing;
+    await this.#saveMarks();
+  }
+
+  async #follow(): Promise<void> {
+    const { log, onEnd } = this.#options;
+    let hasFailed = false;
+    while (this.#isFollowing) {
+      try {
+        await this.#read(this.#following.signal);
+        hasFailed = false;
+      } catch (error) {
+        if (!hasFailed && this.#isFollowing) log.warn({ err: error }, "log of a container cannot be followed");
+        hasFailed = true;
+      }
+      if (!this.#isFollowing) return;
+      onEnd();
+      await sleep(AGAIN_AFTER_MS, null, { signal: AbortSignal.any([this.#closing.signal, this.#following.signal]) }).catch(() => {});
+    }
+  }
+
+  async #takeRest(): Promise<void> {
+    this.#isFollowing = false;
+    const late = setTimeout(() => this.#following.abort(), FOLLOW_LIMIT_MS);
+    await this.#running;
+    clearTimeout(late);
+    try {
+      if (!this.#closing.signal.aborted) await this.#read(AbortSignal.timeout(REST_LIMIT_MS));
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "end of a container's log cannot be read");
+    } finally {
+      this.#isDone = true;
+    }
+  }
+
+  /** Read from where the stores end until the engine says no more: at once for a container that has ended. */
+  async #read(limit: AbortSignal): Promise<void> {
+    const { engine, containerId, stores } = this.#options;
+    const marks = await this.#marks.load();
+    const places = {
+      stdout: resumeLog(marks.stdout, stores.stdout.end),
+      stderr: resumeLog(marks.stderr, stores.stderr.end),
+    };
+    const [stdoutNs, stderrNs] = [places.stdout.mark.atNs, places.stderr.mark.atNs];
+    const since = Number((stdoutNs < stderrNs ? stdoutNs : stderrNs) / NS_PER_S);
+    const signal = AbortSignal.any([limit, this.#closing.signal]);
+    const container = (await engine.client("endless")).getContainer(containerId);
+    const query = { stdout: true, stderr: true, timestamps: true, follow: true, since, abortSignal: signal } as const;
+    const stream = (await container.logs(query)) as Readable;
+    const onAbort = (): void => void stream.destroy();
+    signal.addEventListener("abort", onAbort, { once: true });
+    const frames = new LogFrames();
+    try {
+      for await (const chunk of stream) await this.#take(frames, chunk, places);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      stream.destroy();
+      await this.#saveMarks();
+    }
+  }
+
+  async #take(frames: LogFrames, chunk: Uint8Array, places: Record<StreamName, LogPlace>): Promise<void> {
+    const parts: Record<StreamName, Uint8Array[]> = { stdout: [], stderr: [] };
+    for (const { stream, atNs, data } of frames.take(chunk)) {
+      const { place, from } = takeEntry(places[stream], atNs, data.length);
+      places[stream] = place;
+      if (from < data.length) parts[stream].push(data.subarray(from));
+    }
+    await this.#append("stdout", parts.stdout);
+    await this.#append("stderr", parts.stderr);
+    this.#marks.note({ stdout: places.stdout.mark, stderr: places.stderr.mark });
+  }
+
+  async #append(name: StreamName, parts: readonly Uint8Array[]): Promise<void> {
+    if (parts.length === 0) return;
+    try {
+      await this.#options.stores[name].append(Buffer.concat(parts));
+    } catch (error) {
+      // A full disk costs output; a log that is not followed would cost the sight of the end.
+      if (!this.#hasLost) this.#options.log.error({ err: error }, "output cannot be written, it is lost");
+      this.#hasLost = true;
+    }
+  }
+
+  async #saveMarks(): Promise<void> {
+    try {
+      await this.#marks.save();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "place in a container's log cannot be kept");
+    }
+  }
+}

@@ -1,0 +1,225 @@
+import { open, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { errorCode } from "@rollcall/process";
+import type Docker from "dockerode";
+import { type CheckResult, tryPort } from "../check/try-port.ts";
+import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
+import type { Exit } from "../execution/execution-state.ts";
+import type { MachineClock } from "../execution/keeper-services.ts";
+import { environmentOf, Refusal, wordsOf } from "../launch/job-environment.ts";
+import type { WorkRules } from "../launch/permissions.ts";
+import type { ContainerPlan } from "../spec/read-spec.ts";
+import { containerName, isContainerOf, LABELS } from "./container-labels.ts";
+import { ContainerLog } from "./container-log.ts";
+import { containerSettings } from "./container-settings.ts";
+import { type DockerEngine, messageOf, orNull, type Patience, statusOf } from "./docker-engine.ts";
+import { ExecCheck } from "./exec-check.ts";
+import type { ImageStore } from "./image-store.ts";
+import { judgeContainer } from "./judge-container.ts";
+import { kernelKilled } from "./kernel-log.ts";
+
+const LOOPBACK = "127.0.0.1";
+
+/** What containers are run with. */
+export interface ContainerServices {
+  readonly engine: DockerEngine;
+  readonly images: ImageStore;
+  readonly rules: WorkRules;
+  /** Of the state directory alone: the containers of its keepers bear it. */
+  readonly keeper: string;
+  readonly clock: MachineClock;
+}
+
+/** The container of an execution. */
+export class ContainerProgram implements Program {
+  readonly #services: ContainerServices;
+  readonly #context: ProgramContext<ContainerPlan>;
+  readonly #name: string;
+  readonly #check: ExecCheck;
+  readonly #ending = new AbortController();
+  #log: ContainerLog | null = null;
+
+  constructor(services: ContainerServices, context: ProgramContext<ContainerPlan>) {
+    this.#services = services;
+    this.#context = context;
+    this.#name = containerName(services.keeper, context.identity.id);
+    this.#check = new ExecCheck(services.engine);
+  }
+
+  async launch(): Promise<Launch> {
+    const { rules, engine } = this.#services;
+    if (!rules.executors.includes("docker")) return refusal("the node has turned its docker executor off");
+    if (engine.facts === null) await engine.look();
+    if (engine.facts === null) return refusal(engine.problem);
+    try {
+      return await this.#launchOn(engine.facts.kind);
+    } catch (error) {
+      if (error === this.#ending.signal.reason) return refusal("it was stopped before it was started");
+      if (error instanceof Refusal) return refusal(error.message);
+      if (statusOf(error) !== null) return refusal(`it could not be started: ${messageOf(error)}`);
+      return refusal(`the container engine does not answer: ${messageOf(error)}`);
+    }
+  }
+
+  abandon(): void {
+    this.#ending.abort(new Error("the execution is stopped"));
+  }
+
+  async look(isLate: boolean): Promise<Verdict> {
+    const found = await this.#inspect().catch((error: unknown) => {
+      if (statusOf(error) === null) return "unreachable" as const;
+      throw error;
+    });
+    if (found === "unreachable") return { kind: "unreachable" };
+    const { clock, keeper } = this.#services;
+    const { identity, isOfThisBoot } = this.#context;
+    const hasBegun = await this.#hasBegun();
+    if (found === null) return hasBegun ? { kind: "exited", exit: null, wallMs: null, about: "" } : { kind: "not-launched" };
+    if (!isContainerOf(found.Config.Labels, keeper, identity.id)) {
+      return { kind: "launch-failed", message: `the name ${this.#name} is that of a container which is not its own` };
+    }
+    const verdict = judgeContainer(found.State, isOfThisBoot ? null : clock.wallMs() - clock.nowMs());
+    switch (verdict.kind) {
+      case "created":
+        // A start that another keeper asked for may be under way.
+        return hasBegun && !isLate ? { kind: "wait" } : { kind: "not-launched" };
+      case "runs":
+        await this.#follow(found.Id);
+        return { kind: "runs", about: aboutOf(found) };
+      case "exited":
+        await this.#follow(found.Id);
+        await this.#log?.finish();
+        return { ...verdict, exit: verdict.exit && (await this.#withMemory(found.Id, verdict.exit)), about: aboutOf(found) };
+    }
+  }
+
+  async #withMemory(containerId: string, exit: Exit): Promise<Exit> {
+    const isSure = exit.isOutOfMemory || exit.code === 0 || this.#context.plan.memoryBytes === 0;
+    return isSure ? exit : { ...exit, isOutOfMemory: await kernelKilled(containerId) };
+  }
+
+  /** Its output was taken before its end was told. */
+  async lookAfterEnd(): Promise<boolean> {
+    return false;
+  }
+
+  async signal(signal: string): Promise<void> {
+    await this.#unlessGone("quick", (container) => container.kill({ signal }));
+  }
+
+  async kill(): Promise<void> {
+    await this.#unlessGone("quick", (container) => container.kill({ signal: "SIGKILL" }));
+  }
+
+  async check(): Promise<CheckResult> {
+    const { identity, plan } = this.#context;
+    const { probe, probeTimeoutMs: timeoutMs } = plan;
+    const found = await this.#inspect().catch(() => null);
+    if (found === null || probe === null) return { passed: false, message: "its container cannot be found" };
+    if (probe.kind === "command") return this.#check.run(found.Id, probe.argv, timeoutMs);
+    return tryPort(probe, { host: this.#addressOf(found), ports: identity.ports, timeoutMs });
+  }
+
+  /** The container stays until its end is known to the control plane, for people to look at. */
+  async release(): Promise<void> {}
+
+  async remove(): Promise<void> {
+    await this.#unlessGone("slow", (container) => container.remove({ force: true, v: true }));
+  }
+
+  close(): void {
+    this.#ending.abort(new Error("the keeper ends"));
+  }
+
+  async #launchOn(kind: "docker" | "podman"): Promise<Launch> {
+    const { engine, images, rules, keeper } = this.#services;
+    const { identity, plan, onProgress } = this.#context;
+    const env = await environmentOf(identity, plan, rules, {});
+    const argv = wordsOf(plan.argv, env);
+    const { signal } = this.#ending;
+    const found = await images.ensure(plan.image, onProgress, signal);
+    if (!found.ok) return refusal(found.problem);
+    signal.throwIfAborted();
+    const client = await engine.client("slow");
+    const settings = containerSettings({ keeper, engine: kind, identity, plan, image: found.image, env, argv });
+    await client.createContainer(settings).catch(async (error: unknown) => {
+      // The name is taken by the one that a keeper made which was killed then; look() has seen that it was never
+      // started. Docker says 409, podman 500.
+      if (statusOf(error) === null || !(await this.#isOwn())) throw error;
+    });
+    await this.#begin();
+    await client.getContainer(this.#name).start().catch((error: unknown) => {
+      // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
+      if (statusOf(error) !== null) throw error;
+    });
+    this.#context.onNotice();
+    return { ok: true };
+  }
+
+  async #isOwn(): Promise<boolean> {
+    const found = await this.#inspect();
+    return isContainerOf(found?.Config.Labels, this.#services.keeper, this.#context.identity.id);
+  }
+
+  async #inspect(): Promise<Docker.ContainerInspectInfo | null> {
+    const client = await this.#services.engine.client("quick");
+    return orNull(client.getContainer(this.#name).inspect());
+  }
+
+  /** Note that its start is asked for: what is gone afterwards is not made again. */
+  async #begin(): Promise<void> {
+    const file = await open(join(this.#context.directory, "run", "started"), "w", 0o600);
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #hasBegun(): Promise<boolean> {
+    return stat(join(this.#context.directory, "run", "started")).then(
+      () => true,
+      (error: unknown) => {
+        if (errorCode(error) === "ENOENT") return false;
+        throw error;
+      },
+    );
+  }
+
+  async #follow(containerId: string): Promise<void> {
+    const { directory, log, onNotice, output } = this.#context;
+    const { engine } = this.#services;
+    (await output()).take((stores) => {
+      this.#log = new ContainerLog({ engine, containerId, stores, directory, log, onEnd: onNotice });
+      return [this.#log];
+    });
+  }
+
+  /** Where its ports are reached. What a proxy of the engine accepts, the container need not. */
+  #addressOf({ NetworkSettings }: Docker.ContainerInspectInfo): string {
+    if (this.#services.engine.facts?.isRootless !== false) return LOOPBACK;
+    const networks = Object.values(NetworkSettings.Networks ?? {});
+    return networks.map(({ IPAddress }) => IPAddress).find((address) => address !== "") ?? LOOPBACK;
+  }
+
+  /** Ask for something of its own container; one that is gone, or has ended, needs nothing. */
+  async #unlessGone(patience: Patience, ask: (container: Docker.Container) => Promise<unknown>): Promise<void> {
+    const found = await this.#inspect();
+    const { engine, keeper } = this.#services;
+    if (found === null || !isContainerOf(found.Config.Labels, keeper, this.#context.identity.id)) return;
+    const container = (await engine.client(patience)).getContainer(found.Id);
+    await ask(container).catch((error: unknown) => {
+      const status = statusOf(error);
+      if (status !== 404 && status !== 409) throw error;
+    });
+  }
+}
+
+function refusal(problem: string): Launch {
+  return { ok: false, problem };
+}
+
+function aboutOf({ Config }: Docker.ContainerInspectInfo): string {
+  const image = Config.Labels?.[LABELS.image] ?? "";
+  return image === "" ? "" : `image ${image}`;
+}

@@ -1,0 +1,88 @@
+import type Docker from "dockerode";
+import type { ExecutionIdentity } from "../journal/execution-record.ts";
+import type { ContainerPlan } from "../spec/read-spec.ts";
+import { containerName, LABELS, labelsOf } from "./container-labels.ts";
+import type { EngineFacts } from "./docker-engine.ts";
+import type { Image } from "./image-store.ts";
+
+/** What a container is made from. */
+export interface ContainerRequest {
+  /** Name of the keeper that makes it. */
+  readonly keeper: string;
+  readonly engine: EngineFacts["kind"];
+  readonly identity: ExecutionIdentity;
+  readonly plan: ContainerPlan;
+  readonly image: Image;
+  readonly env: Readonly<Record<string, string>>;
+  /** Empty for the image's own. */
+  readonly argv: readonly string[];
+}
+
+/**
+ * What images of services need, which begin as root, to take over their files and to become another user. Nothing to
+ * make devices, raw sockets or file capabilities. Other users have none: podman gives them what is named, root or not.
+ */
+const CAPABILITIES_OF_ROOT = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
+
+/** The engine's own log is read by the keeper as it is written; this much waits for one that is away. */
+const LOG_BOUNDS = { "max-size": "16m", "max-file": "2" };
+
+const NANOCPUS_PER_MILLICORE = 1_000_000;
+
+/** Say to an engine what container to make. Nothing of the machine is mounted, and nothing is privileged. */
+export function containerSettings(request: ContainerRequest): Docker.ContainerCreateOptions {
+  const { keeper, identity, plan, image, env, argv, engine } = request;
+  const { millicores, memoryBytes } = plan;
+  const ports = Object.values(identity.ports).flatMap((port) => [`${port}/tcp`, `${port}/udp`]);
+  return {
+    name: containerName(keeper, identity.id),
+    // Its name may mean another one by now.
+    Image: image.id,
+    Env: Object.entries({ ...env, ...gpuEnvironment(identity.gpuUuids) }).map(([name, value]) => `${name}=${value}`),
+    ...(argv.length > 0 && { Cmd: [...argv] }),
+    ...(plan.user !== "" && { User: plan.user }),
+    Labels: { ...labelsOf(keeper, identity), [LABELS.image]: image.digest },
+    ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])),
+    AttachStdin: false,
+    Tty: false,
+    HostConfig: {
+      // Inside and outside the port is the same: it is what PORT_* says.
+      PortBindings: Object.fromEntries(ports.map((port) => [port, [{ HostPort: port.split("/")[0] ?? "" }]])),
+      ...(millicores > 0 && { NanoCpus: millicores * NANOCPUS_PER_MILLICORE }),
+      // As much with swap as without: none.
+      ...(memoryBytes > 0 && { Memory: memoryBytes, MemorySwap: memoryBytes }),
+      ...gpuDevices(engine, identity.gpuUuids),
+      CapDrop: ["ALL"],
+      CapAdd: isRoot(plan.user === "" ? image.user : plan.user) ? CAPABILITIES_OF_ROOT : [],
+      SecurityOpt: ["no-new-privileges"],
+      Privileged: false,
+      AutoRemove: false,
+      RestartPolicy: { Name: "no" },
+      LogConfig: { Type: "json-file", Config: LOG_BOUNDS },
+    },
+  };
+}
+
+function isRoot(user: string): boolean {
+  const [name] = user.split(":");
+  return name === "" || name === "root" || /^0+$/.test(name ?? "");
+}
+
+/** Images for GPUs ask for all of them, which an engine with NVIDIA's runtime as its default would grant. */
+function gpuEnvironment(uuids: readonly string[]): Readonly<Record<string, string>> {
+  return { NVIDIA_VISIBLE_DEVICES: uuids.length === 0 ? "void" : uuids.join(",") };
+}
+
+/** Docker asks the runtime for devices; podman has their descriptions by name. */
+function gpuDevices(engine: EngineFacts["kind"], uuids: readonly string[]): Partial<Docker.HostConfig> {
+  if (uuids.length === 0) return {};
+  if (engine === "docker") {
+    return { DeviceRequests: [{ Driver: "nvidia", DeviceIDs: [...uuids], Capabilities: [["gpu"]] }] };
+  }
+  return {
+    Devices: uuids.map((uuid) => {
+      const name = `nvidia.com/gpu=${uuid}`;
+      return { PathOnHost: name, PathInContainer: name, CgroupPermissions: "rwm" };
+    }),
+  };
+}

@@ -1,0 +1,132 @@
+import { type Logger, Loop, systemClock, type Task } from "@rollcall/process";
+import type Docker from "dockerode";
+import type { Limit } from "../cgroup/cgroup-hierarchy.ts";
+import { findDockerHost } from "./docker-host.ts";
+
+/** What an engine that answers says of itself. */
+export interface EngineFacts {
+  readonly kind: "docker" | "podman";
+  readonly version: string;
+  /** Whether its containers belong to a user who is not root: their addresses are not this machine's then. */
+  readonly isRootless: boolean;
+  readonly limits: readonly Limit[];
+}
+
+/** What an engine is reached with. */
+export interface DockerEngineOptions {
+  /** As DOCKER_HOST; null for the engine that is found. */
+  readonly host: string | null;
+  readonly log: Logger;
+}
+
+/** How long an answer may take. What is created may be copied first; what is followed has no end. */
+export type Patience = "quick" | "slow" | "endless";
+
+const LIMITS_MS: Readonly<Record<Patience, number | undefined>> = { quick: 20_000, slow: 300_000, endless: undefined };
+const LOOK_EVERY_MS = 2_000;
+
+/** The container engine of this machine, whether it answers or not. */
+export class DockerEngine {
+  /** Sees whether it answers. */
+  readonly task: Task;
+  readonly #options: DockerEngineOptions;
+  readonly #clients = new Map<string, Promise<Docker>>();
+  readonly #listeners = new Set<() => void>();
+  #facts: EngineFacts | null = null;
+  #problem = "it was not looked for yet";
+
+  constructor(options: DockerEngineOptions) {
+    this.#options = options;
+    this.task = new Loop({
+      name: "container-engine",
+      clock: systemClock,
+      everyMs: LOOK_EVERY_MS,
+      turn: () => this.look(),
+    });
+  }
+
+  /** Null while it does not answer. */
+  get facts(): EngineFacts | null {
+    return this.#facts;
+  }
+
+  /** Why it does not answer; empty while it does. */
+  get problem(): string {
+    return this.#problem;
+  }
+
+  /** Be told when it begins or ceases to answer. */
+  subscribe(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** See whether it answers, and what it is. */
+  async look(): Promise<void> {
+    const before = JSON.stringify([this.#facts, this.#problem]);
+    try {
+      const client = await this.client("quick");
+      const [version, info] = await Promise.all([client.version(), client.info()]);
+      this.#facts = toFacts(version, info);
+      this.#problem = "";
+    } catch (error) {
+      this.#facts = null;
+      this.#problem = `the container engine does not answer: ${messageOf(error)}`;
+    }
+    if (JSON.stringify([this.#facts, this.#problem]) === before) return;
+    const { log } = this.#options;
+    if (this.#facts === null) log.warn({ problem: this.#problem }, "container engine does not answer");
+    else log.info({ ...this.#facts }, "container engine found");
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** A client of it. Rejects when there is no socket. */
+  async client(patience: Patience): Promise<Docker> {
+    const host = await findDockerHost(this.#options.host);
+    if (!host.ok) throw new Error(host.problem);
+    const key = `${patience} ${host.path}`;
+    const client = this.#clients.get(key) ?? connectTo(host.path, LIMITS_MS[patience]);
+    this.#clients.set(key, client);
+    return client;
+  }
+}
+
+/** The status of an engine's answer; null when it gave none, so that it is not known what it did. */
+export function statusOf(error: unknown): number | null {
+  const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown };
+  return typeof statusCode === "number" ? statusCode : null;
+}
+
+/** What an engine says of an error, without the words that the client adds. */
+export function messageOf(error: unknown): string {
+  const { json } = (error ?? {}) as { readonly json?: { readonly message?: unknown } | null };
+  const text = typeof json?.message === "string" ? json.message : error instanceof Error ? error.message : String(error);
+  return text.replace(/\s+/g, " ").trim().slice(0, 400);
+}
+
+/** Resolves with null where the engine says that there is no such thing. */
+export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
+  return answer.catch((error: unknown) => {
+    if (statusOf(error) === 404) return null;
+    throw error;
+  });
+}
+
+/** The library is loaded where there is an engine: most machines run processes alone. */
+async function connectTo(socketPath: string, timeout: number | undefined): Promise<Docker> {
+  const { default: Client } = await import("dockerode");
+  return new Client({ socketPath, ...(timeout !== undefined && { timeout }) });
+}
+
+function toFacts(version: Docker.DockerVersion, info: Readonly<Record<string, unknown>>): EngineFacts {
+  const names = (version.Components ?? []).map(({ Name }) => Name);
+  const options = Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : [];
+  return {
+    kind: names.some((name) => name.includes("Podman")) ? "podman" : "docker",
+    version: version.Version,
+    isRootless: options.some((option) => option.includes("rootless")),
+    limits: [
+      ...(info.CpuCfsQuota === true ? ["cpu" as const] : []),
+      ...(info.MemoryLimit === true ? ["memory" as const] : []),
+    ],
+  };
+}

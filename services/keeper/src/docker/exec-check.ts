@@ -1,0 +1,59 @@
+import type { Readable } from "node:stream";
+import type Docker from "dockerode";
+import type { CheckResult } from "../check/try-port.ts";
+import { type DockerEngine, messageOf } from "./docker-engine.ts";
+
+/** Runs the command of a check inside a container, one at a time. */
+export class ExecCheck {
+  readonly #engine: DockerEngine;
+  /** One that took longer than its time: an engine cannot end it. */
+  #late: Docker.Exec | null = null;
+
+  constructor(engine: DockerEngine) {
+    this.#engine = engine;
+  }
+
+  /** Run a command once, as the container's user and in its environment. Never rejects. */
+  async run(containerId: string, argv: readonly string[], timeoutMs: number): Promise<CheckResult> {
+    try {
+      return await this.#tryOnce(containerId, argv, timeoutMs);
+    } catch (error) {
+      return { passed: false, message: messageOf(error).slice(0, 200) };
+    }
+  }
+
+  async #tryOnce(containerId: string, argv: readonly string[], timeoutMs: number): Promise<CheckResult> {
+    if (this.#late !== null && (await this.#late.inspect()).Running) {
+      return { passed: false, message: "its command of an earlier try has not ended" };
+    }
+    this.#late = null;
+    const client = await this.#engine.client("endless");
+    const exec = await client
+      .getContainer(containerId)
+      .exec({ Cmd: [...argv], AttachStdout: true, AttachStderr: true, Tty: false });
+    const limit = AbortSignal.timeout(timeoutMs);
+    const hasEnded = await this.#runToEnd(exec, limit);
+    if (!hasEnded) {
+      this.#late = exec;
+      return { passed: false, message: `its command took longer than ${timeoutMs} ms` };
+    }
+    const { ExitCode: code } = await exec.inspect();
+    return code === 0 ? { passed: true, message: "" } : { passed: false, message: `its command ended with ${code}` };
+  }
+
+  /** Its output has an end when it has. What it says is for nothing. */
+  async #runToEnd(exec: Docker.Exec, limit: AbortSignal): Promise<boolean> {
+    const stream = (await exec.start({ hijack: false, stdin: false, abortSignal: limit })) as Readable;
+    const onAbort = (): void => void stream.destroy();
+    limit.addEventListener("abort", onAbort, { once: true });
+    try {
+      for await (const _ of stream);
+      return !limit.aborted;
+    } catch (error) {
+      if (limit.aborted) return false;
+      throw error;
+    } finally {
+      limit.removeEventListener("abort", onAbort);
+    }
+  }
+}

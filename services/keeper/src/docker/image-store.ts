@@ -1,0 +1,122 @@
+import type { Readable } from "node:stream";
+import { type DockerEngine, messageOf, orNull } from "./docker-engine.ts";
+import { progressOf } from "./pull-progress.ts";
+
+/** An image of the engine. */
+export interface Image {
+  readonly id: string;
+  /** Its name with its digest; its id where it came from no registry. */
+  readonly digest: string;
+  /** Whom it runs as where its job names none; empty for root. */
+  readonly user: string;
+}
+
+/** An image, or why there is none. */
+export type FoundImage = { readonly ok: true; readonly image: Image } | { readonly ok: false; readonly problem: string };
+
+interface Pull {
+  readonly done: Promise<void>;
+  readonly ending: AbortController;
+  readonly listeners: Set<(message: string) => void>;
+}
+
+/** An image of 20 GB at 25 MB a second. */
+const PULL_LIMIT_MS = 900_000;
+
+/** Has the images that executions need. Those that need the same one at a time wait for one pull. */
+export class ImageStore {
+  readonly #engine: DockerEngine;
+  readonly #pulls = new Map<string, Pull>();
+
+  constructor(engine: DockerEngine) {
+    this.#engine = engine;
+  }
+
+  /**
+   * Find an image, and pull it when it is missing. `onProgress` is told in words how far that is. Rejects when the
+   * engine does not answer, and when the signal aborts.
+   */
+  async ensure(name: string, onProgress: (message: string) => void, signal: AbortSignal): Promise<FoundImage> {
+    const found = await this.#find(name);
+    if (found !== null) return { ok: true, image: found };
+    try {
+      await this.#pull(name, onProgress, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      return { ok: false, problem: `image ${name} cannot be pulled: ${messageOf(error)}` };
+    }
+    const image = await this.#find(name);
+    return image === null ? { ok: false, problem: `image ${name} was pulled and is not there` } : { ok: true, image };
+  }
+
+  async #find(name: string): Promise<Image | null> {
+    const client = await this.#engine.client("quick");
+    const found = await orNull(client.getImage(name).inspect());
+    if (found === null) return null;
+    const digest = digestOf(name, found.Id, found.RepoDigests ?? []);
+    return { id: found.Id, digest, user: found.Config?.User ?? "" };
+  }
+
+  async #pull(name: string, onProgress: (message: string) => void, signal: AbortSignal): Promise<void> {
+    const pull = this.#pulls.get(name) ?? this.#begin(name);
+    pull.listeners.add(onProgress);
+    let onAbort = (): void => {};
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      if (signal.aborted) onAbort();
+    });
+    try {
+      await Promise.race([pull.done, aborted]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      pull.listeners.delete(onProgress);
+      // The last one that waited for it.
+      if (pull.listeners.size === 0) pull.ending.abort(new Error("no execution waits for it any more"));
+    }
+  }
+
+  #begin(name: string): Pull {
+    const ending = new AbortController();
+    const listeners = new Set<(message: string) => void>();
+    const late = setTimeout(() => {
+      ending.abort(new Error(`it took longer than ${PULL_LIMIT_MS / 60_000} minutes`));
+    }, PULL_LIMIT_MS);
+    const done = this.#run(name, ending.signal, (message) => {
+      for (const listener of listeners) listener(message);
+    }).finally(() => {
+      clearTimeout(late);
+      this.#pulls.delete(name);
+    });
+    done.catch(() => {});
+    const pull = { done, ending, listeners };
+    this.#pulls.set(name, pull);
+    return pull;
+  }
+
+  async #run(name: string, signal: AbortSignal, tell: (message: string) => void): Promise<void> {
+    tell(`pulling image ${name}`);
+    const client = await this.#engine.client("endless");
+    const stream = (await client.pull(name, { abortSignal: signal })) as Readable;
+    const onAbort = (): void => void stream.destroy(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      for await (const words of progressOf(stream)) tell(`pulling image ${name}${words}`);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+    signal.throwIfAborted();
+  }
+}
+
+/** A name with a digest is its own; one that has a tag is the digest that its repository gave it. */
+function digestOf(name: string, id: string, digests: readonly string[]): string {
+  const at = name.indexOf("@sha256:");
+  if (at >= 0) return name;
+  const repository = name.replace(/:[^/:]*$/, "");
+  const own = digests.find((one) => {
+    const [of = ""] = one.split("@");
+    return of === repository || of.endsWith(`/${repository}`);
+  });
+  return own ?? digests[0] ?? id;
+}

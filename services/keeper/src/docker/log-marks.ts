@@ -1,0 +1,79 @@
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { StreamName } from "../output/output-store.ts";
+import { LOG_BEGIN, type LogMark } from "./log-place.ts";
+
+/** How far each stream of a log was taken. */
+export type Marks = Readonly<Record<StreamName, LogMark>>;
+
+const FILE = "log-marks.json";
+
+/** How many entries may come before a mark is written. What is read again after it was taken already is dropped. */
+const SAVE_EVERY_MS = 1_000;
+
+/** Keeps the marks of a log in the execution's directory. One that is lost costs reading the log from its begin. */
+export class LogMarks {
+  readonly #path: string;
+  #marks: Marks | null = null;
+  #isSaved = true;
+  #savedAtMs = 0;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(directory: string) {
+    this.#path = join(directory, FILE);
+  }
+
+  /** What was noted last, here or by an earlier keeper. */
+  async load(): Promise<Marks> {
+    this.#marks ??= parseMarks(await readFile(this.#path, "utf8").catch(() => ""));
+    return this.#marks;
+  }
+
+  /** Note marks. They are written now and then. */
+  note(marks: Marks): void {
+    this.#marks = marks;
+    this.#isSaved = false;
+    const nowMs = performance.now();
+    if (nowMs - this.#savedAtMs < SAVE_EVERY_MS) return;
+    this.#savedAtMs = nowMs;
+    // One that fails is written again with the next entry, or at the end.
+    this.save().catch(() => {});
+  }
+
+  /** Write what was noted. */
+  save(): Promise<void> {
+    this.#saving = this.#saving.catch(() => {}).then(() => this.#write());
+    return this.#saving;
+  }
+
+  async #write(): Promise<void> {
+    if (this.#isSaved || this.#marks === null) return;
+    const marks = this.#marks;
+    this.#isSaved = true;
+    try {
+      await writeFile(`${this.#path}.new`, formatMarks(marks), { mode: 0o600 });
+      await rename(`${this.#path}.new`, this.#path);
+    } catch (error) {
+      this.#isSaved = false;
+      throw error;
+    }
+  }
+}
+
+function formatMarks(marks: Marks): string {
+  return JSON.stringify(marks, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+}
+
+function parseMarks(text: string): Marks {
+  try {
+    const { stdout, stderr } = JSON.parse(text);
+    return { stdout: toMark(stdout), stderr: toMark(stderr) };
+  } catch {
+    return { stdout: LOG_BEGIN, stderr: LOG_BEGIN };
+  }
+}
+
+function toMark({ atNs, offset }: { readonly atNs: string; readonly offset: number }): LogMark {
+  if (!Number.isSafeInteger(offset)) throw new Error("a mark has no offset");
+  return { atNs: BigInt(atNs), offset };
+}

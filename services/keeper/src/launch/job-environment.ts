@@ -1,0 +1,68 @@
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import type { ExecutionIdentity } from "../journal/execution-record.ts";
+import { expand, makeEnvironment, wrongNames } from "./environment.ts";
+import { isSecretName, type WorkRules } from "./permissions.ts";
+
+/** What of a plan its environment is made from. */
+export interface JobEnvironment {
+  readonly job: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Names of files, by variable. */
+  readonly secretEnv: Readonly<Record<string, string>>;
+}
+
+/** Why an execution is not started, for people. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+}
+
+const MOST_SECRET_BYTES = 65_536;
+
+/** Make the environment of an execution, with the secrets that its job asks for. Throws Refusal. */
+export async function environmentOf(
+  identity: ExecutionIdentity,
+  { job, env, secretEnv }: JobEnvironment,
+  rules: WorkRules,
+  defaults: Readonly<Record<string, string>>,
+): Promise<Readonly<Record<string, string>>> {
+  const secrets = await readSecrets(secretEnv, rules);
+  const made = makeEnvironment({ ...identity, job, defaults, env, secrets });
+  const wrong = wrongNames(made);
+  if (wrong.length > 0) throw new Refusal(`these variables cannot be set: ${wrong.slice(0, 5).join(", ")}`);
+  return made;
+}
+
+/** The words of a command, with the variables that the environment has. Throws Refusal. */
+export function wordsOf(argv: readonly string[], env: Readonly<Record<string, string>>): readonly string[] {
+  const words = argv.map((word) => expand(word, env));
+  if (words.some((word) => word.includes("\0"))) throw new Refusal("its command holds a NUL");
+  return words;
+}
+
+async function readSecrets(
+  wanted: Readonly<Record<string, string>>,
+  { secrets }: WorkRules,
+): Promise<Readonly<Record<string, string>>> {
+  const entries = Object.entries(wanted);
+  if (entries.length === 0) return {};
+  if (secrets === null) throw new Refusal("the node keeps no secrets: its Work.Secrets is not set");
+  const values: [string, string][] = [];
+  for (const [variable, name] of entries) {
+    if (!isSecretName(name)) throw new Refusal(`${JSON.stringify(name)} is not the name of a secret`);
+    values.push([variable, await readSecret(secrets, name)]);
+  }
+  return Object.fromEntries(values);
+}
+
+async function readSecret(directory: string, name: string): Promise<string> {
+  const file = await open(join(directory, name), "r").catch(() => null);
+  if (file === null) throw new Refusal(`the node has no secret ${name}`);
+  try {
+    const found = await file.stat();
+    if (!found.isFile() || found.size > MOST_SECRET_BYTES) throw new Refusal(`the secret ${name} is no small file`);
+    return (await file.readFile("utf8")).replace(/\r?\n$/, "");
+  } finally {
+    await file.close();
+  }
+}
