@@ -31,7 +31,11 @@ type controlPlane struct {
 }
 
 func startControlPlane(t *testing.T) *controlPlane {
-	directory := filepath.Join(t.TempDir(), "data")
+	root, err := os.MkdirTemp("", "rollcall-go-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := filepath.Join(root, "data")
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +52,11 @@ func startControlPlane(t *testing.T) *controlPlane {
 			plane.server = fmt.Sprintf("127.0.0.1:%d", port)
 		}
 	}
-	t.Cleanup(func() { plane.end(syscall.SIGTERM) })
+	t.Cleanup(func() {
+		plane.end(syscall.SIGTERM)
+		// Its agent and keeper end a little later, and write until then.
+		plane.eventually("the files are removed", func() bool { return os.RemoveAll(root) == nil })
+	})
 	return plane
 }
 
