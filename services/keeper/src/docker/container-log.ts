@@ -84,7 +84,9 @@ export class ContainerLog implements OutputReader {
       }
       if (!this.#isFollowing) return;
       onEnd();
-      await sleep(AGAIN_AFTER_MS, null, { signal: AbortSignal.any([this.#closing.signal, this.#following.signal]) }).catch(() => {});
+      await sleep(AGAIN_AFTER_MS, null, {
+        signal: AbortSignal.any([this.#closing.signal, this.#following.signal]),
+      }).catch(() => {});
     }
   }
 
