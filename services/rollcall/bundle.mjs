@@ -12,6 +12,15 @@ const REQUIRE = "createRequireOfBundle";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const WORKSPACE = resolve(HERE, "../..");
 
+/** Engines of other machines, reached by ssh, are for no keeper; ssh2 is large, and has parts in C. */
+const WITHOUT_SSH = {
+  name: "without-ssh",
+  setup: ({ onLoad }) => {
+    const contents = 'module.exports = () => { throw new Error("engines are not reached by ssh"); };';
+    onLoad({ filter: /docker-modem[\\/]lib[\\/]ssh\.js$/ }, () => ({ contents }));
+  },
+};
+
 /**
  * Write the bundle of a program, "main" or "agent-main", into an empty or missing folder; optional packages are
  * resolved from there. `info` is what `rollcall version` tells besides the version. Answers the file to run with
@@ -40,6 +49,7 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
     banner: {
       js: `import { createRequire as ${REQUIRE} } from "node:module"; const require = ${REQUIRE}(import.meta.url);`,
     },
+    plugins: [WITHOUT_SSH],
     metafile: true,
     logLevel: "warning",
   });

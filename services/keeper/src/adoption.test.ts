@@ -18,7 +18,12 @@ describe("a keeper that was killed", () => {
   beforeEach(async () => {
     fixture = await KeeperFixture.create();
     const { stateDirectory } = fixture;
-    const settings: KeeperSettings = { ...TEST_RULES, stateDirectory, mayBeOwnUser: TEST_RULES.user === null, dockerHost: null };
+    const settings: KeeperSettings = {
+      ...TEST_RULES,
+      stateDirectory,
+      mayBeOwnUser: TEST_RULES.user === null,
+      dockerHost: null,
+    };
     first = await KeeperProcess.start(settings, keeperSocket(stateDirectory));
     client = await KeeperClient.connect(keeperSocket(stateDirectory));
   });

@@ -1,6 +1,6 @@
+import { mkdir, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { createServer } from "node:net";
-import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
@@ -41,7 +41,14 @@ describe("a container", () => {
   const sh = (script: string, task = {}, more: SpecInit = {}, identity: Partial<ExecutionIdentity> = {}) =>
     run(["sh", "-c", script], task, more, identity);
   const nameOf = async (id: string) => {
-    const names = await engine.podman("ps", "--all", "--format", "{{.Names}}", "--filter", `label=rollcall.execution=${id}`);
+    const names = await engine.podman(
+      "ps",
+      "--all",
+      "--format",
+      "{{.Names}}",
+      "--filter",
+      `label=rollcall.execution=${id}`,
+    );
     return names.split("\n")[0] ?? "";
   };
 
@@ -102,7 +109,10 @@ describe("a container", () => {
 
   it("should publish its ports, and be ready when they answer", async () => {
     const [port, other] = [await freePort(), await freePort()];
-    const check = { probe: { case: "http", value: { port: "web", path: "/ready" } }, interval: durationFromMs(50) } as const;
+    const check = {
+      probe: { case: "http", value: { port: "web", path: "/ready" } },
+      interval: durationFromMs(50),
+    } as const;
     const script = "mkdir /tmp/www; touch /tmp/www/ready; exec httpd -f -p $PORT_WEB -h /tmp/www";
     const id = await sh(script, {}, { check }, { ports: { web: port, other } });
     await ready(id);
@@ -115,15 +125,26 @@ describe("a container", () => {
   });
 
   it("should try a command inside it", async () => {
-    const check = (argv: string[], more = {}) => ({
-      check: { probe: { case: "command", value: { command: argv } }, interval: durationFromMs(50), failures: 2, ...more },
-    }) as const;
-    const good = await sh("touch /tmp/$MARK; sleep 1000", { env: { MARK: "here" } }, check(["sh", "-c", "test -e /tmp/$MARK"]));
+    const check = (argv: string[], more = {}) =>
+      ({
+        check: {
+          probe: { case: "command", value: { command: argv } },
+          interval: durationFromMs(50),
+          failures: 2,
+          ...more,
+        },
+      }) as const;
+    const good = await sh(
+      "touch /tmp/$MARK; sleep 1000",
+      { env: { MARK: "here" } },
+      check(["sh", "-c", "test -e /tmp/$MARK"]),
+    );
     const bad = await sh("sleep 1000", {}, check(["false"]));
     const none = await sh("sleep 1000", {}, check(["/no/such/program"]));
     const slow = await sh("sleep 1000", {}, check(["sleep", "1000"], { timeout: durationFromMs(300) }));
     await ready(good);
-    for (const id of [bad, none, slow]) expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
+    for (const id of [bad, none, slow])
+      expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
     expect(fixture.record(bad).state.message).toContain("its command ended with 1");
     expect(fixture.record(slow).state.message).toContain("an earlier try has not ended");
   });
@@ -263,6 +284,9 @@ async function freePort(): Promise<number> {
 
 function statusOf(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    get({ host: "127.0.0.1", port, path: "/ready", agent: false }, ({ statusCode = 0 }) => resolve(statusCode)).on("error", reject);
+    get({ host: "127.0.0.1", port, path: "/ready", agent: false }, ({ statusCode = 0 }) => resolve(statusCode)).on(
+      "error",
+      reject,
+    );
   });
 }

@@ -1,7 +1,7 @@
-import { createServer, type Server } from "node:http";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 
 /** Serves the one image of an OCI layout by the protocol of registries, as `test:1` and by its digest. */
 export class ImageRegistry {
@@ -21,7 +21,11 @@ export class ImageRegistry {
       readFile(join(layout, "blobs/sha256", of.replace("sha256:", ""))).then(
         (bytes) => {
           const type = kind === "manifests" ? "application/vnd.oci.image.manifest.v1+json" : "application/octet-stream";
-          outgoing.writeHead(200, { "content-type": type, "docker-content-digest": of, "content-length": bytes.length });
+          outgoing.writeHead(200, {
+            "content-type": type,
+            "docker-content-digest": of,
+            "content-length": bytes.length,
+          });
           outgoing.end(incoming.method === "HEAD" ? undefined : bytes);
         },
         () => outgoing.writeHead(404).end('{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}'),

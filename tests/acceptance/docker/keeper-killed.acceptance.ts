@@ -68,8 +68,7 @@ describe("a keeper of containers that was killed", () => {
     const text = await readFile(join(fixture.stateDirectory, "keeper/executions", id, "record.json"), "utf8");
     return parseRecord(text);
   };
-  const running = (id: string) =>
-    until("it to run", async () => (await recordOf(id))?.state.phase.kind === "running");
+  const running = (id: string) => until("it to run", async () => (await recordOf(id))?.state.phase.kind === "running");
 
   it.each<[string, Hold]>([
     ["before the engine had to create it", { ...CREATE, when: "before" }],

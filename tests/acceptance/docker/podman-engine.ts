@@ -85,7 +85,10 @@ export class PodmanEngine {
   /** Ids of all its containers. */
   async containers(): Promise<readonly string[]> {
     const text = await this.podman("ps", "--all", "--no-trunc", "--format", "{{.ID}}");
-    return text.split("\n").filter((line) => line !== "").sort();
+    return text
+      .split("\n")
+      .filter((line) => line !== "")
+      .sort();
   }
 
   /** Remove it with all its containers. */

@@ -84,7 +84,9 @@ export class ContainerLog implements OutputReader {
       }
       if (!this.#isFollowing) return;
       onEnd();
-      await sleep(AGAIN_AFTER_MS, null, { signal: AbortSignal.any([this.#closing.signal, this.#following.signal]) }).catch(() => {});
+      await sleep(AGAIN_AFTER_MS, null, {
+        signal: AbortSignal.any([this.#closing.signal, this.#following.signal]),
+      }).catch(() => {});
     }
   }
 
@@ -110,8 +112,8 @@ export class ContainerLog implements OutputReader {
       stdout: resumeLog(marks.stdout, stores.stdout.end),
       stderr: resumeLog(marks.stderr, stores.stderr.end),
     };
-    const [stdoutNs, stderrNs] = [places.stdout.mark.atNs, places.stderr.mark.atNs];
-    const since = Number((stdoutNs < stderrNs ? stdoutNs : stderrNs) / NS_PER_S);
+    const [stdoutS, stderrS] = [places.stdout, places.stderr].map(({ mark }) => Number(mark.atNs / NS_PER_S));
+    const since = Math.min(stdoutS ?? 0, stderrS ?? 0);
     const signal = AbortSignal.any([limit, this.#closing.signal]);
     const container = (await engine.client("endless")).getContainer(containerId);
     const query = { stdout: true, stderr: true, timestamps: true, follow: true, since, abortSignal: signal } as const;

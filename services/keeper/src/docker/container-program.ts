@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { errorCode } from "@rollcall/process";
 import type Docker from "dockerode";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
-import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
 import type { Exit } from "../execution/execution-state.ts";
+import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
 import type { MachineClock } from "../execution/keeper-services.ts";
 import { environmentOf, Refusal, wordsOf } from "../launch/job-environment.ts";
 import type { WorkRules } from "../launch/permissions.ts";
@@ -74,7 +74,8 @@ export class ContainerProgram implements Program {
     const { clock, keeper } = this.#services;
     const { identity, isOfThisBoot } = this.#context;
     const hasBegun = await this.#hasBegun();
-    if (found === null) return hasBegun ? { kind: "exited", exit: null, wallMs: null, about: "" } : { kind: "not-launched" };
+    if (found === null)
+      return hasBegun ? { kind: "exited", exit: null, wallMs: null, about: "" } : { kind: "not-launched" };
     if (!isContainerOf(found.Config.Labels, keeper, identity.id)) {
       return { kind: "launch-failed", message: `the name ${this.#name} is that of a container which is not its own` };
     }
@@ -89,7 +90,11 @@ export class ContainerProgram implements Program {
       case "exited":
         await this.#follow(found.Id);
         await this.#log?.finish();
-        return { ...verdict, exit: verdict.exit && (await this.#withMemory(found.Id, verdict.exit)), about: aboutOf(found) };
+        return {
+          ...verdict,
+          exit: verdict.exit && (await this.#withMemory(found.Id, verdict.exit)),
+          about: aboutOf(found),
+        };
     }
   }
 
@@ -148,10 +153,13 @@ export class ContainerProgram implements Program {
       if (statusOf(error) === null || !(await this.#isOwn())) throw error;
     });
     await this.#begin();
-    await client.getContainer(this.#name).start().catch((error: unknown) => {
-      // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
-      if (statusOf(error) !== null) throw error;
-    });
+    await client
+      .getContainer(this.#name)
+      .start()
+      .catch((error: unknown) => {
+        // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
+        if (statusOf(error) !== null) throw error;
+      });
     this.#context.onNotice();
     return { ok: true };
   }

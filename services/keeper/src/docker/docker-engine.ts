@@ -99,7 +99,8 @@ export function statusOf(error: unknown): number | null {
 /** What an engine says of an error, without the words that the client adds. */
 export function messageOf(error: unknown): string {
   const { json } = (error ?? {}) as { readonly json?: { readonly message?: unknown } | null };
-  const text = typeof json?.message === "string" ? json.message : error instanceof Error ? error.message : String(error);
+  const text =
+    typeof json?.message === "string" ? json.message : error instanceof Error ? error.message : String(error);
   return text.replace(/\s+/g, " ").trim().slice(0, 400);
 }
 

@@ -12,7 +12,9 @@ export interface Image {
 }
 
 /** An image, or why there is none. */
-export type FoundImage = { readonly ok: true; readonly image: Image } | { readonly ok: false; readonly problem: string };
+export type FoundImage =
+  | { readonly ok: true; readonly image: Image }
+  | { readonly ok: false; readonly problem: string };
 
 interface Pull {
   readonly done: Promise<void>;

@@ -30,7 +30,9 @@ export class LogFrames {
       const length = bytes.readUInt32BE(4);
       if (length > MOST_FRAME_BYTES) throw new Error(`a frame of the log has ${length} bytes`);
       if (bytes.length < HEADER_BYTES + length) break;
-      entries.push(parseEntry(bytes[0] === STDERR ? "stderr" : "stdout", bytes.subarray(HEADER_BYTES, HEADER_BYTES + length)));
+      entries.push(
+        parseEntry(bytes[0] === STDERR ? "stderr" : "stdout", bytes.subarray(HEADER_BYTES, HEADER_BYTES + length)),
+      );
       bytes = bytes.subarray(HEADER_BYTES + length);
     }
     this.#rest = bytes;

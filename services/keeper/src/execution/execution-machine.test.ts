@@ -15,7 +15,7 @@ const exited = (code: number | null, isOutOfMemory = false): ExecutionEvent => (
   kind: "exited",
   exit: { code, signal: code === null ? "SIGKILL" : null, isOutOfMemory },
 });
-const launched: ExecutionEvent = { kind: "launched" };
+const launched: ExecutionEvent = { kind: "launched", about: "" };
 const stop: ExecutionEvent = { kind: "stop" };
 const due: ExecutionEvent = { kind: "due" };
 const checked = (passed: boolean): ExecutionEvent => ({ kind: "checked", passed, message: passed ? "" : "no answer" });

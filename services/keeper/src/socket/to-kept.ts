@@ -19,7 +19,10 @@ export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRec
     id: identity.id,
     state: observedState(phase),
     change: BigInt(state.change),
-    message: [state.message, state.about ?? ""].filter((one) => one !== "").join("; ").slice(0, MOST_MESSAGE),
+    message: [state.message, state.about ?? ""]
+      .filter((one) => one !== "")
+      .join("; ")
+      .slice(0, MOST_MESSAGE),
     job: identity.job,
     specDigest: Buffer.from(identity.specDigest, "hex"),
     ...(startedWallMs !== null && { startTime: timestampFromMs(startedWallMs) }),

@@ -78,7 +78,8 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
   }
   const rules = rulesOf(spec);
   const { task, check, resources } = spec;
-  if (task.case === undefined) return { ok: false, rules, problem: "the node has no executor for a spec without a task" };
+  if (task.case === undefined)
+    return { ok: false, rules, problem: "the node has no executor for a spec without a task" };
   const { output } = task.value;
   const common: CommonPlan = {
     job: spec.job,

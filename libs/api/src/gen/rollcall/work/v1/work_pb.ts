@@ -370,7 +370,7 @@ export type DockerTask = Message<"rollcall.work.v1.DockerTask"> & {
   image: string;
 
   /**
-   * Arguments in place of the image's own. Empty: the image's.
+   * Arguments in place of the image's own, with $NAME and ${NAME} of env, secret_env, ROLLCALL_* and PORT_* replaced. Empty: the image's.
    *
    * @generated from field: repeated string command = 2;
    */
@@ -964,7 +964,7 @@ export type ExecutionObservation = Message<"rollcall.work.v1.ExecutionObservatio
   signal: string;
 
   /**
-   * For people, for example why it could not be started.
+   * For people, for example why it could not be started, how far the pull of its image is, or the digest of the image that runs.
    *
    * @generated from field: string message = 9;
    */
