@@ -103,6 +103,15 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     client.close();
   });
 
+  it("should offer none where executions would be root's, even for development", async () => {
+    const client = await start({ user: null, mayBeOwnUser: true });
+    expect(await greeting(client)).toMatchObject({
+      executors: [],
+      problem: expect.stringContaining("Work.User is not set"),
+    });
+    client.close();
+  });
+
   it("should say so when there is no agent yet", async () => {
     await rm(join(root, "agent"), { recursive: true });
     await expect(start()).rejects.toThrow(/the agent has to make it first/);
