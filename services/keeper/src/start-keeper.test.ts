@@ -78,12 +78,12 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 
   it("should run nothing as the agent's user, whoever names it", async () => {
     const client = await start({ users: [AGENT] });
-    const task = { case: "process", value: { command: ["true"], user: AGENT } } as const;
-    const { id, spec, specDigest } = identityOf({ task });
+    const value = { command: ["true"], user: AGENT };
+    const { id, spec, specDigest } = identityOf({ task: { case: "process", value } });
     const reference = { id, specDigest: Buffer.from(specDigest, "hex") };
     await client.request({ case: "greet", value: {} });
-    const value = { reference, spec: Buffer.from(spec, "base64"), logId: "log-1", nodeId: "n" };
-    expect(await client.request({ case: "start", value })).toMatchObject({ error: "" });
+    const order = { reference, spec: Buffer.from(spec, "base64"), logId: "log-1", nodeId: "n" };
+    expect(await client.request({ case: "start", value: order })).toMatchObject({ error: "" });
     await until("its refusal", () =>
       client.frames.some(
         (frame) =>

@@ -145,7 +145,9 @@ async function problemOf(settings: KeeperSettings, closedUserIds: readonly numbe
   if (unknown.length > 0) return `there is no executor ${unknown.join(", ")}`;
   if (user === null) {
     // The own user of a service of its own is root.
-    return mayBeOwnUser && directory === null ? null : "Work.User is not set, and executions never run as the agent's own user";
+    return mayBeOwnUser && directory === null
+      ? null
+      : "Work.User is not set, and executions never run as the agent's own user";
   }
   const account = await findAccount(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;
