@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { chmod } from "node:fs/promises";
-import { dirname } from "node:path";
+import { chmod, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import {
   type Logger,
   Loop,
@@ -27,9 +27,11 @@ import type { KeeperFacts } from "./socket/keeper-connection.ts";
 import { KeeperSocket } from "./socket/keeper-socket.ts";
 
 /** What a keeper is started with. */
-export interface KeeperSettings extends WorkRules {
+export interface KeeperSettings extends Omit<WorkRules, "closedUserIds"> {
   /** The state directory of the agent whose machine it keeps. */
   readonly stateDirectory: string;
+  /** The keeper's own directory, where it is a service of its own; null for one in the state directory. */
+  readonly directory: string | null;
   /** Whether executions may run as the keeper's own user, who can read the agent's key: for development alone. */
   readonly mayBeOwnUser: boolean;
   /** Where the container engine listens, as DOCKER_HOST; null for the one that is found. */
@@ -62,15 +64,20 @@ export function settingsDigest(settings: KeeperSettings): string {
 export async function startKeeper(options: StartKeeperOptions): Promise<Running> {
   const { settings, version, endsIdle = false, log } = options;
   if (process.platform !== "linux") throw new StartError("work runs on Linux alone");
-  const places = await keeperPlaces(settings.stateDirectory);
+  const places = await keeperPlaces(settings.stateDirectory, settings.directory);
   await makeDirectory(places.directory, 0o700);
   await chmod(places.directory, 0o700);
-  if (!places.socket.startsWith(places.directory)) await makeOwn(dirname(places.socket), 0o700);
-  const problem = await processProblem(settings);
+  if (settings.directory === null && !places.socket.startsWith(places.directory)) {
+    await makeOwn(dirname(places.socket), 0o700);
+  }
+  if (places.isScratchTemporary) log.warn({ directory: places.scratch }, TEMPORARY_WARNING);
+  const agent = await agentOf(settings);
+  const closedUserIds = [...new Set([process.getuid?.() ?? 0, agent.userId])];
+  const problem = await processProblem(settings, closedUserIds);
   if (problem !== "") log.error({ problem }, "processes are not offered");
   else if (settings.executors.includes("process") && settings.user === null) log.warn({}, OWN_USER_WARNING);
   const executors = settings.executors.filter((one) => one !== "process" || problem === "");
-  const rules: WorkRules = { ...settings, executors };
+  const rules: WorkRules = { ...settings, closedUserIds, executors };
   const cgroups = await openCgroups(places.name);
   const bootId = await readBootId();
   let retire = (): void => {};
@@ -102,12 +109,14 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       ...toOffer({ executors, problem, limits: cgroups?.limits ?? [] }, engine),
     });
     const onRetire = (): void => retire();
-    const socket = parts.add(await KeeperSocket.open({ path: places.socket, keeper, facts, onRetire, log }));
+    const { socket: path } = places;
+    const given = settings.directory === null ? null : { from: join(places.directory, "socket"), ...agent };
+    const socket = parts.add(await KeeperSocket.open({ path, given, keeper, facts, onRetire, log }));
     engine.subscribe(() => socket.announce());
     if (hasDocker) parts.add(startTasks([engine.task], { log, clock: systemClock }));
     if (endsIdle) parts.add(startTasks([idleTask(keeper, socket, onRetire)], { log, clock: systemClock }));
     const { limits, executors: offered } = facts();
-    log.info({ version, socket: places.socket, limits, executors: offered }, "keeper started");
+    log.info({ version, socket: path, directory: places.scratch, limits, executors: offered }, "keeper started");
     return {};
   });
   return { ...running, done: retired };
@@ -153,17 +162,32 @@ function toOffer(
   };
 }
 
+const TEMPORARY_WARNING =
+  "executions have their directories among temporary files, which the system may remove: " +
+  "give the agent a state directory whose parents other users may pass through";
+
+/** Who the agent is: the owner of its state directory. */
+async function agentOf({ stateDirectory, directory }: KeeperSettings): Promise<{ readonly userId: number }> {
+  const found = await stat(stateDirectory).catch(() => null);
+  if (found !== null) return { userId: found.uid };
+  if (directory !== null) throw new StartError(`there is no ${stateDirectory}: the agent has to make it first`);
+  return { userId: process.getuid?.() ?? 0 };
+}
+
 /** Why no process can be started; empty when one can, and where none is wanted. */
-async function processProblem(settings: KeeperSettings): Promise<string> {
-  const { executors, user, mayBeOwnUser } = settings;
+async function processProblem(settings: KeeperSettings, closedUserIds: readonly number[]): Promise<string> {
+  const { directory, executors, user, mayBeOwnUser } = settings;
   if (!executors.includes("process")) return "";
   if (user === null) {
-    return mayBeOwnUser ? "" : "Work.User is not set, and executions never run as the agent's own user";
+    // The own user of a service of its own is root.
+    return mayBeOwnUser && directory === null
+      ? ""
+      : "Work.User is not set, and executions never run as the agent's own user";
   }
   const account = await findAccount(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;
   if (account.uid === 0) return "Work.User is root, and executions never run as root";
-  if (account.uid === process.getuid?.()) return "Work.User is the agent's own user, who can read its key";
+  if (closedUserIds.includes(account.uid)) return "Work.User is the agent's own user, who can read its key";
   if (!(await canBecome(account))) {
     return process.getuid?.() === 0
       ? `executions cannot become ${user}: setpriv of util-linux is missing or not allowed`

@@ -36,7 +36,7 @@ describe("a keeper of containers that was killed", () => {
     fixture = await KeeperFixture.create();
     const settings: KeeperSettings = {
       ...{ ...TEST_RULES, executors: ["docker"], stateDirectory: fixture.stateDirectory },
-      ...{ mayBeOwnUser: false, dockerHost: `unix://${proxyPath()}` },
+      ...{ directory: null, mayBeOwnUser: false, dockerHost: `unix://${proxyPath()}` },
     };
     keeper = await KeeperProcess.start(settings, keeperSocket(fixture.stateDirectory));
     client = await KeeperClient.connect(keeperSocket(fixture.stateDirectory));

@@ -21,6 +21,14 @@ export interface KeeperAccess {
   readonly expected: { readonly version: string; readonly settingsDigest: string };
 }
 
+/** How a keeper is asked. */
+export interface KeeperPort {
+  /** Stay connected until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Rejects with KeeperRefused when the keeper refuses, and with another error where there is none. */
+  request(request: KeeperRequestInit): Promise<KeeperReply>;
+}
+
 /** What an agent hears of its keeper. */
 export interface KeeperListener {
   /** A keeper answers. Its executions follow. */
@@ -30,6 +38,8 @@ export interface KeeperListener {
   onChanged(kept: KeptExecution): void;
   /** All that the keeper has was named since the greeting. */
   onListed(): void;
+  /** The keeper that greeted does not answer any more. */
+  onGone(): void;
 }
 
 /** What can be asked of a keeper. */
@@ -69,7 +79,7 @@ interface Waiting {
 }
 
 /** Keeps a connection to the keeper of this machine. */
-export class KeeperLink {
+export class KeeperLink implements KeeperPort {
   readonly #options: KeeperLinkOptions;
   readonly #listener: KeeperListener;
   readonly #waiting = new Map<number, Waiting>();
@@ -77,13 +87,13 @@ export class KeeperLink {
   #nextId = 1;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #hasRetired = false;
+  #hasGreeted = false;
 
   constructor(options: KeeperLinkOptions, listener: KeeperListener) {
     this.#options = options;
     this.#listener = listener;
   }
 
-  /** Stay connected until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options;
     let failures = 0;
@@ -103,7 +113,6 @@ export class KeeperLink {
     }
   }
 
-  /** Ask the keeper. Rejects with KeeperError when it refuses, or is not there. */
   async request(request: KeeperRequestInit): Promise<KeeperReply> {
     const socket = this.#socket;
     if (socket === null) throw new KeeperError("the keeper of this machine does not answer");
@@ -160,6 +169,9 @@ export class KeeperLink {
       if (this.#socket === socket) this.#socket = null;
       for (const { reject } of this.#waiting.values()) reject(new KeeperError("the keeper of this machine has ended"));
       this.#waiting.clear();
+      const isGone = this.#hasGreeted && !signal.aborted;
+      this.#hasGreeted = false;
+      if (isGone) this.#listener.onGone();
     }
   }
 
@@ -200,6 +212,7 @@ export class KeeperLink {
       return;
     }
     log.info({ keeper_pid: pid, keeper_version: version, executors: greeting.executors }, "keeper found");
+    this.#hasGreeted = true;
     this.#listener.onGreeting(greeting);
   }
 

@@ -55,6 +55,11 @@ export class DockerExecutor implements Executor<ContainerPlan> {
     return (id) => wasAway || !running.has(id);
   }
 
+  async end(id: string): Promise<void> {
+    if (!this.#isUsed) return;
+    for (const container of (await this.#list()) ?? []) if (executionOf(container) === id) await this.#remove(container);
+  }
+
   /**
    * Remove containers of executions that were forgotten, and those of none that do not run. One of no execution that
    * runs is left alone: where the journal was lost, a person decides.

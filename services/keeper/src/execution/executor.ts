@@ -13,6 +13,8 @@ export interface Executor<Plan extends ExecutionPlan = ExecutionPlan> {
   programOf(context: ProgramContext<Plan>): Program;
   /** Look at all that runs, as far as that is cheap. Returns which executions are to be looked at one by one. */
   survey(): Promise<(id: string) => boolean>;
+  /** End what still runs of an execution whose record was lost: no keeper could take it over. */
+  end(id: string): Promise<void>;
   /** Remove what is left of executions that nothing is kept of any more. */
   tidy(standing: (id: string) => Standing): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import { Cgroup } from "../cgroup/cgroup.ts";
 import type { Executor, Program, ProgramContext } from "../execution/executor.ts";
 import type { ProcessPlan } from "../spec/read-spec.ts";
 import { ProcessProgram, type ProcessServices } from "./process-program.ts";
@@ -19,6 +20,11 @@ export class ProcessExecutor implements Executor<ProcessPlan> {
   /** Each has its files, which are read as cheaply as any list of them. */
   async survey(): Promise<(id: string) => boolean> {
     return () => true;
+  }
+
+  async end(id: string): Promise<void> {
+    const { cgroups } = this.#services;
+    if (cgroups !== null) await new Cgroup(cgroups, id).end();
   }
 
   /** What a process leaves is in its own directories, which are removed with it. */

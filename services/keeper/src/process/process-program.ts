@@ -27,10 +27,6 @@ export interface ProcessServices {
 
 const LOOPBACK = "127.0.0.1";
 
-/** Removing a cgroup waits for the kernel to let go of its last process. */
-const MOST_REMOVALS = 50;
-const REMOVAL_PAUSE_MS = 100;
-
 /** A process with its shim. */
 export class ProcessProgram implements Program {
   readonly #services: ProcessServices;
@@ -125,11 +121,7 @@ export class ProcessProgram implements Program {
     await releaseShim(directory);
     // After the end no keeper starts it: what its job was given is not kept.
     await rm(join(directory, "program"), { force: true });
-    for (let turn = 0; turn < MOST_REMOVALS && this.#cgroup !== null; turn += 1) {
-      if (await this.#cgroup.remove()) break;
-      await this.#cgroup.kill();
-      await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS));
-    }
+    await this.#cgroup?.end();
   }
 
   async remove(): Promise<void> {
