@@ -192,7 +192,7 @@ export class PlacementSearch {
   #accepts(node: FreeNode): boolean {
     const { maxPerNode } = this.#request.spec;
     if (maxPerNode > 0 && (this.#counts.get(node.id) ?? 0) >= maxPerNode) return false;
-    return hasPortsAndGpus(node as PoolNode, this.#request);
+    return this.#request.plainGrant !== null || hasPortsAndGpus(node as PoolNode, this.#request);
   }
 
   #clean(): void {
