@@ -72,7 +72,9 @@ const stateOf = async (name: string) => (await getNode(database.store.db, nodeOf
 
 async function settled(assertion: () => Promise<void>): Promise<void> {
   await eventually(async () => {
-    const there = await Promise.all(["a", "b"].map(async (it) => ((await stateOf(it)) === undefined ? [] : nodeOf(it))));
+    const there = await Promise.all(
+      ["a", "b"].map(async (it) => ((await stateOf(it)) === undefined ? [] : nodeOf(it))),
+    );
     await workers.work(there.flat());
     await assertion();
   });

@@ -1,7 +1,14 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { addWorkNode, connectNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import {
+  addWorkNode,
+  connectNode,
+  createTestDatabase,
+  eventually,
+  judgeNode,
+  type TestDatabase,
+} from "@rollcall/testkit";
 import { allowReaction, tellOf } from "../testing/allow-reactions.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
 import { serviceOf, TYPE_OF } from "../testing/job-specs.ts";
@@ -132,7 +139,11 @@ describe("the table of jobs", () => {
       },
       () => operators.uncordon(nodeOf("late")),
     ],
-    ["has labels that come to match", () => join("late", "elsewhere"), () => operators.label(nodeOf("late"), "zone", zone)],
+    [
+      "has labels that come to match",
+      () => join("late", "elsewhere"),
+      () => operators.label(nodeOf("late"), "zone", zone),
+    ],
     [
       "is well again",
       async () => {
@@ -167,15 +178,18 @@ describe("the table of jobs", () => {
     expect(await executionsOn("a")).toHaveLength(4);
   });
 
-  it.each(["delete", "reject"] as const)("should move, fail and stop what runs on a node that operators %s", async (kind) => {
-    await begin();
-    await operators.membership(nodeOf("a"), kind);
-    await join("b");
-    await settled(async () => expect(await on("b", READY)).toEqual(["batch", "daemon", "service"]));
-    const reason = kind === "delete" ? "NODE_DELETED" : "NODE_REJECTED";
-    expect(await reasonsOn("a")).toEqual({
-      ...{ batch: `${STOPPED} ${reason}`, service: `${STOPPED} ${reason}`, daemon: `${STOPPED} ${reason}` },
-      ops: `${FAILED} ${reason}`,
-    });
-  });
+  it.each(["delete", "reject"] as const)(
+    "should move, fail and stop what runs on a node that operators %s",
+    async (kind) => {
+      await begin();
+      await operators.membership(nodeOf("a"), kind);
+      await join("b");
+      await settled(async () => expect(await on("b", READY)).toEqual(["batch", "daemon", "service"]));
+      const reason = kind === "delete" ? "NODE_DELETED" : "NODE_REJECTED";
+      expect(await reasonsOn("a")).toEqual({
+        ...{ batch: `${STOPPED} ${reason}`, service: `${STOPPED} ${reason}`, daemon: `${STOPPED} ${reason}` },
+        ops: `${FAILED} ${reason}`,
+      });
+    },
+  );
 });
