@@ -5,12 +5,13 @@ import { isFailure } from "../retry-place.ts";
 import { changeJob, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { replaceExecution, stopExecution } from "./plan-place.ts";
 import { reviewPlace } from "./review-place.ts";
-import { dropPlace, jobCouldFit, placeAt } from "./work-index.ts";
+import { dropPlace, placeAt } from "./work-index.ts";
 import {
   inTransit,
   isOutdated,
   isPerNode,
   isRefused,
+  jobCouldFit,
   type KnownJob,
   liveIn,
   mayEnd,
