@@ -25,6 +25,8 @@ export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRec
       .slice(0, MOST_MESSAGE),
     job: identity.job,
     specDigest: Buffer.from(identity.specDigest, "hex"),
+    ports: identity.ports,
+    gpuUuids: [...identity.gpuUuids],
     ...(startedWallMs !== null && { startTime: timestampFromMs(startedWallMs) }),
     ...(phase.kind === "ended" && {
       endTime: timestampFromMs(phase.wallMs),

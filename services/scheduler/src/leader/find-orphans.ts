@@ -1,6 +1,7 @@
-import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
+import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor, settleGone } from "@rollcall/domain";
 import {
   type ChangePosition,
+  readHomelessOrphans,
   readUnknownExecutions,
   type UnknownExecution,
   type WorkCommit,
@@ -29,13 +30,39 @@ export async function findOrphans(
     const last = unknown.at(-1);
     if (last === undefined) return;
     log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
-    const orphans = unknown.map(({ specDigest, id, job, nodeId }) => ({
-      ...{ id, job, nodeId },
+    const orphans = unknown.map(({ specDigest, observed: _, ...orphan }) => ({
+      ...orphan,
       specDigest: specDigest ?? Buffer.alloc(0),
     }));
     await commit({ plan: NOTHING, orphans, events: unknown.map((one) => orphanEvent(one, instance)) });
     if (unknown.length < ORPHANS_A_COMMIT) return;
     after = last.id;
+  }
+}
+
+/** End the orphans of nodes that were deleted or rejected: nothing of them can be confirmed. */
+export async function endHomeless(
+  nowMs: number,
+  commit: Commit,
+  { store, instance }: Pick<LeaderOptions, "store" | "instance">,
+): Promise<void> {
+  for (let after = ""; ; ) {
+    const homeless = await readHomelessOrphans(store.db, { after, limit: ORPHANS_A_COMMIT });
+    const last = homeless.at(-1);
+    if (last === undefined) return;
+    const executions = homeless.map(({ execution: before, type, isDeleted }): ExecutionChange => {
+      const end = settleGone(before, type ?? "service", isDeleted ? "NODE_DELETED" : "NODE_REJECTED");
+      // Its node may come again with it: it is to be stopped then.
+      return {
+        kind: "ENDED",
+        before,
+        after: { ...before, ...end, desired: "STOP", endedAtMs: nowMs },
+        observation: null,
+      };
+    });
+    await commit({ plan: { ...NOTHING, executions }, events: orphanEndEvents(executions, instance) });
+    if (homeless.length < ORPHANS_A_COMMIT) return;
+    after = last.execution.id;
   }
 }
 

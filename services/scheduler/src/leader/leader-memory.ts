@@ -3,7 +3,7 @@ import {
   ExecutionIds,
   type ExecutionRecord,
   isTerminal,
-  type JobSpec,
+  type KeptJob,
   NO_OVERCOMMIT,
   type Observation,
   type Plan,
@@ -13,6 +13,7 @@ import {
   toWorkNode,
   type WorkMemory,
 } from "@rollcall/domain";
+import type { Logger } from "@rollcall/process";
 import {
   ensureAllocations,
   getExecutions,
@@ -29,8 +30,9 @@ import {
   type StoredJob,
 } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
-import { checkedJob } from "../jobs/job-text.ts";
+import { keptJobOf, violationsText } from "../jobs/job-text.ts";
 import { toJobRecord } from "../jobs/view-job.ts";
+import type { LeaderOptions } from "./leader-options.ts";
 
 const NODES_A_READ = 500;
 const JOBS_A_READ = 200;
@@ -39,13 +41,15 @@ const EXECUTIONS_A_READ = 2_000;
 /** The memory of work as the record fills it: what there is, read once, and then what has changed. */
 export class LeaderMemory {
   readonly #store: ReservedStore;
+  readonly #log: Logger;
   readonly #shell: WorkMemory;
   #greatestId = "";
   #ids = new ExecutionIds("");
   readonly #versions = new Map<string, KnownVersion>();
 
-  constructor(store: ReservedStore, shell: WorkMemory) {
+  constructor({ store, log }: Pick<LeaderOptions, "store" | "log">, shell: WorkMemory) {
     this.#store = store;
+    this.#log = log;
     this.#shell = shell;
   }
 
@@ -76,9 +80,10 @@ export class LeaderMemory {
     return ordered;
   }
 
-  /** Read nodes again, with their drains. Those that are gone are removed. */
-  async refreshNodes(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
+  /** Read nodes again, with their drains. Those that are gone are removed. Whether any is gone, or rejected. */
+  async refreshNodes(ids: readonly string[]): Promise<boolean> {
+    if (ids.length === 0) return false;
+    let isAnyRejected = false;
     const { db } = this.#store;
     await ensureAllocations(this.#store, ids);
     const drains = new Map((await listDrains(db, ids)).map((drain) => [drain.nodeId, drain]));
@@ -87,6 +92,7 @@ export class LeaderMemory {
       for (const node of nodes) {
         gone.delete(node.id);
         if (node.type !== "COMPUTE") continue;
+        if (node.membership.state === "REJECTED") isAnyRejected = true;
         this.#shell.applyNode(toWorkNode(node, NO_OVERCOMMIT));
         const drain = drains.get(node.id);
         if (drain === undefined) this.#shell.removeDrain(node.id);
@@ -97,6 +103,7 @@ export class LeaderMemory {
       this.#shell.removeDrain(id);
       this.#shell.removeNode(id);
     }
+    return isAnyRejected || gone.size > 0;
   }
 
   /** Read jobs again. */
@@ -176,10 +183,19 @@ export class LeaderMemory {
   #applyJob(job: StoredJob): void {
     const known = this.#versions.get(job.name);
     // Most changes of a job make no new version, and what it asks for stays prepared then.
-    const spec = known?.version === job.version ? known.spec : checkedJob(job.spec);
-    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, spec });
+    const kept = known?.version === job.version ? known.kept : this.#read(job);
+    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept });
     this.#sawId(job.restartBefore);
-    this.#shell.applyJob(toJobRecord(job, spec));
+    this.#shell.applyJob(toJobRecord(job, kept));
+  }
+
+  #read(job: StoredJob): KeptJob {
+    const kept = keptJobOf(job);
+    const { name, version } = job;
+    if (kept.violations.length > 0) {
+      this.#log.warn({ job: name, version, why: violationsText(kept.violations) }, "a job is refused by this release");
+    }
+    return kept;
   }
 
   /** Ids that are made from now on are greater. */
@@ -212,7 +228,7 @@ function afterEnd(before: ExecutionRecord, observation: Observation): readonly E
 interface KnownVersion {
   readonly version: number;
   readonly digest: Uint8Array;
-  readonly spec: JobSpec;
+  readonly kept: KeptJob;
 }
 
 function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {

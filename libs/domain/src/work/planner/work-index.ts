@@ -1,9 +1,8 @@
 import type { ExecutionRecord, Observation } from "../execution.ts";
 import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
-import { mismatches, type PlacementReason } from "../placement/node-class.ts";
 import { placementRequest } from "../placement/placement-request.ts";
-import { couldFit, matchingNodes } from "../placement/refusals.ts";
+import { matchingNodes } from "../placement/refusals.ts";
 import { isFailure } from "../retry-place.ts";
 import type { WorkNode } from "../work-node.ts";
 import {
@@ -125,6 +124,20 @@ export function putExecution(state: WorkState, record: ExecutionRecord, observat
   if (job !== undefined) putInPlace(state, job, known);
 }
 
+/** Take in an execution that is being placed: there is nothing to look at before its node says something of it. */
+export function putPlaced(state: WorkState, record: ExecutionRecord): void {
+  const job = state.jobs.get(record.job);
+  const known: KnownExecution = { record, observation: null };
+  moveGrant(state, job, null, record);
+  rememberExecution(state, known);
+  if (state.drains.has(record.nodeId)) state.dirtyDrains.add(record.nodeId);
+  if (job === undefined) return;
+  const place = placeOf(job, record) ?? newPlaceOf(job, record);
+  place.executions.push(known);
+  indexPlace(job, place);
+  touchJob(state, job);
+}
+
 /** Take an execution out again that was never committed. */
 export function dropExecution(state: WorkState, id: string): void {
   const known = state.executions.get(id);
@@ -167,8 +180,14 @@ export function placeAt(job: KnownJob, index: number, nodeId: string | null): Pl
   const known = job.places.get(index);
   if (known !== undefined) return known;
   const place: Place = {
-    ...{ index, nodeId, executions: [], last: null, lastRanMs: null },
-    ...{ waitingSinceMs: null, ready: null, outcome: null },
+    index,
+    nodeId,
+    executions: [],
+    last: null,
+    lastRanMs: null,
+    waitingSinceMs: null,
+    ready: null,
+    outcome: null,
   };
   job.places.set(index, place);
   if (nodeId !== null) {
@@ -219,30 +238,6 @@ export function indexPlace(job: KnownJob, place: Place): void {
   if (live === undefined && place.outcome === null && isWanted) job.empty.add(place.index);
   else job.empty.delete(place.index);
 }
-
-/** Whether any node could run an execution of a job if nothing else ran there. */
-export function jobCouldFit(state: WorkState, job: KnownJob): boolean {
-  const { gains } = state.pool;
-  if (job.couldFit?.gains !== gains) job.couldFit = { gains, fits: couldFit(state.pool, job.request) };
-  return job.couldFit.fits;
-}
-
-/** Whether a node has what a job's constraints ask for, whether it takes work now or not. */
-export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): boolean {
-  const of = state.pool.classOf(nodeId);
-  if (of === undefined) return false;
-  const named = job.request.spec.constraints.nodeId;
-  if (named !== null && named !== nodeId) return false;
-  const { executors } = of.facts;
-  // What a node runs goes on while it offers nothing, as when its keeper is away.
-  return mismatches(of.facts, job.request).every((reason) => executors.length === 0 && OFFERS.has(reason));
-}
-
-const OFFERS: ReadonlySet<PlacementReason> = new Set([
-  "EXECUTOR_NOT_OFFERED",
-  "USER_NOT_ALLOWED",
-  "DIRECTORY_NOT_ALLOWED",
-]);
 
 function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
   return {
@@ -320,8 +315,9 @@ function moveGrant(
 function rememberExecution(state: WorkState, known: KnownExecution): void {
   const { id, nodeId } = known.record;
   state.executions.set(id, known);
-  const here = state.byNode.get(nodeId) ?? new Set();
-  state.byNode.set(nodeId, here.add(id));
+  const here = state.byNode.get(nodeId);
+  if (here === undefined) state.byNode.set(nodeId, new Set([id]));
+  else here.add(id);
 }
 
 function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): void {
