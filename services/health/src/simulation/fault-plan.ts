@@ -67,6 +67,9 @@ export class FaultPlan {
       case "replicas-cut":
       case "record-away":
         this.#disturbRecord(kind);
+        return;
+      case "work":
+        this.#simulation.work?.disturb();
     }
   }
 

@@ -1,9 +1,13 @@
 export { simulateBrake } from "./brake/brake-simulation.ts";
+export { createVirtualClock, type Planned } from "./schedule.ts";
+export type { Reached, SimulatedWork, SimulatedWorkAgent, WorkFrameOfServer, WorkWorld } from "./simulated-work.ts";
 export { type SimulationVerdict, simulate } from "./simulation.ts";
 export {
   ALL_FAULTS,
   type BrokenRule,
   type FaultKind,
   OWN_FAULTS,
+  nodeIdOf,
   type SimulationOptions,
+  WORK_FAULTS,
 } from "./simulation-options.ts";

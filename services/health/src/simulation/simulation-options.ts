@@ -1,4 +1,5 @@
 import type { Thresholds } from "@rollcall/domain";
+import type { SimulatedWork, WorkWorld } from "./simulated-work.ts";
 
 /**
  * A rule of the record that is broken on purpose, to show that the invariants would notice. The rules of the shipped
@@ -26,7 +27,8 @@ export type FaultKind =
   | "replica-cut-from-record"
   | "replicas-cut"
   | "record-away"
-  | "all-replicas-crash";
+  | "all-replicas-crash"
+  | "work";
 
 /** Faults of the control plane alone: while only these happen, no judgement is right. */
 export const OWN_FAULTS: readonly FaultKind[] = [
@@ -50,6 +52,9 @@ export const ALL_FAULTS: readonly FaultKind[] = [
   "replicas-cut",
 ];
 
+/** Everything, and what befalls work. */
+export const WORK_FAULTS: readonly FaultKind[] = [...ALL_FAULTS, "work", "work", "work", "work"];
+
 /** What is simulated. Everything random comes from the seed. */
 export interface SimulationOptions {
   readonly seed: number;
@@ -60,6 +65,8 @@ export interface SimulationOptions {
   /** Time between two faults, on average. */
   readonly faultEveryMs: number;
   readonly broken?: BrokenRule;
+  /** What schedules and runs work on the nodes; absent for none. */
+  readonly work?: (world: WorkWorld) => SimulatedWork;
 }
 
 /** How a node is judged, and how often its agent beats. */

@@ -1,11 +1,5 @@
 import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
-import {
-  type ChangePosition,
-  readUnknownExecutions,
-  type UnknownExecution,
-  type WorkCommit,
-  type WorkCommitted,
-} from "@rollcall/store";
+import type { ChangePosition, UnknownExecution, WorkCommit, WorkCommitted } from "@rollcall/store";
 import type { LeaderOptions } from "./leader-options.ts";
 
 const ORPHANS_A_COMMIT = 500;
@@ -22,10 +16,10 @@ export type Commit = (commit: Omit<WorkCommit, "instance" | "specDigestOf">) => 
 export async function findOrphans(
   position: ChangePosition | null,
   commit: Commit,
-  { store, instance, log }: Pick<LeaderOptions, "store" | "instance" | "log">,
+  { record, instance, log }: Pick<LeaderOptions, "record" | "instance" | "log">,
 ): Promise<void> {
   for (let after = ""; ; ) {
-    const unknown = await readUnknownExecutions(store.db, { position, after, limit: ORPHANS_A_COMMIT });
+    const unknown = await record.readUnknownExecutions({ position, after, limit: ORPHANS_A_COMMIT });
     const last = unknown.at(-1);
     if (last === undefined) return;
     log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
