@@ -4,8 +4,8 @@ import { nodeIdOf, type WorkWorld } from "@rollcall/health/simulation";
 /** A change of a node in the record, as the simulation of health tells it. */
 type NodeEvent = Parameters<NonNullable<WorkWorld["invariants"]["listener"]>>[0];
 
-const SOONEST_MS = 4_000;
-const LATEST_MS = 60_000;
+const SOONEST_MS = 2_000;
+const LATEST_MS = 20_000;
 
 /**
  * Reactions to losses: pending from the loss on, and allowed some time later unless the node is back. What holds them

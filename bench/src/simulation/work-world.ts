@@ -29,10 +29,10 @@ const MINUTE_MS = 60_000;
 const LONGEST_RUN_MS = 5 * MINUTE_MS;
 const FAILURE_SHARE = 0.05;
 /** Rows of a node that others write at the moment of a commit. */
-const BUSY_SHARE = 0.002;
+const BUSY_SHARE = 0.02;
 const KEPT_ENDED_MS = 60 * MINUTE_MS;
 const COMPACT_EVERY = 600;
-const ACT_EVERY = 120;
+const ACT_EVERY = 30;
 
 /** Work on the nodes of a simulation: schedulers, machines, their operator and the record between them. */
 export class SimulatedWorkWorld implements SimulatedWork {

@@ -52,8 +52,11 @@ export const ALL_FAULTS: readonly FaultKind[] = [
   "replicas-cut",
 ];
 
-/** Everything, and what befalls work. */
-export const WORK_FAULTS: readonly FaultKind[] = [...ALL_FAULTS, "work", "work", "work", "work"];
+/** Everything, and what befalls work; nodes are lost more often, since work follows that. */
+export const WORK_FAULTS: readonly FaultKind[] = [
+  ...ALL_FAULTS,
+  ...(["work", "work", "work", "work", "agent-crash", "agent-crash", "agent-crash", "agent-stop", "agents-cut"] as const),
+];
 
 /** What is simulated. Everything random comes from the seed. */
 export interface SimulationOptions {
