@@ -12,12 +12,12 @@ const SCRIPTS = ["postinst", "prerm", "postrm"];
 /** What each kind puts beside its program: units, and configuration, whose files dpkg keeps when they were edited. */
 const PARTS = {
   rollcall: {
-    units: ["rollcall.service", "rollcall@.service", "rollcall-agent.service"],
+    units: ["rollcall.service", "rollcall@.service", "rollcall-agent.service", "rollcall-keeper.service"],
     configuration: ["rollcall.yaml", "services.yaml", "agent.yaml"],
     fields: { Conflicts: "rollcall-agent", Replaces: "rollcall-agent", Provides: "rollcall-agent" },
   },
   "rollcall-agent": {
-    units: ["rollcall-agent.service"],
+    units: ["rollcall-agent.service", "rollcall-keeper.service"],
     configuration: ["agent.yaml"],
     fields: { Conflicts: "rollcall", Replaces: "rollcall" },
   },

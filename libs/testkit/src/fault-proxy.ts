@@ -20,10 +20,10 @@ export class FaultProxy {
     server.on("connection", (client: Socket) => this.#join(client));
   }
 
-  /** Listen before a port; on `port`, or on any free one. */
-  static async start(target: number, port = 0): Promise<FaultProxy> {
+  /** Listen before a port; on `port`, or on any free one, of an address of the loopback interface. */
+  static async start(target: number, port = 0, host = "127.0.0.1"): Promise<FaultProxy> {
     const server = createServer({ noDelay: true, pauseOnConnect: true });
-    server.listen(port, "127.0.0.1");
+    server.listen(port, host);
     await once(server, "listening");
     const address = server.address();
     const own = typeof address === "object" && address !== null ? address.port : port;

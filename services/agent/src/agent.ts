@@ -40,9 +40,9 @@ export interface AgentOptions {
   readonly keyRotationIntervalMs?: number;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** The agent's part in work, and what of the machine is given to it. Default: the node runs none. */
+  /** The agent's part in work, and what of the machine is given to it. Default: it says that it has none. */
   readonly work?: {
-    readonly make: (onGreeting: () => void) => AgentWork;
+    readonly make: (onOffer: () => void) => AgentWork;
     readonly shares: AllocatedShares;
     readonly ports: PortRange;
   };

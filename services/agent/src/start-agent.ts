@@ -31,7 +31,7 @@ export interface StartAgentOptions {
   readonly random?: () => number;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** How the keeper of this machine is reached. Default: the node runs no work, whatever is configured. */
+  /** How the keeper of this machine is reached. Default: it has none and runs nothing, whatever is configured. */
   readonly keeper?: KeeperAccess;
 }
 
@@ -119,15 +119,15 @@ function workOptions(
   { keeper, config, log }: StartAgentOptions,
   others: Pick<AgentWorkOptions, "nodeId" | "clock" | "random">,
 ): Pick<AgentOptions, "work"> {
-  if (keeper === undefined || config["Work.Executors"].length === 0) return {};
   const shares = parseShares(config["Compute.AllocatedCapacity"]);
   const ports = parsePorts(config["Work.Ports"]);
   // Both were checked with the configuration.
   if (!shares.ok || ports === null) return {};
-  if (config["Work.SameUser"]) log.warn({}, SAME_USER_WARNING);
+  if (config["Work.SameUser"] && config["Work.Executors"].length > 0) log.warn({}, SAME_USER_WARNING);
   return {
     work: {
-      make: (onGreeting) => new AgentWork({ ...others, keeper, log, onGreeting }),
+      // Also where nothing is run: what should stop on this node is confirmed, whatever it ran before.
+      make: (onOffer) => new AgentWork({ ...others, keeper: keeper ?? null, log, onOffer }),
       shares: shares.shares,
       ports,
     },

@@ -151,7 +151,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     onHello: desk.submit.bind(desk),
     onNodeInfo: infos.submit.bind(infos),
   };
-  const logs = new LogDesk();
+  const logs = new LogDesk({ clock });
   const shared = { store: deps.store, replica, clock, log, peers };
   const methods: HealthServices = {
     ...shared,

@@ -1,9 +1,9 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
 import { keeperSocket } from "./keeper-places.ts";
-import { parseStat } from "./machine/process-name.ts";
+import { isAlive, parseStat } from "./machine/process-name.ts";
 import type { KeeperSettings } from "./start-keeper.ts";
 import { identityOf, KeeperFixture, TEST_RULES } from "./testing/keeper-fixture.ts";
 import { KeeperClient, KeeperProcess } from "./testing/keeper-process.ts";
@@ -18,7 +18,8 @@ describe("a keeper that was killed", () => {
   beforeEach(async () => {
     fixture = await KeeperFixture.create();
     const { stateDirectory } = fixture;
-    const settings: KeeperSettings = { ...TEST_RULES, stateDirectory, mayBeOwnUser: TEST_RULES.user === null };
+    const mayBeOwnUser = TEST_RULES.user === null;
+    const settings: KeeperSettings = { ...TEST_RULES, stateDirectory, directory: null, mayBeOwnUser };
     first = await KeeperProcess.start(settings, keeperSocket(stateDirectory));
     client = await KeeperClient.connect(keeperSocket(stateDirectory));
   });
@@ -47,6 +48,11 @@ describe("a keeper that was killed", () => {
     const runs = await start("echo before; while ! [ -e $HOME/go ]; do sleep 0.05; done; echo after; exit 5");
     const ends = await start("while ! [ -e $HOME/go ]; do sleep 0.05; done; echo last words; exit 6");
     const children = [await statOf(runs, "child"), await statOf(ends, "child")];
+    // What a keeper has read and not written is lost with it.
+    await until("its first words", async () => {
+      const { reply } = await client.request({ case: "readOutput", value: { id: runs } });
+      return reply.case === "output" && reply.value.data.length > 0;
+    });
     await first.end("SIGKILL");
     // It ends while no keeper is there.
     await letGo(ends);
@@ -79,6 +85,21 @@ describe("a keeper that was killed", () => {
     process.kill(child.pid, "SIGKILL");
     await fixture.open();
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "GONE", code: null, signal: null });
+  });
+
+  it("should end what still runs of an execution whose record was lost, and say that it is gone", async () => {
+    const id = await start("sleep 1000");
+    const [shim, child] = [await statOf(id, "shim"), await statOf(id, "child")];
+    await first.end("SIGKILL");
+    await rm(join(fixture.stateDirectory, "keeper"), { recursive: true });
+    const keeper = await fixture.open();
+    expect(keeper.records()).toEqual([]);
+    await keeper.refuse(identityOf({}, { id }), "log-1", { cause: "GONE", message: "lost" });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "GONE" });
+    if (fixture.cgroups === null) process.kill(child.pid, "SIGKILL");
+    await until("the end of its process", async () => !(await isAlive(child)));
+    // It has nowhere to write down the end, and would wait for a keeper to take note.
+    process.kill(shim.pid, "SIGKILL");
   });
 
   it("should end in the next boot what ran in the one before, and kill nothing", async () => {

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { type Logger, Loop, type Running, startTasks, systemClock } from "@rollcall/process";
+import { Cgroup } from "./cgroup/cgroup.ts";
 import type { CgroupHierarchy } from "./cgroup/cgroup-hierarchy.ts";
-import { beginExecution, neverStarted } from "./execution/execution-machine.ts";
+import { beginExecution, type NeverStarted, neverStarted } from "./execution/execution-machine.ts";
 import type { ExecutionState } from "./execution/execution-state.ts";
 import type { KeeperServices, MachineClock } from "./execution/keeper-services.ts";
 import { KeptExecution } from "./execution/kept-execution.ts";
@@ -120,13 +121,13 @@ export class Keeper implements Running {
   async stop(identity: ExecutionIdentity, logId: string): Promise<void> {
     const known = this.#known(identity.id);
     if (known !== undefined) return known.stop();
-    await this.#end(identity, logId, "STOPPED", "it was stopped before it was started");
+    await this.#end(identity, logId, { cause: "STOPPED", message: "it was stopped before it was started" });
   }
 
-  /** Record that an execution cannot be started. */
-  async refuse(identity: ExecutionIdentity, logId: string, message: string): Promise<void> {
+  /** Record that an execution cannot be started, or that it was and is not known here any more. */
+  async refuse(identity: ExecutionIdentity, logId: string, end: NeverStarted): Promise<void> {
     if (this.#known(identity.id) !== undefined) return;
-    await this.#end(identity, logId, "START_FAILED", message);
+    await this.#end(identity, logId, end);
   }
 
   /** Report these no more, unless they run. */
@@ -191,22 +192,19 @@ export class Keeper implements Running {
     return this.#executions.get(id);
   }
 
-  async #end(
-    identity: ExecutionIdentity,
-    logId: string,
-    cause: "STOPPED" | "START_FAILED",
-    message: string,
-  ): Promise<void> {
-    await this.#add(identity, logId, neverStarted(NO_RULES, cause, message, this.#services.clock.wallMs()));
+  async #end(identity: ExecutionIdentity, logId: string, end: NeverStarted): Promise<void> {
+    await this.#add(identity, logId, neverStarted(NO_RULES, end, this.#services.clock.wallMs()));
   }
 
   async #add(identity: ExecutionIdentity, logId: string, state: ExecutionState): Promise<KeptExecution> {
-    const { bootId, journal, onChange } = this.#services;
+    const { bootId, cgroups, journal, onChange } = this.#services;
     const record: ExecutionRecord = { identity, logId, bootId, state, forgottenWallMs: null };
     const execution = new KeptExecution(this.#services, record);
     // Before anything is awaited: a second order for the same execution must find it.
     this.#executions.set(identity.id, execution);
     try {
+      // What still runs of one whose record was lost is nothing that a keeper could take over.
+      if (state.phase.kind === "ended" && cgroups !== null) await new Cgroup(cgroups, identity.id).end();
       await journal.create(record);
     } catch (error) {
       this.#executions.delete(identity.id);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { chmod } from "node:fs/promises";
-import { dirname } from "node:path";
+import { chmod, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import {
   type Logger,
   Loop,
@@ -23,9 +23,11 @@ import { SeenStamp } from "./seen-stamp.ts";
 import { KeeperSocket } from "./socket/keeper-socket.ts";
 
 /** What a keeper is started with. */
-export interface KeeperSettings extends WorkRules {
+export interface KeeperSettings extends Omit<WorkRules, "closedUserIds"> {
   /** The state directory of the agent whose machine it keeps. */
   readonly stateDirectory: string;
+  /** The keeper's own directory, where it is a service of its own; null for one in the state directory. */
+  readonly directory: string | null;
   /** Whether executions may run as the keeper's own user, who can read the agent's key: for development alone. */
   readonly mayBeOwnUser: boolean;
 }
@@ -56,14 +58,19 @@ export function settingsDigest(settings: KeeperSettings): string {
 export async function startKeeper(options: StartKeeperOptions): Promise<Running> {
   const { settings, version, endsIdle = false, log } = options;
   if (process.platform !== "linux") throw new StartError("work runs on Linux alone");
-  const places = await keeperPlaces(settings.stateDirectory);
+  const places = await keeperPlaces(settings.stateDirectory, settings.directory);
   await makeDirectory(places.directory, 0o700);
   await chmod(places.directory, 0o700);
-  if (!places.socket.startsWith(places.directory)) await makeOwn(dirname(places.socket), 0o700);
-  const problem = await problemOf(settings);
+  if (settings.directory === null && !places.socket.startsWith(places.directory)) {
+    await makeOwn(dirname(places.socket), 0o700);
+  }
+  if (places.isScratchTemporary) log.warn({ directory: places.scratch }, TEMPORARY_WARNING);
+  const agent = await agentOf(settings);
+  const closedUserIds = [...new Set([process.getuid?.() ?? 0, agent.userId])];
+  const problem = await problemOf(settings, closedUserIds);
   if (problem !== null) log.error({ problem }, "no executor is offered");
-  else if (settings.user === null) log.warn({}, OWN_USER_WARNING);
-  const rules: WorkRules = { ...settings, executors: problem === null ? settings.executors : [] };
+  else if (settings.user === null && settings.executors.length > 0) log.warn({}, OWN_USER_WARNING);
+  const rules: WorkRules = { ...settings, closedUserIds, executors: problem === null ? settings.executors : [] };
   const cgroups = await openCgroups(places.name);
   const bootId = await readBootId();
   let retire = (): void => {};
@@ -88,9 +95,12 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       problem: problem ?? "",
     };
     const onRetire = (): void => retire();
-    const socket = parts.add(await KeeperSocket.open({ path: places.socket, keeper, facts, onRetire, log }));
+    const { socket: path } = places;
+    const given = settings.directory === null ? null : { from: join(places.directory, "socket"), ...agent };
+    const socket = parts.add(await KeeperSocket.open({ path, given, keeper, facts, onRetire, log }));
     if (endsIdle) parts.add(startTasks([idleTask(keeper, socket, onRetire)], { log, clock: systemClock }));
-    log.info({ version, socket: places.socket, limits: facts.limits, executors: facts.executors }, "keeper started");
+    const { limits, executors } = facts;
+    log.info({ version, socket: path, directory: places.scratch, limits, executors }, "keeper started");
     return {};
   });
   return { ...running, done: retired };
@@ -114,9 +124,23 @@ const OWN_USER_WARNING =
   "EXECUTIONS RUN AS THE AGENT'S OWN USER and can read its key: " +
   "this is for development, never for a machine that others use";
 
+const TEMPORARY_WARNING =
+  "executions have their directories among temporary files, which the system may remove: " +
+  "give the agent a state directory whose parents other users may pass through";
+
+/** Who the agent is: the owner of its state directory. */
+async function agentOf({ stateDirectory, directory }: KeeperSettings): Promise<{ readonly userId: number }> {
+  const found = await stat(stateDirectory).catch(() => null);
+  if (found !== null) return { userId: found.uid };
+  if (directory !== null) throw new StartError(`there is no ${stateDirectory}: the agent has to make it first`);
+  return { userId: process.getuid?.() ?? 0 };
+}
+
 /** Why no execution can be started; null when one can. */
-async function problemOf(settings: KeeperSettings): Promise<string | null> {
+async function problemOf(settings: KeeperSettings, closedUserIds: readonly number[]): Promise<string | null> {
   const { executors, user, mayBeOwnUser } = settings;
+  // It looks after what an earlier one has left.
+  if (executors.length === 0) return null;
   const unknown = executors.filter((one) => one !== "process");
   if (unknown.length > 0) return `there is no executor ${unknown.join(", ")}`;
   if (user === null) {
@@ -125,7 +149,7 @@ async function problemOf(settings: KeeperSettings): Promise<string | null> {
   const account = await findAccount(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;
   if (account.uid === 0) return "Work.User is root, and executions never run as root";
-  if (account.uid === process.getuid?.()) return "Work.User is the agent's own user, who can read its key";
+  if (closedUserIds.includes(account.uid)) return "Work.User is the agent's own user, who can read its key";
   if (!(await canBecome(account))) {
     return process.getuid?.() === 0
       ? `executions cannot become ${user}: setpriv of util-linux is missing or not allowed`

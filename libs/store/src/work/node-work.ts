@@ -11,6 +11,8 @@ export interface WorkReference {
   readonly index: number;
   readonly ports: Readonly<Record<string, number>>;
   readonly gpuUuids: readonly string[];
+  /** Whether a report of its node named it: then it was started there, or will never be. */
+  readonly reported: boolean;
 }
 
 /** What a node should run, whole or by what changed. */
@@ -34,7 +36,8 @@ export interface NodeWorkQuery {
 export async function readNodeWork(db: Db, queries: readonly NodeWorkQuery[]): Promise<readonly NodeWork[]> {
   if (queries.length === 0) return [];
   const { rows } = await sql<WorkRow>`
-    select a.node_id, a.generation, e.id, e.desired, e.spec_digest, e.index, e.ports, e.gpu_uuids
+    select a.node_id, a.generation, e.id, e.desired, e.spec_digest, e.index, e.ports, e.gpu_uuids,
+      coalesce(o.observed <> 'ABSENT', false) as reported
     from unnest(${queries.map(({ nodeId }) => nodeId)}::text[], ${queries.map(({ after }) => String(after))}::bigint[])
       as q (node_id, after)
     join node_allocations as a on a.node_id = q.node_id
@@ -42,6 +45,7 @@ export async function readNodeWork(db: Db, queries: readonly NodeWorkQuery[]): P
       and (q.after > 0 or e.desired <> 'FORGET')
       -- What the node runs, and the record did not know, goes on until an operator decides.
       and not (e.state = 'ORPHANED' and e.desired = 'RUN')
+    left join execution_observations as o on o.execution_id = e.id
     order by a.node_id, e.id`.execute(db);
   const work = new Map<string, { nodeId: string; generation: bigint; references: WorkReference[] }>();
   for (const { node_id: nodeId, generation, id, spec_digest: specDigest, gpu_uuids: gpuUuids, ...row } of rows) {
@@ -93,4 +97,5 @@ interface WorkRow {
   readonly index: number;
   readonly ports: Readonly<Record<string, number>>;
   readonly gpu_uuids: readonly string[];
+  readonly reported: boolean;
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,7 +21,10 @@ const IS_ROOT = process.getuid?.() === 0;
 /** A directory in which agents start keepers, as the executable does, and in which a test kills them. */
 export class KeeperProgram {
   readonly root: string;
+  /** Where records are that were lost. */
+  readonly #lost: string[] = [];
   readonly #children: ChildProcess[] = [];
+  #mayStart: Promise<void> = Promise.resolve();
 
   private constructor(root: string) {
     this.root = root;
@@ -35,9 +38,15 @@ export class KeeperProgram {
 
   /** How an agent reaches the keeper. */
   get access(): KeeperAccess {
+    return this.accessWith(["process"]);
+  }
+
+  /** The same, of an agent that offers these executors. */
+  accessWith(executors: readonly string[]): KeeperAccess {
     const settings = {
       stateDirectory: join(this.root, "agent"),
-      executors: ["process"],
+      directory: null,
+      executors,
       user: IS_ROOT ? "nobody" : null,
       users: [],
       directories: [],
@@ -49,12 +58,29 @@ export class KeeperProgram {
       socketPath: join(this.root, "agent/keeper/socket"),
       expected: { version: "0.1.0", settingsDigest: createHash("sha256").update(text).digest("hex") },
       start: async () => {
+        await this.#mayStart;
         const args = ["--conditions=source", "--import", LOADER, MAIN, JSON.stringify(settings)];
         const child = spawn(process.execPath, args, { stdio: "ignore" });
         this.#children.push(child);
         await once(child, "spawn");
       },
     };
+  }
+
+  /** Let no keeper start until this is called, whatever an agent asks for. */
+  holdStarts(): () => void {
+    let release = (): void => {};
+    this.#mayStart = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
+  }
+
+  /** Lose what keepers have written down, as when a directory was emptied. What runs goes on. */
+  async loseRecords(): Promise<void> {
+    const executions = join(this.root, "agent/keeper/executions");
+    await rename(executions, join(this.root, `lost-${this.#lost.length}`));
+    this.#lost.push(join(this.root, `lost-${this.#lost.length}`));
   }
 
   /** How many keepers were started. */
@@ -79,10 +105,11 @@ export class KeeperProgram {
 
   async dispose(): Promise<void> {
     await this.kill();
-    const executions = join(this.root, "agent/keeper/executions");
     // What no keeper will let go of.
-    for (const id of await readdir(executions).catch(() => [])) {
-      for (const name of ["child", "shim"]) killIfThere(await pidIn(join(executions, id, "run", name)));
+    for (const executions of [join(this.root, "agent/keeper/executions"), ...this.#lost]) {
+      for (const id of await readdir(executions).catch(() => [])) {
+        for (const name of ["child", "shim"]) killIfThere(await pidIn(join(executions, id, "run", name)));
+      }
     }
     await rm(this.root, { recursive: true, force: true });
   }

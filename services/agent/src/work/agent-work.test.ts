@@ -15,6 +15,7 @@ import type { ServedStream } from "../testing/fake-control-plane.ts";
 import { KeeperProgram, referenceTo, shellSpec } from "../testing/keeper-program.ts";
 import { startKnown } from "../testing/running-agent.ts";
 import { AgentWork } from "./agent-work.ts";
+import type { KeeperAccess } from "./keeper-link.ts";
 
 const RUN = DesiredState.RUN;
 const STOP = DesiredState.STOP;
@@ -37,17 +38,17 @@ describe("an agent with work", () => {
     await program.dispose();
   });
 
-  async function startWorking(): Promise<AgentHarness> {
+  async function startWorking(keeper: KeeperAccess | null = program.access): Promise<AgentHarness> {
     const started = await startKnown(() => {}, {
       work: {
-        make: (onGreeting) =>
+        make: (onOffer) =>
           new AgentWork({
-            keeper: program.access,
+            keeper,
             nodeId: "node-1",
             clock: systemClock,
             random: () => 0,
             log: silentLogger,
-            onGreeting,
+            onOffer,
           }),
         shares: { cpu: 0.5, memory: 1, disk: 1 },
         ports: { min: 20_000, max: 32_000 },
@@ -115,12 +116,21 @@ describe("an agent with work", () => {
     expect(report).toMatchObject({ number: 1n, whole: true, more: false, digest: 0n, observations: [] });
   });
 
+  const infos = () =>
+    harness.plane.latest.received.flatMap((frame) => (frame?.case === "nodeInfo" ? [frame.value] : []));
+
   it("should tell what the machine offers once its keeper has answered", async () => {
-    const work = await served("the capacity", () => {
-      const infos = harness.plane.latest.received.flatMap((frame) => (frame?.case === "nodeInfo" ? [frame.value] : []));
-      return infos.at(-1)?.work;
-    });
+    const work = await served("the capacity", () => infos().at(-1)?.work);
     expect(work).toMatchObject({ executors: ["process"], millicores: 4_000, portMin: 20_000, portMax: 32_000 });
+  });
+
+  it("should offer nothing while its keeper is gone, and the same as before once one is back", async () => {
+    const offered = await served("the capacity", () => infos().at(-1)?.work);
+    const release = program.holdStarts();
+    await program.kill();
+    await served("no capacity", () => infos().at(-1)?.work === undefined || undefined);
+    release();
+    expect(await served("the capacity again", () => infos().at(-1)?.work)).toEqual(offered);
   });
 
   it("should fetch the spec, run the execution, and report its end until it is forgotten", async () => {
@@ -161,12 +171,60 @@ describe("an agent with work", () => {
     await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
     tell(STOP, "e1", { logId: "log-2" });
     await served("a report to it", () => (lastOf("e1") === undefined ? undefined : true));
-    expect(lastOf("e1")?.state).toBe(ObservedState.READY);
-    // It has heard of it now, and what it says then counts.
-    await served("a list without it", () => {
-      tell(STOP, "e1", { logId: "log-2" });
-      return inState("e1", ObservedState.ENDED)();
+    // It has heard of it once that is acknowledged, and what it wants counts from then on.
+    expect(reports()[0]?.observations).toMatchObject([{ id: "e1", state: ObservedState.READY }]);
+    await served("its end", inState("e1", ObservedState.ENDED));
+  });
+
+  it("should say of what its keeper has lost that it is gone, and not start it again", async () => {
+    tell(RUN, "e1");
+    const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
+    await program.loseRecords();
+    await program.kill();
+    const gone = await served("its end", inState("e1", ObservedState.ENDED));
+    expect(gone).toMatchObject({ endReason: EndReason.GONE });
+    expect(gone.startTime).toBeUndefined();
+    expect(before.startTime).toBeDefined();
+  });
+
+  it("should say so as well when it was started again meanwhile, and the record remembers", async () => {
+    await harness.kill();
+    harness = await startWorking();
+    const references = [{ ...referenceTo("e1", RUN, UNTIL_TOLD), reported: true }];
+    const executions = { logId: "log-1", generation: 1n, whole: true, references };
+    harness.plane.latest.send({ case: "executions", value: executions });
+    expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({ endReason: EndReason.GONE });
+  });
+
+  it("should stop what its keeper has although its executors are off", async () => {
+    tell(RUN, "e1");
+    await served("an execution that is ready", inState("e1", ObservedState.READY));
+    await harness.kill();
+    harness = await startWorking(program.accessWith([]));
+    await served("the execution", inState("e1", ObservedState.READY));
+    expect(infos().at(-1)?.work).toBeUndefined();
+    tell(STOP, "e1");
+    expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({
+      endReason: EndReason.STOPPED,
+      signal: "SIGTERM",
     });
+  });
+
+  it("should confirm without a keeper that nothing runs", async () => {
+    await harness.kill();
+    harness = await startWorking(null);
+    expect(harness.plane.latest.received[0]).toMatchObject({ case: "hello", value: { runsWork: true } });
+    const report = await served("a whole report", () => reports()[0]);
+    expect(report).toMatchObject({ whole: true, digest: 0n, observations: [] });
+    tell(STOP, "e1");
+    tell(RUN, "e2", { whole: false });
+    expect(await served("an end", inState("e1", ObservedState.ENDED))).toMatchObject({ endReason: EndReason.STOPPED });
+    expect(await served("a refusal", inState("e2", ObservedState.ENDED))).toMatchObject({
+      endReason: EndReason.START_FAILED,
+    });
+    tell(FORGET, "e1", { whole: false });
+    tell(FORGET, "e2", { whole: false });
+    await served("nothing", () => reports().findLast(({ digest, number }) => digest === 0n && number > 1n));
   });
 
   it("should start a keeper in place of one that was killed, and lose nothing", async () => {

@@ -3,6 +3,7 @@ import type { Executions, SpecFrame } from "@rollcall/api/rollcall/health/v1/hea
 import { type Greeting, type KeptExecution, OutputStream } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
+import { AbsentKeeper } from "./absent-keeper.ts";
 import {
   applyExecutions,
   type DesiredWork,
@@ -20,6 +21,7 @@ import {
   type KeeperAccess,
   KeeperLink,
   type KeeperListener,
+  type KeeperPort,
   KeeperRefused,
   type KeeperRequestInit,
 } from "./keeper-link.ts";
@@ -28,13 +30,14 @@ import type { WorkChange, WorkFeed } from "./work-feed.ts";
 
 /** What an agent's part in work is made of. */
 export interface AgentWorkOptions {
-  readonly keeper: KeeperAccess;
+  /** Null for a machine that has none: it runs nothing, and says so of what it is told to run or to stop. */
+  readonly keeper: KeeperAccess | null;
   readonly nodeId: string;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
-  /** Told when the keeper says what it offers. */
-  readonly onGreeting?: () => void;
+  /** Told when what the machine offers has changed: its keeper has said so, or is gone. */
+  readonly onOffer?: () => void;
 }
 
 /** What the machine lacks although it should not is looked at again this often. */
@@ -48,10 +51,12 @@ export class AgentWork implements WorkFeed, KeeperListener {
   /** To be run by the agent. */
   readonly tasks: readonly Task[];
   readonly #options: AgentWorkOptions;
-  readonly #link: KeeperLink;
+  readonly #link: KeeperPort;
   readonly #planning: Loop;
   readonly #listeners = new Set<(change: WorkChange) => void>();
   readonly #kept = new Map<string, KeptWork>();
+  /** Executions that the keeper has or had, and that it was not told to forget. */
+  readonly #met = new Set<string>();
   readonly #specs = new Map<string, Uint8Array | null>();
   /** Executions that were named since the greeting; null once all have been. */
   #named: Set<string> | null = new Set();
@@ -68,8 +73,11 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   constructor(options: AgentWorkOptions) {
     this.#options = options;
-    const { clock } = options;
-    this.#link = new KeeperLink({ ...options, access: options.keeper }, this);
+    const { clock, keeper } = options;
+    this.#link =
+      keeper === null
+        ? new AbsentKeeper(this, () => clock.wallMs())
+        : new KeeperLink({ ...options, access: keeper }, this);
     this.#planning = new Loop({ name: "plan-work", clock, everyMs: PLAN_EVERY_MS, turn: () => this.#plan() });
     this.tasks = [{ name: "keeper", run: (signal) => this.#link.run(signal) }, this.#planning];
   }
@@ -78,7 +86,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
     return this.#isKnown;
   }
 
-  /** What the keeper said of itself; null before it has. */
+  /** What the keeper said of itself; null before it has, and while it is gone. */
   get greeting(): Greeting | null {
     return this.#greeting;
   }
@@ -109,7 +117,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
   }
 
   executions(frame: Executions): void {
-    this.#desired = applyExecutions(this.#desired, frame, this.#kept);
+    this.#desired = applyExecutions(this.#desired, frame);
     this.#sessionLogId = frame.logId;
     this.#bindReported();
     this.#letGoOfSpecs();
@@ -162,19 +170,30 @@ export class AgentWork implements WorkFeed, KeeperListener {
     this.#named = new Set();
     const { problem } = greeting;
     if (problem !== "") this.#options.log.error({ problem }, "the keeper offers no executor");
-    this.#options.onGreeting?.();
+    this.#options.onOffer?.();
+  }
+
+  onGone(): void {
+    this.#greeting = null;
+    this.#options.onOffer?.();
   }
 
   onChanged({ observation, logId, forgotten }: KeptExecution): void {
     if (observation === undefined) return;
     const { id } = observation;
     if (forgotten) {
+      this.#met.delete(id);
       if (!this.#kept.delete(id)) return;
     } else {
       const before = this.#kept.get(id);
       this.#kept.set(id, { observation, logId });
+      this.#met.add(id);
       this.#named?.add(id);
-      if (before?.observation.change === observation.change) return;
+      if (before?.observation.change === observation.change) {
+        // What a history said of it counts once it is bound to that.
+        if (before.logId !== logId) this.#planning.call();
+        return;
+      }
     }
     this.#tell([id]);
     this.#planning.call();
@@ -192,7 +211,9 @@ export class AgentWork implements WorkFeed, KeeperListener {
   async #plan(): Promise<void> {
     if (!this.#isKnown || this.#named !== null) return;
     this.#desired = pruneForgotten(this.#desired, this.#kept);
-    const { actions, wantedSpecs } = planWork(this.#desired, this.#kept, this.#specs);
+    this.#letGoOfMet();
+    const machine = { kept: this.#kept, met: this.#met, specs: this.#specs };
+    const { actions, wantedSpecs } = planWork(this.#desired, machine);
     this.#wantedSpecs = wantedSpecs;
     if (wantedSpecs.length > 0) this.#tell([]);
     // One after the other: the keeper answers as fast as its disk, and each answer comes with the change that it made.
@@ -212,7 +233,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
       log.warn({ err: error, execution_id: action.reference.id }, "keeper did not start an execution");
       // Where the keeper is away this fails as well, and the start is tried again once it is back.
       const { reference } = action;
-      await this.#link.request(this.#toRequest({ kind: "refuse", reference, message })).catch(() => {});
+      await this.#link.request(this.#toRequest({ kind: "refuse", reference, message, isLost: false })).catch(() => {});
     }
   }
 
@@ -227,8 +248,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
       case "stop":
         return { case: "stop", value: { reference: action.reference, logId } };
       case "refuse": {
-        const message = action.message.slice(0, 512);
-        return { case: "refuse", value: { reference: action.reference, message, logId } };
+        const { reference, isLost: lost } = action;
+        return { case: "refuse", value: { reference, message: action.message.slice(0, 512), logId, lost } };
       }
       case "forget":
         return { case: "forget", value: { ids: [...action.ids] } };
@@ -247,6 +268,13 @@ export class AgentWork implements WorkFeed, KeeperListener {
     });
     this.#toBind.clear();
     if (ids.length > 0) this.#ask({ case: "bind", value: { ids, logId } });
+  }
+
+  /** What the keeper has lost, and no list names, is nothing that could be started again. */
+  #letGoOfMet(): void {
+    for (const id of this.#met) {
+      if (!this.#kept.has(id) && !this.#desired.references.has(id)) this.#met.delete(id);
+    }
   }
 
   #letGoOfSpecs(): void {

@@ -7,9 +7,17 @@ import {
   ExecutionReferenceSchema,
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { applyExecutions, type KeptWork, NOTHING_DESIRED, planWork, pruneForgotten } from "./desired-work.ts";
+import {
+  applyExecutions,
+  type KeptWork,
+  NOTHING_DESIRED,
+  planWork,
+  pruneForgotten,
+  type WorkPlan,
+} from "./desired-work.ts";
 
 const { RUN, STOP, FORGET } = DesiredState;
+const { RUNNING } = ObservedState;
 const DIGEST = new Uint8Array(32).fill(7);
 const HEX = "07".repeat(32);
 const SPEC = new Uint8Array([1]);
@@ -31,31 +39,21 @@ const namesOf = ({ references }: { readonly references: ReadonlyMap<string, { re
   Object.fromEntries([...references].map(([id, { desired }]) => [id, desired]));
 
 describe("applyExecutions()", () => {
-  const none = new Map<string, KeptWork>();
-
   it("should take a whole list when its last part has come, and changes after it", () => {
-    const first = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }, { more: true }), none);
+    const first = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }, { more: true }));
     expect(namesOf(first)).toEqual({});
-    const whole = applyExecutions(first, frame(3, { b: RUN }), none);
+    const whole = applyExecutions(first, frame(3, { b: RUN }));
     expect(namesOf(whole)).toEqual({ a: RUN, b: RUN });
-    const changed = applyExecutions(whole, frame(4, { a: STOP }, { whole: false }), none);
+    const changed = applyExecutions(whole, frame(4, { a: STOP }, { whole: false }));
     expect(namesOf(changed)).toEqual({ a: STOP, b: RUN });
     expect(changed.generation).toBe(4n);
-    expect(namesOf(applyExecutions(changed, frame(5, { c: RUN }), none))).toEqual({ c: RUN });
+    expect(namesOf(applyExecutions(changed, frame(5, { c: RUN })))).toEqual({ c: RUN });
   });
 
   it("should ignore what is older, and a change of a history whose list has not come", () => {
-    const known = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }), none);
-    expect(applyExecutions(known, frame(2, { a: STOP }), none)).toBe(known);
-    expect(applyExecutions(known, frame(9, { a: STOP }, { whole: false, logId: "log-2" }), none)).toBe(known);
-  });
-
-  it("should stop nothing by a history that has not heard of it", () => {
-    const running = new Map([kept("a", ObservedState.RUNNING), kept("b", ObservedState.RUNNING)]);
-    const restored = frame(1, { a: STOP, b: RUN, c: STOP }, { logId: "log-2" });
-    expect(namesOf(applyExecutions(NOTHING_DESIRED, restored, running))).toEqual({ b: RUN, c: STOP });
-    const bound = new Map([kept("a", ObservedState.RUNNING, "log-2")]);
-    expect(namesOf(applyExecutions(NOTHING_DESIRED, restored, bound))).toMatchObject({ a: STOP });
+    const known = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }));
+    expect(applyExecutions(known, frame(2, { a: STOP }))).toBe(known);
+    expect(applyExecutions(known, frame(9, { a: STOP }, { whole: false, logId: "log-2" }))).toBe(known);
   });
 });
 
@@ -64,10 +62,16 @@ describe("planWork()", () => {
     named: Record<string, DesiredState>,
     there: readonly (readonly [string, KeptWork])[],
     specs: ReadonlyMap<string, Uint8Array | null> = new Map([[HEX, SPEC]]),
+    met: readonly string[] = [],
   ) => {
-    const desired = applyExecutions(NOTHING_DESIRED, frame(1, named), new Map());
-    const { actions, wantedSpecs } = planWork(desired, new Map(there), specs);
+    const desired = applyExecutions(NOTHING_DESIRED, frame(1, named));
+    const { actions, wantedSpecs } = planWork(desired, { kept: new Map(there), met: new Set(met), specs });
+    return wordsOf(actions, wantedSpecs);
+  };
+
+  const wordsOf = (actions: WorkPlan["actions"], wantedSpecs: readonly string[]) => {
     const words = actions.map((action) => {
+      if (action.kind === "refuse" && action.isLost) return `lost ${action.reference.id}`;
       return "ids" in action ? `${action.kind} ${action.ids.join()}` : `${action.kind} ${action.reference.id}`;
     });
     return [...words, ...wantedSpecs.map(() => "want")];
@@ -86,14 +90,36 @@ describe("planWork()", () => {
     ["forget what has ended", plan({ a: FORGET, b: FORGET }, [kept("a", ObservedState.ENDED)]), ["forget a"]],
     ["not forget what runs", plan({ a: FORGET }, [kept("a", ObservedState.RUNNING)]), []],
     ["leave what is not named", plan({}, [kept("a", ObservedState.RUNNING)]), []],
+    ["not start again what it had and lost", plan({ a: RUN }, [], undefined, ["a"]), ["lost a"]],
+    ["not call a stop what it had and lost", plan({ a: STOP }, [], undefined, ["a"]), ["lost a"]],
+    ["stop nothing by a history that has not heard of it", plan({ a: STOP }, [kept("a", RUNNING, "log-0")]), []],
   ])("should %s", (_, planned, expected) => {
     expect(planned).toEqual(expected);
   });
 });
 
+describe("planWork(), of what the record was told", () => {
+  const reported = { references: [create(ExecutionReferenceSchema, { ...reference("a", RUN), reported: true })] };
+
+  it("should start nothing that was reported and is not there, with a spec or without", () => {
+    const desired = applyExecutions(NOTHING_DESIRED, frame(1, {}, reported));
+    const machine = { kept: new Map(), met: new Set<string>(), specs: new Map() };
+    expect(planWork(desired, machine)).toMatchObject({
+      actions: [{ kind: "refuse", reference: { id: "a" }, isLost: true }],
+      wantedSpecs: [],
+    });
+  });
+
+  it("should leave it once that is recorded", () => {
+    const desired = applyExecutions(NOTHING_DESIRED, frame(1, {}, reported));
+    const machine = { kept: new Map([kept("a", ObservedState.ENDED)]), met: new Set(["a"]), specs: new Map() };
+    expect(planWork(desired, machine)).toEqual({ actions: [], wantedSpecs: [] });
+  });
+});
+
 describe("pruneForgotten()", () => {
   it("should let go of what was forgotten", () => {
-    const desired = applyExecutions(NOTHING_DESIRED, frame(1, { a: FORGET, b: FORGET, c: RUN }), new Map());
+    const desired = applyExecutions(NOTHING_DESIRED, frame(1, { a: FORGET, b: FORGET, c: RUN }));
     expect(namesOf(pruneForgotten(desired, new Map([kept("b", ObservedState.ENDED)])))).toEqual({ b: FORGET, c: RUN });
   });
 });

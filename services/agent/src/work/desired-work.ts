@@ -27,7 +27,13 @@ export interface KeptWork {
 export type WorkAction =
   | { readonly kind: "start"; readonly reference: ExecutionReference; readonly spec: Uint8Array }
   | { readonly kind: "stop"; readonly reference: ExecutionReference }
-  | { readonly kind: "refuse"; readonly reference: ExecutionReference; readonly message: string }
+  | {
+      readonly kind: "refuse";
+      readonly reference: ExecutionReference;
+      readonly message: string;
+      /** Whether it was started here before. */
+      readonly isLost: boolean;
+    }
   | { readonly kind: "forget"; readonly ids: readonly string[] }
   | { readonly kind: "bind"; readonly ids: readonly string[] };
 
@@ -43,23 +49,11 @@ export const NOTHING_DESIRED: DesiredWork = { logId: "", generation: 0n, referen
 /** A node keeps no more than this of what it is told, whatever it is told. */
 const MOST_REFERENCES = 5_000;
 
-/**
- * Take over a frame of Executions. An older generation of the same history changes nothing. What a history says of an
- * execution that runs here by another one is not taken over, unless it wants it to run: a record that was restored has
- * not heard of it yet, and stops nothing.
- */
-export function applyExecutions(
-  desired: DesiredWork,
-  frame: Executions,
-  kept: ReadonlyMap<string, KeptWork>,
-): DesiredWork {
+/** Take over a frame of Executions. An older generation of the same history changes nothing. */
+export function applyExecutions(desired: DesiredWork, frame: Executions): DesiredWork {
   const isSameLog = frame.logId === desired.logId;
   if (isSameLog && frame.generation < desired.generation) return desired;
-  const isKnown = ({ id, desired: wanted }: ExecutionReference): boolean => {
-    const one = kept.get(id);
-    return one === undefined || one.logId === frame.logId || wanted === DesiredState.RUN;
-  };
-  const named = frame.references.filter(isKnown).map((one) => [one.id, one] as const);
+  const named = frame.references.map((one) => [one.id, one] as const);
   if (!frame.whole) {
     // Of a history whose whole list has not come, a change says too little.
     if (!isSameLog) return desired;
@@ -85,12 +79,21 @@ export function pruneForgotten(desired: DesiredWork, kept: ReadonlyMap<string, K
   return left.length === desired.references.size ? desired : { ...desired, references: new Map(left) };
 }
 
-/** Decide what to do. What no list names goes on. `specs` has null for a spec that the record has no more. */
-export function planWork(
-  { logId, references }: DesiredWork,
-  kept: ReadonlyMap<string, KeptWork>,
-  specs: ReadonlyMap<string, Uint8Array | null>,
-): WorkPlan {
+/** What the machine has and had. */
+export interface MachineWork {
+  readonly kept: ReadonlyMap<string, KeptWork>;
+  /** Executions that it has or had, and that no history has let it forget. */
+  readonly met: ReadonlySet<string>;
+  /** Specs by their digests; null for one that the record has no more. */
+  readonly specs: ReadonlyMap<string, Uint8Array | null>;
+}
+
+/**
+ * Decide what to do. What no list names goes on. A history that was restored stops nothing that runs by another one
+ * until it has heard of that, which is when the machine has bound it. What was here before, as the machine or the
+ * record remembers, and is not here now, was lost: it is never started a second time.
+ */
+export function planWork({ logId, references }: DesiredWork, { kept, met, specs }: MachineWork): WorkPlan {
   const actions: WorkAction[] = [];
   const forget: string[] = [];
   const bind: string[] = [];
@@ -99,6 +102,10 @@ export function planWork(
     const { id, desired } = reference;
     const one = kept.get(id);
     const isEnded = one?.observation.state === ObservedState.ENDED;
+    if (one === undefined && desired !== DesiredState.FORGET && (reference.reported || met.has(id))) {
+      actions.push({ kind: "refuse", reference, message: LOST, isLost: true });
+      continue;
+    }
     switch (desired) {
       case DesiredState.RUN: {
         if (one !== undefined) {
@@ -108,7 +115,7 @@ export function planWork(
         const digest = hexOf(reference.specDigest);
         const spec = specs.get(digest);
         if (spec === undefined) wanted.add(digest);
-        else if (spec === null) actions.push({ kind: "refuse", reference, message: "the record has no such spec" });
+        else if (spec === null) actions.push({ kind: "refuse", reference, message: NO_SPEC, isLost: false });
         else actions.push({ kind: "start", reference, spec });
         break;
       }
@@ -127,6 +134,9 @@ export function planWork(
   if (bind.length > 0) actions.push({ kind: "bind", ids: bind });
   return { actions, wantedSpecs: [...wanted].filter((digest) => digest.length === SPEC_DIGEST_DIGITS) };
 }
+
+const LOST = "its machine has lost it: it was started before, and nothing is known of it there";
+const NO_SPEC = "the record has no such spec";
 
 /** The digests of specs that are still of use. */
 export function usefulSpecs({ references }: DesiredWork): ReadonlySet<string> {

@@ -21,6 +21,14 @@ export interface KeeperAccess {
   readonly expected: { readonly version: string; readonly settingsDigest: string };
 }
 
+/** How a keeper is asked. */
+export interface KeeperPort {
+  /** Stay connected until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Rejects with KeeperRefused when the keeper refuses, and with another error where there is none. */
+  request(request: KeeperRequestInit): Promise<KeeperReply>;
+}
+
 /** What an agent hears of its keeper. */
 export interface KeeperListener {
   /** A keeper answers. Its executions follow. */
@@ -28,6 +36,8 @@ export interface KeeperListener {
   onChanged(kept: KeptExecution): void;
   /** All that the keeper has was named since the greeting. */
   onListed(): void;
+  /** The keeper that greeted does not answer any more. */
+  onGone(): void;
 }
 
 /** What can be asked of a keeper. */
@@ -67,7 +77,7 @@ interface Waiting {
 }
 
 /** Keeps a connection to the keeper of this machine. */
-export class KeeperLink {
+export class KeeperLink implements KeeperPort {
   readonly #options: KeeperLinkOptions;
   readonly #listener: KeeperListener;
   readonly #waiting = new Map<number, Waiting>();
@@ -75,13 +85,13 @@ export class KeeperLink {
   #nextId = 1;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #hasRetired = false;
+  #hasGreeted = false;
 
   constructor(options: KeeperLinkOptions, listener: KeeperListener) {
     this.#options = options;
     this.#listener = listener;
   }
 
-  /** Stay connected until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options;
     let failures = 0;
@@ -101,7 +111,6 @@ export class KeeperLink {
     }
   }
 
-  /** Ask the keeper. Rejects with KeeperError when it refuses, or is not there. */
   async request(request: KeeperRequestInit): Promise<KeeperReply> {
     const socket = this.#socket;
     if (socket === null) throw new KeeperError("the keeper of this machine does not answer");
@@ -158,6 +167,9 @@ export class KeeperLink {
       if (this.#socket === socket) this.#socket = null;
       for (const { reject } of this.#waiting.values()) reject(new KeeperError("the keeper of this machine has ended"));
       this.#waiting.clear();
+      const isGone = this.#hasGreeted && !signal.aborted;
+      this.#hasGreeted = false;
+      if (isGone) this.#listener.onGone();
     }
   }
 
@@ -195,6 +207,7 @@ export class KeeperLink {
       return;
     }
     log.info({ keeper_pid: pid, keeper_version: version, executors: greeting.executors }, "keeper found");
+    this.#hasGreeted = true;
     this.#listener.onGreeting(greeting);
   }
 

@@ -33,6 +33,15 @@ export const workKeys = defineKeys({
       "Directories in or below which a job may run; links are followed before they are compared. Without any, each " +
       "execution runs in a directory of its own.",
   },
+  "Work.KeeperDir": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "keeper-dir",
+    doc:
+      "The directory of a keeper that is a service of its own, with another user than the agent's, as " +
+      "rollcall-keeper.service is: records, output and directories of executions are there, and the socket that only " +
+      "the agent's user can open. Default: the agent starts its keeper itself, as its own user.",
+  },
   "Work.Secrets": {
     schema: optional(text()),
     default: undefined,
@@ -71,11 +80,15 @@ export function checkWorkConfig(
 ): readonly { readonly path: keyof WorkConfig & string; readonly message: string }[] {
   const shares = parseShares(values["Compute.AllocatedCapacity"]);
   const relative = values["Work.Directories"].filter((path) => !path.startsWith("/"));
+  const keeperDirectory = values["Work.KeeperDir"] ?? "/";
   return [
     ...(shares.ok ? [] : [{ path: "Compute.AllocatedCapacity" as const, message: shares.problem }]),
     ...(parsePorts(values["Work.Ports"]) === null
       ? [{ path: "Work.Ports" as const, message: `is no range within 1 to ${MOST_PORT}` }]
       : []),
+    ...(keeperDirectory.startsWith("/")
+      ? []
+      : [{ path: "Work.KeeperDir" as const, message: `${keeperDirectory} is no absolute path` }]),
     ...relative.map((path) => ({ path: "Work.Directories" as const, message: `${path} is no absolute path` })),
   ];
 }

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as pause } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type { ServerReadableStream, sendUnaryData } from "@grpc/grpc-js";
 import {
@@ -9,6 +8,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { refuse } from "@rollcall/errors";
+import type { Clock } from "@rollcall/process";
 import { toGrpcStatus } from "@rollcall/rpc";
 import type { HeldNode } from "../replica/held-node.ts";
 
@@ -34,6 +34,7 @@ export interface LogPiece {
 }
 
 export interface LogDeskOptions {
+  readonly clock: Pick<Clock, "nowMs" | "sleep">;
   /** How long an agent may take to open the call that brings the output. Default 10 s. */
   readonly openWithinMs?: number;
   /** Bytes a second of one reading. Default 4 MiB. */
@@ -73,8 +74,9 @@ export class LogDesk {
   /** How to end the calls that have not named their reading. */
   readonly #unnamed = new Set<(error: unknown) => void>();
 
-  constructor({ openWithinMs, bytesPerSecond }: LogDeskOptions = {}) {
+  constructor({ clock, openWithinMs, bytesPerSecond }: LogDeskOptions) {
     this.#options = {
+      clock,
       openWithinMs: openWithinMs ?? DEFAULT_OPEN_WITHIN_MS,
       bytesPerSecond: bytesPerSecond ?? DEFAULT_BYTES_PER_SECOND,
     };
@@ -123,7 +125,7 @@ export class LogDesk {
 
   async #begin(call: LogCall, end: (error?: unknown) => void): Promise<void> {
     const pieces = (call as AsyncIterable<ServeLogsRequest>)[Symbol.asyncIterator]();
-    const first = await within(pieces.next(), this.#options.openWithinMs);
+    const first = await this.#inTime(pieces.next());
     if (first === null || first.done === true) throw UNNAMED;
     const key = keyOf(first.value.token);
     const reading = this.#waiting.get(key);
@@ -164,11 +166,26 @@ export class LogDesk {
       this.#waiting.set(key, { nodeId: node.id, begin });
     });
     try {
-      const reading = await within(opened, this.#options.openWithinMs, signal);
+      const reading = await this.#inTime(opened, signal);
       if (reading === null) throw unavailable(node.id, "did not bring the output in time");
       return reading;
     } finally {
       this.#waiting.delete(key);
+    }
+  }
+
+  /** The result of what an agent does; null when it takes too long. */
+  async #inTime<T>(work: Promise<T>, signal?: AbortSignal): Promise<T | null> {
+    const { clock, openWithinMs } = this.#options;
+    const over = new AbortController();
+    const late = clock.sleep(openWithinMs, over.signal).then(
+      () => null,
+      () => null,
+    );
+    try {
+      return await orAborted(Promise.race([work, late]), signal);
+    } finally {
+      over.abort();
     }
   }
 
@@ -178,8 +195,8 @@ export class LogDesk {
     first: ServeLogsRequest,
     signal: AbortSignal,
   ): AsyncGenerator<LogPiece> {
-    const { bytesPerSecond } = this.#options;
-    let windowMs = performance.now();
+    const { bytesPerSecond, clock } = this.#options;
+    let windowMs = clock.nowMs();
     let bytes = 0;
     for (let next: ServeLogsRequest | null = first; next !== null; next = await nextOf(pieces, signal)) {
       if (next.failure !== "") throw failureOf(next.failure);
@@ -190,9 +207,9 @@ export class LogDesk {
         data: next.data,
       };
       bytes += next.data.byteLength;
-      const nowMs = performance.now();
+      const nowMs = clock.nowMs();
       const aheadMs = (bytes / bytesPerSecond) * 1_000 - (nowMs - windowMs);
-      if (aheadMs > 0) await pause(aheadMs, undefined, { signal });
+      if (aheadMs > 0) await clock.sleep(aheadMs, signal);
       else if (nowMs - windowMs > 1_000) {
         // What was not used is not saved up.
         windowMs = nowMs;
@@ -218,28 +235,24 @@ function failureOf(failure: string) {
 }
 
 async function nextOf(pieces: AsyncIterator<ServeLogsRequest>, signal: AbortSignal): Promise<ServeLogsRequest | null> {
-  const next = await within(
+  const next = await orAborted(
     pieces.next().catch(() => {
       throw refuse("LOG_UNAVAILABLE", "the node went away while its output was read", {
         retryAfterMs: RETRY_AFTER_MS,
       });
     }),
-    null,
     signal,
   );
-  return next === null || next.done === true ? null : next.value;
+  return next.done === true ? null : next.value;
 }
 
-/** The result of some work; null when it takes too long. Rejects with the signal's reason when that aborts first. */
-function within<T>(work: Promise<T>, ms: number | null, signal?: AbortSignal): Promise<T | null> {
+/** The result of some work. Rejects with the signal's reason when that aborts first. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
   return new Promise((resolve, reject) => {
-    const timer = ms === null ? undefined : setTimeout(() => resolve(null), ms);
-    const onAbort = () => reject(signal?.reason);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    if (signal?.aborted) onAbort();
-    work.then(resolve, reject).finally(() => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-    });
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
   });
 }

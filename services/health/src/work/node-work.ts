@@ -58,6 +58,11 @@ export class NodeWork {
     return true;
   }
 
+  /** The agent could not be asked, since it does not read: the next Beat asks again. */
+  reportNotAsked(): void {
+    this.#isReportAsked = false;
+  }
+
   /** Take in a part of a report. Numbers rise; parts of a report come one after the other. */
   take(part: ReportPart): PartTaken {
     const executions = this.#open?.executions ?? new Map<string, ReportedExecution>();

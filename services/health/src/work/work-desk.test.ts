@@ -23,6 +23,7 @@ class FakeWork implements WorkRecord {
   forgotten: string[] = [];
   failures = 0;
   reads = 0;
+  forgettings = 0;
 
   logId(): string {
     return "log-1";
@@ -55,6 +56,7 @@ class FakeWork implements WorkRecord {
 
   async forgettable(_nodeId: string, ids: readonly string[]): Promise<readonly string[]> {
     this.#fail();
+    this.forgettings += 1;
     return ids.filter((id) => this.forgotten.includes(id));
   }
 
@@ -70,7 +72,7 @@ function keyOf(digest: Uint8Array): string {
 }
 
 function reference(id: string, desired: WorkReference["desired"] = "RUN"): WorkReference {
-  return { id, desired, specDigest: Buffer.from(DIGEST), index: 0, ports: {}, gpuUuids: [] };
+  return { id, desired, specDigest: Buffer.from(DIGEST), index: 0, ports: {}, gpuUuids: [], reported: false };
 }
 
 /** A node whose session is open, and a desk with its tasks at work. */
@@ -258,6 +260,37 @@ describe("WorkDesk, reports", () => {
     expect(sent("executions")).toEqual([]);
     desk.onDigest(node, 6n);
     expect(sent("executions")).toMatchObject([{ isReportWanted: true, isWhole: false, references: [] }]);
+    await tasks.close();
+  });
+
+  it("should ask again with the next Beat when the agent did not read, and once alone when it did", async () => {
+    const { desk, stream, node, tasks, report, sent } = setUp();
+    desk.opened(node);
+    report({ whole: true, digest: 5n });
+    stream.isBehind = true;
+    desk.onDigest(node, 6n);
+    stream.isBehind = false;
+    const asked = () => sent("executions").filter((frame) => "isReportWanted" in frame && frame.isReportWanted);
+    expect(asked()).toEqual([]);
+    desk.onDigest(node, 6n);
+    desk.onDigest(node, 6n);
+    expect(asked()).toHaveLength(1);
+    await tasks.close();
+  });
+
+  it("should let an agent forget once it reads again", async () => {
+    const { record, desk, stream, node, tasks, report, sent } = setUp();
+    desk.opened(node);
+    await until("the list", () => sent("executions").length === 1);
+    record.forgotten = ["e2"];
+    stream.isBehind = true;
+    report({ whole: true, observations: [{ id: "e2", state: ObservedState.ENDED, endReason: EndReason.EXITED }] });
+    await until("the end to be asked for", () => record.forgettings > 0);
+    stream.isBehind = false;
+    desk.drained(node);
+    await until("word of it", () =>
+      sent("executions").some((frame) => "references" in frame && frame.references.some(({ id }) => id === "e2")),
+    );
     await tasks.close();
   });
 

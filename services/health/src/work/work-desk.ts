@@ -24,7 +24,14 @@ export interface WorkDeskOptions {
 const NODES_A_READ = 100;
 /** References in one frame: some 40 KiB. */
 const REFERENCES_A_FRAME = 200;
-const FORGOTTEN = { desired: "FORGET", specDigest: Buffer.alloc(0), index: 0, ports: {}, gpuUuids: [] } as const;
+const FORGOTTEN = {
+  desired: "FORGET",
+  specDigest: Buffer.alloc(0),
+  index: 0,
+  ports: {},
+  gpuUuids: [],
+  reported: true,
+} as const;
 /** Executions that are saved in one transaction, unless one node reports more. */
 const EXECUTIONS_A_SAVE = 2_000;
 
@@ -71,8 +78,10 @@ export class WorkDesk implements WorkHost {
   }
 
   onDigest(node: HeldNode, digest: bigint): void {
-    if (node.work?.asksForReport(digest) !== true) return;
-    node.stream?.sendWork({ ...this.#changes(node.work), isReportWanted: true });
+    const { work } = node;
+    if (work?.asksForReport(digest) !== true) return;
+    const isSent = node.stream?.sendWork({ ...this.#changes(work), isReportWanted: true }) === true;
+    if (!isSent) work.reportNotAsked();
   }
 
   receive(node: HeldNode, frame: AgentWorkFrame): void {
@@ -114,6 +123,7 @@ export class WorkDesk implements WorkHost {
     this.#untold.add(node);
     if ((node.work?.wanted.length ?? 0) > 0) this.#wanting.add(node);
     this.#telling.call();
+    if (this.#ended.has(node)) this.#saving.call();
   }
 
   /** Tell all agents what has changed, and send the specs that they wait for. */
@@ -231,11 +241,14 @@ export class WorkDesk implements WorkHost {
     if (node.work !== work) return;
     const references = ids.map((id) => ({ ...FORGOTTEN, id }));
     for (let from = 0; from < references.length; from += REFERENCES_A_FRAME) {
-      node.stream?.sendWork({
+      const isSent = node.stream?.sendWork({
         ...this.#changes(work),
         hasMore: from + REFERENCES_A_FRAME < references.length,
         references: references.slice(from, from + REFERENCES_A_FRAME),
       });
+      if (isSent === true) continue;
+      this.#ended.add(node);
+      return;
     }
   }
 

@@ -58,7 +58,7 @@ export function workFrameToProto(frame: WorkFrame): Frame {
   }
 }
 
-function toReference({ id, desired, specDigest, index, ports, gpuUuids }: WorkReference) {
+function toReference({ id, desired, specDigest, index, ports, gpuUuids, reported }: WorkReference) {
   return create(ExecutionReferenceSchema, {
     id,
     desired: DESIRED[desired],
@@ -66,5 +66,6 @@ function toReference({ id, desired, specDigest, index, ports, gpuUuids }: WorkRe
     index,
     ports,
     gpuUuids: [...gpuUuids],
+    reported,
   });
 }

@@ -14,6 +14,10 @@ const PERIOD_MICROS = 100_000;
 const LEAST_QUOTA_MICROS = 1_000;
 const SHARES_PER_CORE = 1_024;
 
+/** Removing a cgroup waits for the kernel to let go of its last process. */
+const MOST_REMOVALS = 50;
+const REMOVAL_PAUSE_MS = 100;
+
 /** A process forks while its cgroup is killed: each pass kills the children of those before. */
 const MOST_PASSES = 50;
 
@@ -94,6 +98,15 @@ export class Cgroup {
       const pids = await this.processes();
       if (pids.length === 0) return;
       for (const pid of pids) killIfThere(pid);
+    }
+  }
+
+  /** Kill what is in it, and remove it, whether it was made or not. */
+  async end(): Promise<void> {
+    for (let turn = 0; turn < MOST_REMOVALS; turn += 1) {
+      if (await this.remove()) return;
+      await this.kill();
+      await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS));
     }
   }
 

@@ -168,7 +168,7 @@ describe("stepExecution()", () => {
 
 describe("neverStarted()", () => {
   it("should have ended", () => {
-    const { phase, message } = neverStarted(RULES, "STOPPED", "stopped before", 7);
+    const { phase, message } = neverStarted(RULES, { cause: "STOPPED", message: "stopped before" }, 7);
     expect(phase).toEqual({ kind: "ended", wallMs: 7, cause: "STOPPED", code: null, signal: null });
     expect(message).toBe("stopped before");
   });

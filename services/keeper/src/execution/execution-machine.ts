@@ -29,14 +29,15 @@ export function beginExecution(rules: KeepingRules): ExecutionState {
   return { rules, phase: { kind: "starting", stop: null }, change: 1, startedWallMs: null, message: "" };
 }
 
+/** How an execution ends that the keeper has not started, or of which it knows nothing. */
+export interface NeverStarted {
+  readonly cause: Extract<EndCause, "STOPPED" | "START_FAILED" | "GONE">;
+  readonly message: string;
+}
+
 /** An execution that ends before it was started. */
-export function neverStarted(
-  rules: KeepingRules,
-  cause: Extract<EndCause, "STOPPED" | "START_FAILED">,
-  message: string,
-  wallMs: number,
-): ExecutionState {
-  return ended(beginExecution(rules), { cause, message, code: null, signal: null }, wallMs);
+export function neverStarted(rules: KeepingRules, end: NeverStarted, wallMs: number): ExecutionState {
+  return ended(beginExecution(rules), { ...end, code: null, signal: null }, wallMs);
 }
 
 /** When the next `due` event is to come; null for never. */

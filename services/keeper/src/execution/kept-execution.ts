@@ -20,10 +20,6 @@ import type { KeeperServices } from "./keeper-services.ts";
 /** A shim that has begun names itself within this; one that has not was killed. */
 const SHIM_LIMIT_MS = 10_000;
 
-/** Removing a cgroup waits for the kernel to let go of its last process. */
-const MOST_REMOVALS = 50;
-const REMOVAL_PAUSE_MS = 100;
-
 /** One execution of this machine: carries out what stepExecution() decides. */
 export class KeptExecution {
   readonly identity: ExecutionIdentity;
@@ -321,11 +317,7 @@ export class KeptExecution {
     // After the end no keeper starts it: what its job was given is not kept.
     await rm(join(this.#directory, "program"), { force: true });
     await this.#saving;
-    for (let turn = 0; turn < MOST_REMOVALS && this.#cgroup !== null; turn += 1) {
-      if (await this.#cgroup.remove()) break;
-      await this.#cgroup.kill();
-      await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS));
-    }
+    await this.#cgroup?.end();
   }
 
   async #check(): Promise<void> {

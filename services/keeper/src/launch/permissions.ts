@@ -12,6 +12,8 @@ export interface WorkRules {
   readonly directories: readonly string[];
   /** Where the files of secrets are; null for none. */
   readonly secrets: string | null;
+  /** Users who can read the node's key, or act as the keeper: executions never run as one of them. */
+  readonly closedUserIds: readonly number[];
 }
 
 /** The user of an execution, or why it is not allowed. */

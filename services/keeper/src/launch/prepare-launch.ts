@@ -53,7 +53,7 @@ async function accountOf(plan: ProcessPlan, rules: WorkRules): Promise<Account |
   const account = await findAccount(choice.user);
   if (account === null) throw new Refusal(`the node has no user ${choice.user}`);
   if (account.uid === 0) throw new Refusal("executions never run as root");
-  if (account.uid === process.getuid?.()) throw new Refusal("executions never run as the agent's own user");
+  if (rules.closedUserIds.includes(account.uid)) throw new Refusal("executions never run as the agent's own user");
   return account;
 }
 

@@ -96,8 +96,8 @@ export class KeeperConnection {
         return undefined;
       }
       case "refuse": {
-        const { reference, logId, message } = request.value;
-        await keeper.refuse(toIdentity(reference, NO_SPEC), logId, message);
+        const { reference, logId, message, lost } = request.value;
+        await keeper.refuse(toIdentity(reference, NO_SPEC), logId, { cause: lost ? "GONE" : "START_FAILED", message });
         return undefined;
       }
       case "forget":

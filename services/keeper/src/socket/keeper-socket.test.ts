@@ -42,7 +42,7 @@ describe("KeeperSocket", () => {
 
   it("should list what there is after the greeting, and then what changes", async () => {
     const id = "e1";
-    await fixture.keeper.refuse(identityOf({}, { id }), "log-1", "no");
+    await fixture.keeper.refuse(identityOf({}, { id }), "log-1", { cause: "START_FAILED", message: "no" });
     const client = await KeeperClient.connect(path);
     const reply = await client.request({ case: "greet", value: {} });
     expect(reply.reply).toMatchObject({ case: "greeting", value: { version: "1" } });

@@ -1,4 +1,4 @@
-import { chmod, rm } from "node:fs/promises";
+import { chmod, chown, rename, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Logger } from "@rollcall/process";
 import type { Keeper } from "../keeper.ts";
@@ -6,8 +6,10 @@ import { KeeperConnection, type KeeperFacts } from "./keeper-connection.ts";
 
 /** What a socket is opened with. */
 export interface KeeperSocketOptions {
-  /** In a directory that only the keeper's user can enter. */
+  /** In a directory that only the keeper's user can enter, unless it is given to another. */
   readonly path: string;
+  /** Make it in such a directory, give it to this user, and only then move it to its path. Default: it is not. */
+  readonly given?: { readonly from: string; readonly userId: number } | null;
   readonly keeper: Keeper;
   readonly facts: KeeperFacts;
   /** Told when an agent asks the keeper to end. */
@@ -30,16 +32,22 @@ export class KeeperSocket {
 
   /** Listen. What is left of an earlier keeper's socket is removed: the caller holds the keeper's lock. */
   static async open(options: KeeperSocketOptions): Promise<KeeperSocket> {
-    await rm(options.path, { force: true });
+    const { path, given = null } = options;
+    const first = given?.from ?? path;
+    await rm(first, { force: true });
     const opened = new KeeperSocket(options);
     await new Promise<void>((resolve, reject) => {
       opened.#server.once("error", reject);
-      opened.#server.listen(options.path, () => {
+      opened.#server.listen(first, () => {
         opened.#server.off("error", reject);
         resolve();
       });
     });
-    await chmod(options.path, 0o600);
+    await chmod(first, 0o600);
+    if (given !== null) {
+      await chown(first, given.userId, -1);
+      await rename(first, path);
+    }
     return opened;
   }
 

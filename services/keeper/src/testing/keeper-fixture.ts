@@ -38,6 +38,7 @@ export const TEST_RULES: WorkRules = {
   users: [],
   directories: [],
   secrets: null,
+  closedUserIds: [process.getuid?.() ?? 0],
 };
 
 /** A directory of a keeper, and the keepers that are opened in it one after the other. */

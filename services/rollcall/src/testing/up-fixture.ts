@@ -1,4 +1,4 @@
-import { mkdtempSync, realpathSync } from "node:fs";
+import { chmodSync, mkdtempSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +17,8 @@ export const SHORT_THRESHOLDS: readonly string[] = [
 export interface UpFixture {
   readonly dataDirectory: string;
   readonly server: string;
+  /** Where agents' streams are taken. */
+  readonly agentsAddress: string;
   readonly probes: string;
   readonly client: ControlPlaneClient;
   /** Start `up`, and wait until it says that everything is up. */
@@ -25,6 +27,8 @@ export interface UpFixture {
   launch(...more: readonly string[]): RollcallProcess;
   /** Start an agent of its own; `name` is its node id and names its state directory. */
   agent(name: string, ...more: readonly string[]): RollcallProcess;
+  /** Start it on another path to the registry, HOST:PORT. */
+  agentAt(server: string, name: string, ...more: readonly string[]): RollcallProcess;
   /** Start an agent on an existing state directory. */
   agentOf(stateDirectory: string): RollcallProcess;
   /** End every process, and remove every file. */
@@ -34,6 +38,8 @@ export interface UpFixture {
 /** Prepare an `up` with a data directory and ports of its own. */
 export async function createUpFixture(): Promise<UpFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-up-"));
+  // As /var/lib is: executions are other users', and pass through.
+  chmodSync(root, 0o711);
   const dataDirectory = join(root, "data");
   const [port = 0, agentPort = 0, probePort = 0, internalPort = 0] = await freePorts(4);
   const server = `127.0.0.1:${port}`;
@@ -50,9 +56,14 @@ export async function createUpFixture(): Promise<UpFixture> {
   const tokenFile = join(dataDirectory, "admin-token");
   const launch = (...more: readonly string[]) =>
     new RollcallProcess(["up", "--data-dir", dataDirectory, ...ports, ...SHORT_THRESHOLDS, ...more]);
+  const agentAt = (at: string, name: string, ...more: readonly string[]) => {
+    const identity = ["--server", at, "--state-dir", join(root, name), "--name", name];
+    return new RollcallProcess(["agent", ...identity, ...more]);
+  };
   return {
     dataDirectory,
     server,
+    agentsAddress: `127.0.0.1:${agentPort}`,
     probes: `127.0.0.1:${probePort}`,
     client: new ControlPlaneClient({ registry: server, admin: server, tokenFile }),
     up: async (...more) => {
@@ -61,11 +72,8 @@ export async function createUpFixture(): Promise<UpFixture> {
       return process;
     },
     launch,
-    agent: (name, ...more) => {
-      const state = join(root, name);
-      const identity = ["--server", server, "--state-dir", state, "--name", name];
-      return new RollcallProcess(["agent", ...identity, ...more]);
-    },
+    agent: (name, ...more) => agentAt(server, name, ...more),
+    agentAt,
     agentOf: (state) => new RollcallProcess(["agent", "--server", server, "--state-dir", state]),
     dispose: async () => {
       await endAll();

@@ -46,12 +46,12 @@ export async function lockDataDirectory(dataDirectory: string, pid: number): Pro
 }
 
 /**
- * Lock a state directory for the keeper of this process: two would start one execution twice. Returns the function that
+ * Lock a directory for the keeper of this process: two would start one execution twice. Returns the function that
  * unlocks it. Throws StartError.
  */
-export async function lockKeeper(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
-  return lock(stateDirectory, KEEPER_LOCK, pid, (running) => {
-    return new StartError(`a keeper of ${stateDirectory} runs already, as process ${running}`);
+export async function lockKeeper(directory: string, pid: number): Promise<() => Promise<void>> {
+  return lock(directory, KEEPER_LOCK, pid, (running) => {
+    return new StartError(`a keeper of ${directory} runs already, as process ${running}`);
   });
 }
 

@@ -1,3 +1,5 @@
+import { access as accessFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
 import type { Logger } from "@rollcall/process";
@@ -48,7 +50,7 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const isOfUp = process.connected !== undefined;
   const values = isOfUp ? withDefaultsOfUp(config, shell.userId) : config.values;
   const stateDirectory = values["Compute.StateDir"] ?? defaultStateDirectory();
-  const hasWork = values["Work.Executors"].length > 0;
+  const hasWork = values["Work.Executors"].length > 0 || (await hasKept(stateDirectory, values["Work.KeeperDir"]));
   // Loaded where it is needed: most agents run no work.
   const access = hasWork ? (await import("../work/keeper-access.ts")).keeperAccess : null;
   const keeper = access?.(values, stateDirectory, process);
@@ -79,6 +81,19 @@ async function load(args: Arguments, shell: Shell) {
   return loadConfiguration<AgentVerbConfig>(
     { keys: AGENT_VERB_KEYS, alsoKnown, check: checkAgentConfig },
     { shell, file: args.file, flags: args.flags },
+  );
+}
+
+/** Whether something may still run here although the executors are off: a keeper is needed to see to its end. */
+async function hasKept(stateDirectory: string, keeperDirectory: string | undefined): Promise<boolean> {
+  if (keeperDirectory === undefined) {
+    const executions = await readdir(join(stateDirectory, "keeper", "executions")).catch(() => []);
+    return executions.length > 0;
+  }
+  // Its records are closed to the agent.
+  return accessFile(join(keeperDirectory, "socket")).then(
+    () => true,
+    () => false,
   );
 }
 

@@ -62,7 +62,7 @@ export async function runKeeper(words: readonly string[], shell: Shell, process:
     { shell, file: args.file, flags: args.flags },
   );
   const settings = keeperSettings(values, values["Compute.StateDir"] ?? defaultStateDirectory());
-  const unlock = await lock(settings.stateDirectory, process.pid);
+  const unlock = await lock(settings.directory ?? settings.stateDirectory, process.pid);
   const log = await logOf(values, settings.stateDirectory, shell);
   const endsIdle = values["Keeper.EndsIdle"];
   const code = await runProcess({
@@ -90,11 +90,11 @@ async function logOf(values: KeeperValues, stateDirectory: string, shell: Shell)
   return createLogger({ level: values["Log.Level"], destination, fields: { process: "keeper" } });
 }
 
-async function lock(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
+async function lock(directory: string, pid: number): Promise<() => Promise<void>> {
   try {
-    return await lockKeeper(stateDirectory, pid);
+    return await lockKeeper(directory, pid);
   } catch (error) {
     if (!isOfTheSystem(error)) throw error;
-    throw new Failure(`the state directory ${stateDirectory} cannot be used: ${error.message}`, { cause: error });
+    throw new Failure(`the directory ${directory} cannot be used: ${error.message}`, { cause: error });
   }
 }

@@ -11,9 +11,13 @@ import { keeperFlags, keeperSettings } from "./keeper-settings.ts";
 export function keeperAccess(values: WorkConfig, stateDirectory: string, process: NodeJS.Process): KeeperAccess {
   const settings = keeperSettings(values, stateDirectory);
   const words = ["keeper", "--ends-idle", "--log-file", "--state-dir", settings.stateDirectory, ...keeperFlags(values)];
+  const socketPath = keeperSocket(settings.stateDirectory, settings.directory);
+  const expected = { version: cliVersion(), settingsDigest: settingsDigest(settings) };
+  // The service manager starts it again.
+  if (settings.directory !== null) return { socketPath, expected, start: null };
   return {
-    socketPath: keeperSocket(settings.stateDirectory),
-    expected: { version: cliVersion(), settingsDigest: settingsDigest(settings) },
+    socketPath,
+    expected,
     start: async () => {
       const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...words], {
         cwd: "/",

@@ -7,6 +7,7 @@ import type { KeeperSettings } from "@rollcall/keeper";
 export function keeperSettings(values: WorkConfig, stateDirectory: string): KeeperSettings {
   return {
     stateDirectory: resolve(stateDirectory),
+    directory: values["Work.KeeperDir"] ?? null,
     executors: values["Work.Executors"],
     user: values["Work.User"] ?? null,
     users: values["Work.Users"],

@@ -1,7 +1,7 @@
 import type { ExecutionRecord, Observation } from "../execution.ts";
 import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
-import { mismatches } from "../placement/node-class.ts";
+import { mismatches, type PlacementReason } from "../placement/node-class.ts";
 import { placementRequest } from "../placement/placement-request.ts";
 import { couldFit, matchingNodes } from "../placement/refusals.ts";
 import { isFailure } from "../retry-place.ts";
@@ -232,8 +232,17 @@ export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): bo
   const of = state.pool.classOf(nodeId);
   if (of === undefined) return false;
   const named = job.request.spec.constraints.nodeId;
-  return (named === null || named === nodeId) && mismatches(of.facts, job.request).length === 0;
+  if (named !== null && named !== nodeId) return false;
+  const { executors } = of.facts;
+  // What a node runs goes on while it offers nothing, as when its keeper is away.
+  return mismatches(of.facts, job.request).every((reason) => executors.length === 0 && OFFERS.has(reason));
 }
+
+const OFFERS: ReadonlySet<PlacementReason> = new Set([
+  "EXECUTOR_NOT_OFFERED",
+  "USER_NOT_ALLOWED",
+  "DIRECTORY_NOT_ALLOWED",
+]);
 
 function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
   return {

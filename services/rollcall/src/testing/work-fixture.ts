@@ -1,0 +1,131 @@
+import { randomUUID } from "node:crypto";
+import { dirname } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { until } from "@rollcall/testkit/time";
+import type { ControlPlaneClient } from "./control-plane-client.ts";
+import { processesOf } from "./processes.ts";
+import { endProcess, RollcallProcess } from "./rollcall-process.ts";
+import { createUpFixture, type UpFixture } from "./up-fixture.ts";
+
+/** What an agent needs to run processes as another user, which only root can. */
+export const RUNS_WORK = ["--executors", "process", "--work-user", "nobody"];
+
+/** Starting a hundred processes takes long on a machine that is busy with other tests. */
+const PATIENCE_MS = 120_000;
+
+/** A job whose processes can be counted. */
+export interface CountedJob {
+  readonly name: string;
+  /** On the command lines of its processes, and of no others. */
+  readonly mark: string;
+  submit(): Promise<unknown>;
+}
+
+/** An `up` without an agent of its own, and agents that run work. */
+export class WorkFixture {
+  readonly #up: UpFixture;
+  readonly #agents = new Map<string, RollcallProcess>();
+
+  private constructor(up: UpFixture) {
+    this.#up = up;
+  }
+
+  /** Start the control plane. Nodes fall several times in tests of work, which must not be held against them. */
+  static async start(): Promise<WorkFixture> {
+    const up = await createUpFixture();
+    await up.up("--set", "Up.Agent=false");
+    const values = { flappingHold: { seconds: 0n } };
+    await up.client.policies.setHealthPolicy({ scope: { scope: { case: "default", value: true } }, values });
+    return new WorkFixture(up);
+  }
+
+  get client(): ControlPlaneClient {
+    return this.#up.client;
+  }
+
+  /** Where the control plane is. */
+  get addresses(): Pick<UpFixture, "server" | "agentsAddress"> {
+    return this.#up;
+  }
+
+  /** Start an agent, and wait until its node is HEALTHY. `server` is HOST:PORT. */
+  async startAgent(name: string, server = this.#up.server, flags: readonly string[] = RUNS_WORK): Promise<void> {
+    this.#agents.set(name, this.#up.agentAt(server, name, ...flags));
+    await this.client.becomes(name, "APPROVED CONNECTED HEALTHY");
+  }
+
+  agent(name: string): RollcallProcess {
+    const agent = this.#agents.get(name);
+    if (agent === undefined) throw new Error(`there is no agent ${name}`);
+    return agent;
+  }
+
+  /** The ids of the processes that keep what runs on a node. */
+  async keepers(name: string): Promise<readonly number[]> {
+    const state = `${dirname(this.#up.dataDirectory)}/${name} `;
+    return (await processesOf("keeper --ends-idle")).flatMap(({ pid, command }) =>
+      command.includes(state) ? [pid] : [],
+    );
+  }
+
+  /** Run the command line as its user does. */
+  rollcall(...words: readonly string[]): RollcallProcess {
+    const at = ["--server", this.#up.server, "--token-file", `${this.#up.dataDirectory}/admin-token`];
+    const end = words.indexOf("--");
+    const place = end === -1 ? words.length : end;
+    return new RollcallProcess([...words.slice(0, place), ...at, ...words.slice(place)]);
+  }
+
+  /** A service of one process, which does nothing. */
+  service(changes: MessageInitShape<typeof JobSpecSchema> = {}): CountedJob {
+    const mark = `${this.#up.dataDirectory}/${randomUUID()}`;
+    const command = ["sh", "-c", "while :; do sleep 0.2; done", mark];
+    const name = `job-${randomUUID().slice(0, 8)}`;
+    const spec = { name, type: JobType.SERVICE, count: 1, ...changes, task: { case: "process", value: { command } } };
+    return { name, mark, submit: () => this.client.jobs.submitJob({ spec: spec as typeof spec & { task: never } }) };
+  }
+
+  /** The processes of a job, by their ids. */
+  async running({ mark }: Pick<CountedJob, "mark">): Promise<readonly number[]> {
+    const found = (await processesOf(mark)).filter(({ command }) => command.startsWith("sh -c while"));
+    return found.map(({ pid }) => pid).sort();
+  }
+
+  async executions({ name }: Pick<CountedJob, "name">): Promise<readonly Execution[]> {
+    return (await this.client.jobs.listExecutions({ job: name })).executions;
+  }
+
+  /** Wait until so many executions of a job are ready. */
+  async ready(job: Pick<CountedJob, "name">, count = 1): Promise<readonly Execution[]> {
+    return until(
+      `${count} of ${job.name} to be ready`,
+      async () => {
+        const found = (await this.executions(job)).filter(({ state }) => state === ExecutionState.READY);
+        return found.length === count && found;
+      },
+      PATIENCE_MS,
+    );
+  }
+
+  /** Wait until one execution of a job is ready and one process runs. Answers the execution. */
+  async survivor(job: CountedJob): Promise<Execution | undefined> {
+    const [survivor] = await until("one survivor", async () => {
+      const alive = (await this.executions(job)).filter(({ state }) => state === ExecutionState.READY);
+      return (await this.running(job)).length === 1 && alive.length === 1 && alive;
+    });
+    return survivor;
+  }
+
+  /** Stop a job, and wait until nothing of it runs. */
+  async stopped(job: CountedJob): Promise<void> {
+    await this.client.jobs.stopJob({ name: job.name });
+    await until(`no process of ${job.name}`, async () => (await this.running(job)).length === 0, PATIENCE_MS);
+  }
+
+  async dispose(): Promise<void> {
+    for (const { pid } of await processesOf(dirname(this.#up.dataDirectory))) endProcess(pid);
+    await this.#up.dispose();
+  }
+}

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
+import { FaultProxy } from "../../libs/testkit/src/fault-proxy.ts";
+import { until } from "../../libs/testkit/src/time.ts";
+import { endProcess } from "../../services/rollcall/src/testing/rollcall-process.ts";
+import { RUNS_WORK, WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
+
+const MANY = 100;
+const LIMIT_MS = 300_000;
+const NODES = ["alpha", "beta", "gamma"];
+
+/** An agent's own path to the control plane: an address of the loopback interface, with the same ports. */
+class AgentPath {
+  readonly server: string;
+  readonly #proxies: readonly FaultProxy[];
+
+  private constructor(server: string, proxies: readonly FaultProxy[]) {
+    this.server = server;
+    this.#proxies = proxies;
+  }
+
+  static async open({ addresses }: WorkFixture, host: string): Promise<AgentPath> {
+    const ports = [addresses.server, addresses.agentsAddress].map((address) => Number(address.split(":")[1]));
+    const proxies = await Promise.all(ports.map((port) => FaultProxy.start(port, port, host)));
+    return new AgentPath(`${host}:${ports[0]}`, proxies);
+  }
+
+  cut(isCut: boolean): void {
+    for (const proxy of this.#proxies) proxy.silence(isCut);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#proxies.map((proxy) => proxy.close()));
+  }
+}
+
+// Executions are another user's: only root can make them so.
+const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
+
+asRoot("work on real machines", () => {
+  let fixture: WorkFixture;
+  const paths = new Map<string, AgentPath>();
+
+  beforeAll(async () => {
+    fixture = await WorkFixture.start();
+    for (const [index, name] of NODES.entries()) {
+      const path = await AgentPath.open(fixture, `127.0.0.${11 + index}`);
+      paths.set(name, path);
+      await fixture.startAgent(name, path.server);
+    }
+  }, LIMIT_MS);
+
+  afterAll(async () => {
+    await fixture.dispose();
+    for (const path of paths.values()) await path.close();
+  }, LIMIT_MS);
+
+  function pathOf(name: string): AgentPath {
+    const path = paths.get(name);
+    if (path === undefined) throw new Error(`there is no node ${name}`);
+    return path;
+  }
+
+  it.each([
+    ["replaced", "after its replacement", undefined],
+    ["kept", "before one was made", { seconds: 600n }],
+  ] as const)(
+    "should leave one execution, %s, when a node that was cut off is back %s (lostAfter %j)",
+    async (outcome, _, lostAfter) => {
+      const job = fixture.service(lostAfter === undefined ? {} : { loss: { lostAfter } });
+      await job.submit();
+      const [first] = await fixture.ready(job);
+      const lost = first?.nodeId ?? "";
+      pathOf(lost).cut(true);
+      if (outcome === "replaced") {
+        const second = await until("a replacement", async () => {
+          const ready = (await fixture.executions(job)).filter(({ state }) => state === ExecutionState.READY);
+          return ready.find(({ previousId }) => previousId === first?.id);
+        });
+        expect(second.nodeId).not.toBe(lost);
+        // The machine that is cut off goes on with what it has.
+        expect(await fixture.running(job)).toHaveLength(2);
+      } else {
+        await until("it to be lost", async () => {
+          return (await fixture.executions(job)).some(({ state }) => state === ExecutionState.LOST);
+        });
+        expect(await fixture.running(job)).toHaveLength(1);
+      }
+      pathOf(lost).cut(false);
+      await fixture.client.becomes(lost, "APPROVED CONNECTED HEALTHY");
+      const survivor = await fixture.survivor(job);
+      expect(survivor?.id === first?.id).toBe(outcome === "kept");
+      await fixture.stopped(job);
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    `should move none of ${MANY} executions and restart none while its agent is upgraded and its keeper killed`,
+    async () => {
+      const job = fixture.service({ count: MANY, constraints: { node: "alpha" } });
+      await job.submit();
+      const ids = (await fixture.ready(job, MANY)).map(({ id }) => id).sort();
+      const pids = await fixture.running(job);
+      expect(pids).toHaveLength(MANY);
+      const [keeper] = await fixture.keepers("alpha");
+      expect(await fixture.agent("alpha").killed("SIGTERM")).toBe(0);
+      // Its keeper has other settings than it has now, as one of another version does: another one takes its place.
+      await fixture.startAgent("alpha", pathOf("alpha").server, [...RUNS_WORK, "--set", "Work.Directories=/srv"]);
+      const next = await until("another keeper", async () => {
+        const [found] = await fixture.keepers("alpha");
+        return found !== undefined && found !== keeper && found;
+      });
+      expect((await fixture.ready(job, MANY)).map(({ id }) => id).sort()).toEqual(ids);
+      expect(await fixture.running(job)).toEqual(pids);
+      endProcess(next);
+      await until("a keeper after it", async () => (await fixture.keepers("alpha")).some((pid) => pid !== next));
+      expect((await fixture.ready(job, MANY)).map(({ id }) => id).sort()).toEqual(ids);
+      expect(await fixture.running(job)).toEqual(pids);
+      await fixture.stopped(job);
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should stop what may not run without a control plane, although its agent is dead",
+    async () => {
+      const loss = { stopOnAgentAfter: { seconds: 3n }, lostAfter: { seconds: 600n } };
+      const job = fixture.service({ constraints: { node: "beta" }, loss });
+      await job.submit();
+      const [first] = await fixture.ready(job);
+      expect(await fixture.running(job)).toHaveLength(1);
+      await fixture.agent("beta").killed();
+      await until("its end", async () => (await fixture.running(job)).length === 0);
+      await fixture.startAgent("beta", pathOf("beta").server);
+      await until("its end to be recorded", async () => {
+        const found = (await fixture.executions(job)).find(({ id }) => id === first?.id);
+        return found?.state === ExecutionState.FAILED && found.reason === "CONTROL_PLANE_LOST";
+      });
+      await fixture.stopped(job);
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should end a drain of a node that came back with its executors off, and run what is wanted elsewhere",
+    async () => {
+      const job = fixture.service({ selector: "" });
+      await job.submit();
+      const [first] = await fixture.ready(job);
+      const node = first?.nodeId ?? "";
+      expect(await fixture.agent(node).killed("SIGTERM")).toBe(0);
+      await fixture.startAgent(node, pathOf(node).server, []);
+      const drained = fixture.rollcall("node", "drain", node, "--deadline", "5m");
+      expect([await drained.exit(), drained.err]).toEqual([0, expect.any(String)]);
+      const survivor = await fixture.survivor(job);
+      expect(survivor?.nodeId).not.toBe(node);
+      await fixture.stopped(job);
+    },
+    LIMIT_MS,
+  );
+});
