@@ -72,9 +72,10 @@ export function commitPlan(
     row.generation = raised(record.nodeId);
     take(tables, record);
   }
-  for (const { id, job, nodeId, specDigest } of orphans) {
+  for (const { id, job, nodeId, specDigest, ports } of orphans) {
     if (rows.executions.has(id)) continue;
-    const record = orphanRecord(id, job, nodeId, world.wallMs());
+    const grant = { millicores: 0, memoryBytes: 0, diskBytes: 0, ports, gpuUuids: [] };
+    const record = { ...orphanRecord(id, job, nodeId, world.wallMs()), grant };
     tables.insert({ record, isOrphan: true, specDigest: Buffer.from(specDigest), order: null, generation: 0n });
   }
   return { outcome: "COMMITTED", revision: 0n };

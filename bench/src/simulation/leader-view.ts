@@ -14,6 +14,9 @@ export function leaderReads(
   };
   const { world } = tables;
   return {
+    noteSchedulerLeads: () => call(() => {}),
+    // No node is deleted or rejected here.
+    readHomelessOrphans: () => call(() => []),
     changePosition: () => call(() => String(tables.position + 1)),
     recordTimeMs: () => call(() => world.wallMs()),
     readObservedIds: (query) =>
@@ -30,9 +33,10 @@ export function leaderReads(
           .flatMap((id) => {
             const seen = tables.rows.observations.get(id);
             if (seen === undefined || tables.rows.executions.has(id)) return [];
-            const { nodeId, job, specDigest, observed } = seen;
+            const { nodeId, job, specDigest, observed, ports = {}, gpuUuids = [] } = seen;
             if (observed === "ABSENT" || observed === "ENDED") return [];
-            return [{ id, nodeId, job, specDigest: specDigest === null ? null : Buffer.from(specDigest), observed }];
+            const digest = specDigest === null ? null : Buffer.from(specDigest);
+            return [{ id, nodeId, job, specDigest: digest, observed, ports, gpuUuids }];
           })
           .slice(0, query.limit);
       }),

@@ -10,7 +10,8 @@ export function readNodeWork(tables: WorkTables, queries: readonly NodeWorkQuery
     const references = tables.ofNode(nodeId).flatMap(({ record, isOrphan, specDigest, generation }) => {
       const { id, desired, index, grant } = record;
       const isTold = generation > after && (after > 0n || desired !== "FORGET") && !(isOrphan && desired === "RUN");
-      return isTold ? [{ id, desired, specDigest, index, ports: grant.ports, gpuUuids: [] }] : [];
+      const reported = (tables.rows.observations.get(id)?.observed ?? "ABSENT") !== "ABSENT";
+      return isTold ? [{ id, desired, specDigest, index, ports: grant.ports, gpuUuids: [], reported }] : [];
     });
     return [{ nodeId, generation: allocation.generation, references }];
   });
@@ -71,6 +72,7 @@ function isNewer(
 function absent(id: string, nodeId: string, job: string): ObservationRow {
   return {
     ...{ id, nodeId, job, epoch: 0, report: 0, observed: "ABSENT", missing: 0, observedAtMs: 0 },
+    ...{ ports: {}, gpuUuids: [] },
     ...{ startedAtMs: null, endedAtMs: null, end: null, exitCode: null, signal: null, message: "", specDigest: null },
   };
 }

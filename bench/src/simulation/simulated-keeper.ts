@@ -6,6 +6,7 @@ import {
   type ExecutionEvent,
   type ExecutionRecord,
   NO_RULES,
+  type NeverStarted,
   neverStarted,
   readSpec,
   stepExecution,
@@ -20,8 +21,10 @@ export interface MachineWorld {
   after(ms: number, run: () => void): void;
   /** A process runs. */
   started(id: string): void;
-  /** A process has ended; `wasStopped` when its keeper had signalled it. */
-  ended(id: string, wasStopped: boolean): void;
+  /** A process has ended. */
+  ended(id: string): void;
+  /** A history of the record wants a process to stop. */
+  stopping(id: string, logId: string): void;
   /** How a process of this job ends by itself: after so long, with this code; null for one that runs on. */
   lifeOf(job: string): { readonly ms: number; readonly code: number } | null;
 }
@@ -29,7 +32,7 @@ export interface MachineWorld {
 const LAUNCH_MS = 2_000;
 const EXIT_MS = 4_000;
 /** What has ended and was forgotten is removed after this; a node is told again to forget what it still reports. */
-const KEPT_MS = 600_000;
+const KEPT_MS = 86_400_000;
 
 interface Kept {
   record: ExecutionRecord;
@@ -73,7 +76,7 @@ export class SimulatedKeeper {
     }
     const read = readSpec(spec);
     if (!read.ok) {
-      this.refuse(reference, logId, read.problem);
+      this.refuse(reference, logId, { cause: "START_FAILED", message: read.problem });
       return;
     }
     this.#add(reference, { job: read.plan.job, spec, logId, state: beginExecution(read.plan.rules) });
@@ -81,12 +84,14 @@ export class SimulatedKeeper {
   }
 
   stop(reference: ExecutionReference, logId: string): void {
-    if (this.#kept.has(reference.id)) this.#step(reference.id, { kind: "stop" });
-    else this.#end(reference, logId, "STOPPED", "it was stopped before it was started");
+    const known = this.#kept.get(reference.id);
+    if (known?.isRunning === true) this.#world.stopping(reference.id, logId);
+    if (known !== undefined) this.#step(reference.id, { kind: "stop" });
+    else this.#end(reference, logId, { cause: "STOPPED", message: "it was stopped before it was started" });
   }
 
-  refuse(reference: ExecutionReference, logId: string, message: string): void {
-    if (!this.#kept.has(reference.id)) this.#end(reference, logId, "START_FAILED", message);
+  refuse(reference: ExecutionReference, logId: string, end: NeverStarted): void {
+    if (!this.#kept.has(reference.id)) this.#end(reference, logId, end);
   }
 
   forget(ids: readonly string[]): void {
@@ -115,7 +120,7 @@ export class SimulatedKeeper {
     for (const [id, one] of this.#kept) {
       if (one.record.state.phase.kind === "ended") continue;
       one.life += 1;
-      this.#stopProcess(id, one, false);
+      this.#stopProcess(id, one);
       this.#step(id, { kind: "exited", exit: null });
     }
   }
@@ -134,14 +139,14 @@ export class SimulatedKeeper {
   #exited(id: string, life: number, code: number | null, signal: string | null): void {
     const one = this.#kept.get(id);
     if (one?.isRunning !== true || one.life !== life) return;
-    this.#stopProcess(id, one, signal !== null);
+    this.#stopProcess(id, one);
     this.#step(id, { kind: "exited", exit: { code, signal, isOutOfMemory: false } });
   }
 
-  #stopProcess(id: string, one: Kept, wasStopped: boolean): void {
+  #stopProcess(id: string, one: Kept): void {
     if (!one.isRunning) return;
     one.isRunning = false;
-    this.#world.ended(id, wasStopped);
+    this.#world.ended(id);
   }
 
   #step(id: string, event: ExecutionEvent): void {
@@ -187,8 +192,8 @@ export class SimulatedKeeper {
     });
   }
 
-  #end(reference: ExecutionReference, logId: string, cause: "STOPPED" | "START_FAILED", message: string): void {
-    const state = neverStarted(NO_RULES, cause, message, this.#world.wallMs());
+  #end(reference: ExecutionReference, logId: string, end: NeverStarted): void {
+    const state = neverStarted(NO_RULES, end, this.#world.wallMs());
     this.#add(reference, { job: "", spec: new Uint8Array(), logId, state });
   }
 

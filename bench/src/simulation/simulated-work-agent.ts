@@ -8,6 +8,7 @@ import {
   executionsDigest,
   hexOf,
   type KeptWork,
+  type MachineWork,
   NOTHING_DESIRED,
   planWork,
   pruneForgotten,
@@ -49,6 +50,7 @@ export class WorkAgent implements SimulatedWorkAgent {
   readonly #world: MachineWorld;
   readonly #isAwake: () => boolean;
   readonly #kept = new Map<string, KeptWork>();
+  readonly #met = new Set<string>();
   readonly #specs = new Map<string, Uint8Array | null>();
   #desired: DesiredWork = NOTHING_DESIRED;
   #session: WorkSession | null = null;
@@ -124,6 +126,7 @@ export class WorkAgent implements SimulatedWorkAgent {
     this.#isLooking = false;
     this.#desired = NOTHING_DESIRED;
     this.#specs.clear();
+    this.#met.clear();
     this.#learn();
   }
 
@@ -140,10 +143,15 @@ export class WorkAgent implements SimulatedWorkAgent {
     if (observation === undefined) return null;
     const before = this.#kept.get(observation.id);
     if (forgotten) {
+      this.#met.delete(observation.id);
       if (!this.#kept.delete(observation.id)) return null;
     } else {
       this.#kept.set(observation.id, { observation, logId });
-      if (before?.observation.change === observation.change) return null;
+      this.#met.add(observation.id);
+      if (before?.observation.change === observation.change) {
+        if (before.logId !== logId) this.#planSoon();
+        return null;
+      }
     }
     this.#digest = null;
     return observation.id;
@@ -152,13 +160,13 @@ export class WorkAgent implements SimulatedWorkAgent {
   #changed(record: ExecutionRecord): void {
     const id = this.#take(record);
     if (id === null) return;
-    const { wantedSpecs } = planWork(this.#desired, this.#kept, this.#specs);
+    const { wantedSpecs } = planWork(this.#desired, this.#machine());
     if (this.#session !== null) this.#dispatch(this.#session, { kind: "changed", ids: [id], wantedSpecs });
     this.#planSoon();
   }
 
   #executions(session: WorkSession, frame: Executions): void {
-    this.#desired = applyExecutions(this.#desired, frame, this.#kept);
+    this.#desired = applyExecutions(this.#desired, frame);
     session.logId = frame.logId;
     const useful = usefulSpecs(this.#desired);
     for (const digest of this.#specs.keys()) if (!useful.has(digest)) this.#specs.delete(digest);
@@ -196,11 +204,18 @@ export class WorkAgent implements SimulatedWorkAgent {
 
   #plan(): void {
     this.#desired = pruneForgotten(this.#desired, this.#kept);
-    const { actions, wantedSpecs } = planWork(this.#desired, this.#kept, this.#specs);
+    for (const id of this.#met) {
+      if (!this.#kept.has(id) && !this.#desired.references.has(id)) this.#met.delete(id);
+    }
+    const { actions, wantedSpecs } = planWork(this.#desired, this.#machine());
     if (wantedSpecs.length > 0 && this.#session !== null) {
       this.#dispatch(this.#session, { kind: "changed", ids: [], wantedSpecs });
     }
     for (const action of actions) this.#carryOut(action);
+  }
+
+  #machine(): MachineWork {
+    return { kept: this.#kept, met: this.#met, specs: this.#specs };
   }
 
   #carryOut(action: WorkAction): void {
@@ -213,7 +228,9 @@ export class WorkAgent implements SimulatedWorkAgent {
         this.#keeper.stop(action.reference, logId);
         return;
       case "refuse":
-        this.#keeper.refuse(action.reference, logId, action.message);
+        this.#keeper.refuse(action.reference, logId, {
+          ...{ cause: action.isLost ? "GONE" : "START_FAILED", message: action.message },
+        });
         return;
       case "forget":
         this.#keeper.forget(action.ids);

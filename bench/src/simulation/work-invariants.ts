@@ -19,13 +19,12 @@ export class WorkInvariants {
   readonly #startedOnce = new Set<string>();
   /** Running processes, by id, with their nodes. */
   readonly #running = new Map<string, { readonly nodeId: string }>();
-  /** Executions that run and that the restored record has not heard of. */
-  readonly #unheard = new Set<string>();
+  /** Executions that were given a place in which another may run already. */
+  readonly #adopted = new Set<string>();
   placed = 0;
   lost = 0;
   starts = 0;
   ends = 0;
-  orphans = 0;
 
   constructor(world: InvariantWorld) {
     this.#world = world;
@@ -50,23 +49,23 @@ export class WorkInvariants {
   }
 
   /** A process has ended. */
-  onEnded(id: string, wasStopped: boolean): void {
+  onEnded(id: string): void {
     this.ends += 1;
     this.#running.delete(id);
-    if (wasStopped && this.#unheard.has(id)) {
-      this.#world.fail(`execution ${id} was stopped, and the record that was restored had not heard of it`);
-    }
-    this.#unheard.delete(id);
   }
 
-  /** An older record was restored: nothing that runs may be stopped for what it does not know. */
-  onRestored(): void {
-    for (const id of this.#running.keys()) if (!this.#world.tables.rows.executions.has(id)) this.#unheard.add(id);
+  /** A history of the record stops what runs: it must have heard of it, and of an orphan an operator must have. */
+  onStopping(id: string, logId: string): void {
+    // What an earlier history said before it was replaced is carried out.
+    if (logId !== this.#world.tables.logId) return;
+    const row = this.#world.tables.rows.executions.get(id);
+    const isHeard = row !== undefined && (!row.isOrphan || row.record.desired === "STOP");
+    if (!isHeard) this.#world.fail(`execution ${id} was stopped, and the record that was restored had not heard of it`);
   }
 
-  /** An operator decided about an execution, so that it may be stopped. */
-  onOrdered(id: string): void {
-    this.#unheard.delete(id);
+  /** An operator had an execution adopted. */
+  onAdopted(id: string): void {
+    this.#adopted.add(id);
   }
 
   /** A change of an execution is being written. */
@@ -145,9 +144,9 @@ export class WorkInvariants {
     const { tables } = this.#world;
     const type = this.#world.typeOf(own.job);
     const isPerNode = type === "ops" || type === "daemon";
-    if (own.desired !== "RUN" || own.replacedBy !== null) return;
+    if (own.desired !== "RUN" || own.replacedBy !== null || this.#adopted.has(own.id)) return;
     for (const { record, isOrphan } of tables.ofJob(own.job)) {
-      if (record.id === own.id || isOrphan || !this.#running.has(record.id)) continue;
+      if (record.id === own.id || isOrphan || this.#adopted.has(record.id) || !this.#running.has(record.id)) continue;
       if (isPerNode ? record.nodeId !== own.nodeId : record.index !== own.index) continue;
       const isToStop = record.desired !== "RUN" && type === "service";
       const wasLost = record.replacedBy !== null || isTerminal(record.state) || record.reason === "GONE";

@@ -5,7 +5,7 @@ import {
   type SimulatedWorkAgent,
   type WorkWorld,
 } from "@rollcall/health/simulation";
-import { checkedJob, type LeaderRecord } from "@rollcall/scheduler/leader";
+import { keptJobOf, type LeaderRecord } from "@rollcall/scheduler/leader";
 import { commitPlan } from "./commit-plan.ts";
 import { NodeReactions } from "./node-reactions.ts";
 import { readNodeWork, saveReports } from "./replica-view.ts";
@@ -130,7 +130,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
     this.#looks += 1;
     this.#notifySchedulers();
     this.#world.notifyReplicas();
-    if (this.#restores > 0) this.#operator.seeToOrphans((id) => this.#invariants.onOrdered(id));
+    if (this.#restores > 0) this.#operator.seeToOrphans((id) => this.#invariants.onAdopted(id));
     if (this.#looks % COMPACT_EVERY === 0) this.#tables.compact(this.#tables.world.wallMs() - KEPT_ENDED_MS);
     if (this.#looks % ACT_EVERY === 0 && !this.#isCalm) this.#operator.act();
   }
@@ -181,11 +181,12 @@ export class SimulatedWorkWorld implements SimulatedWork {
   }
 
   #specOf(name: string): JobSpec | null {
-    const text = this.#tables.rows.jobs.get(name)?.spec;
-    if (text === undefined) return null;
+    const job = this.#tables.rows.jobs.get(name);
+    if (job === undefined) return null;
+    const { spec: text } = job;
     const known = this.#specs.get(name);
     if (known?.text === text) return known.spec;
-    const spec = checkedJob(text);
+    const { spec } = keptJobOf(job);
     this.#specs.set(name, { text, spec });
     return spec;
   }
@@ -198,7 +199,8 @@ export class SimulatedWorkWorld implements SimulatedWork {
       random: () => this.#world.random(),
       after: (ms, run) => void schedule.after(ms, run),
       started: (id) => this.#invariants.onStarted(id, nodeId),
-      ended: (id, wasStopped) => this.#invariants.onEnded(id, wasStopped),
+      ended: (id) => this.#invariants.onEnded(id),
+      stopping: (id, logId) => this.#invariants.onStopping(id, logId),
       lifeOf: (job) => {
         if (!job.startsWith("batch")) return null;
         const { random } = this.#world;
@@ -280,7 +282,6 @@ export class SimulatedWorkWorld implements SimulatedWork {
     this.#tables.restore(this.#dump);
     this.#dump = null;
     this.#restores += 1;
-    this.#invariants.onRestored();
   };
 
   #place(): number {

@@ -1,3 +1,4 @@
+import type { MetricsRegistry } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { AdminServices } from "./admin-services.ts";
 
@@ -6,4 +7,5 @@ export interface AdminProcess extends AdminServices {
   readonly store: Store;
   /** The process, unique for each start. */
   readonly instance: string;
+  readonly metrics: MetricsRegistry;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { silentLogger, systemClock } from "@rollcall/process";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { isReady } from "@rollcall/rpc";
 import type { Store } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
@@ -10,6 +10,7 @@ function appOf(store: Store) {
     store,
     clock: systemClock,
     log: silentLogger,
+    metrics: createMetrics({ defaults: false }),
     instance: "admin-1",
   });
 }

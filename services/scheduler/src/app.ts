@@ -57,7 +57,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
     able: async () => feed.start(),
     work: (signal, succeeded) => leader.run(signal, succeeded),
   });
-  const hub = new WorkHub({ store, signals, clock });
+  const hub = new WorkHub({ store, signals, feed, clock });
   const nodes = new NodeView({ store, feed, log });
   const pageTokens = createPageTokens(store.clusterSecret());
   const checkRecord = createRecordCheck(store.reserved, log);

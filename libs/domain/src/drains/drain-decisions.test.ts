@@ -99,6 +99,14 @@ describe("cancelDrain()", () => {
     expect(decided).toMatchObject({ effects: [{ holds: [CORDON] }, {}] });
   });
 
+  it("should make a cordon that ends by itself a lasting one where the node is to stay ineligible", () => {
+    const timed = { ...CORDON, untilMs: 50 };
+    const lasting = cancelDrain(held(timed, HELD), BY, { ...DRAIN, keepIneligible: true });
+    expect(lasting).toMatchObject({ ok: true });
+    if (lasting.ok) expect(lasting.effects[0]).toEqual({ kind: "holds", holds: [CORDON] });
+    expect(cancelDrain(held(timed, HELD), BY, DRAIN)).toMatchObject({ effects: [{ holds: [timed] }, {}] });
+  });
+
   it("should refuse a node that is not drained", () => {
     expect(cancelDrain(held(CORDON), BY, null)).toMatchObject({
       refusal: { reason: "NODE_NOT_DRAINING", message: "node n is not draining", metadata: { node: "n" } },

@@ -43,10 +43,12 @@ export function cancelDrain(node: NodeRecord, by: CommandSource, drain: DrainInt
   const lifted = liftHold(node.holds, "DRAIN");
   if (lifted === node.holds) return refuseNode("NODE_NOT_DRAINING", node.id, "is not draining");
   const { actor, atMs } = by;
-  const isCordoned = lifted.some(({ kind }) => kind === "OPERATOR");
+  const cordoned = lifted.find(({ kind }) => kind === "OPERATOR");
   const message = by.message === "" ? (drain?.reason ?? "") : by.message;
-  const cordon: Hold = { kind: "OPERATOR", sinceMs: atMs, message, actor };
-  const holds = drain?.keepIneligible === true && !isCordoned ? placeHold(lifted, cordon) : lifted;
+  // A cordon that stands keeps its words, and ends no longer by itself.
+  const words = { message: cordoned?.message ?? message, actor: cordoned?.actor ?? actor };
+  const cordon: Hold = { kind: "OPERATOR", sinceMs: atMs, ...words };
+  const holds = drain?.keepIneligible === true ? placeHold(lifted, cordon) : lifted;
   const { effects, events } = changeHolds(node, holds, by);
   return {
     ok: true,

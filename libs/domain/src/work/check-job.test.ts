@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { checkJob, MOST_SPEC_BYTES } from "./check-job.ts";
+import { checkJob, keptJob, MOST_SPEC_BYTES } from "./check-job.ts";
 import type { JobDraft } from "./job-draft.ts";
 
 const PROCESS = {
@@ -151,5 +151,18 @@ describe("checkJob()", () => {
   ] as const)("should warn where %j", (part, warning) => {
     const checked = checkJob({ ...DRAFT, ...part });
     expect(checked).toMatchObject({ ok: true, warnings: [expect.stringContaining(warning)] });
+  });
+});
+
+describe("keptJob()", () => {
+  it("should read a job that is in order as checkJob() does", () => {
+    expect(keptJob(DRAFT, "batch")).toEqual({ spec: specOf(DRAFT), violations: [] });
+  });
+
+  it("should read what today's rules refuse as far as it can be read, with all that they hold against it", () => {
+    const draft = { ...DRAFT, name: "no good!", type: null, task: null, selector: "a in", count: 3 };
+    const { spec, violations } = keptJob(draft, "service");
+    expect(spec).toMatchObject({ name: "no good!", type: "service", count: 3, selector: "a in", executor: "process" });
+    expect(violations.map(({ field }) => field)).toEqual(["name", "type", "selector", "task"]);
   });
 });

@@ -10,6 +10,13 @@ export type CheckedJob =
   | { readonly ok: true; readonly spec: JobSpec; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly violations: readonly JobViolation[] };
 
+/** A job that the record has, as the rules take it. */
+export interface KeptJob {
+  readonly spec: JobSpec;
+  /** What the rules hold against it; nothing unless an older release accepted more. */
+  readonly violations: readonly JobViolation[];
+}
+
 /** Executions of a job at most. */
 export const MOST_JOB_EXECUTIONS = 100_000;
 /** Size of a spec at most, as protobuf JSON. */
@@ -25,17 +32,30 @@ const DEFAULT_ATTEMPTS: Readonly<Record<JobType, number | null>> = { batch: 3, s
 
 /** Check a job as it was submitted, and fill in what it leaves out. All violations are told at once. */
 export function checkJob(draft: JobDraft): CheckedJob {
-  const violations = [
+  const violations = violationsOf(draft);
+  if (violations.length > 0 || draft.type === null) return { ok: false, violations };
+  const spec = toSpec(draft, draft.type);
+  return { ok: true, spec, warnings: warningsOf(spec, draft) };
+}
+
+/**
+ * Read a job that the record has, which an older release may have checked by other rules. What it runs is kept as it
+ * asks for, as far as that can be read.
+ *
+ * @param type as the record has it.
+ */
+export function keptJob(draft: JobDraft, type: JobType): KeptJob {
+  return { spec: toSpec(draft, type), violations: violationsOf(draft) };
+}
+
+function violationsOf(draft: JobDraft): readonly JobViolation[] {
+  return [
     ...checkHead(draft),
     ...checkConstraints(draft.constraints, draft.resources.gpus),
     ...checkResources(draft.resources),
     ...checkTask(draft),
     ...checkPolicies(draft),
   ];
-  if (violations.length > 0) return { ok: false, violations };
-  const spec = toSpec(draft);
-  if (spec === null) return { ok: false, violations: [{ field: "type", message: "is required" }] };
-  return { ok: true, spec, warnings: warningsOf(spec, draft) };
 }
 
 function checkHead({ name, type, count, selector, sizeBytes }: JobDraft): readonly JobViolation[] {
@@ -147,9 +167,8 @@ function given<Value extends object>(value: Value): { [Key in keyof Value]?: Non
   return Object.fromEntries(entries) as { [Key in keyof Value]?: NonNullable<Value[Key]> };
 }
 
-function toSpec(draft: JobDraft): JobSpec | null {
-  const { type, task, loss, retry, update, placement } = draft;
-  if (type === null || task === null) return null;
+function toSpec(draft: JobDraft, type: JobType): JobSpec {
+  const { task, loss, retry, update, placement } = draft;
   const perNode = type === "ops" || type === "daemon";
   const retryTimes = { ...RETRY_TIMES, ...given(retry) };
   const updateTimes = { ...UPDATE_TIMES, ...given(update) };
@@ -161,9 +180,9 @@ function toSpec(draft: JobDraft): JobSpec | null {
     matchAgentLabels: draft.matchAgentLabels,
     constraints: toConstraints(draft.constraints),
     resources: toResources(draft.resources),
-    executor: task.kind,
-    user: task.kind === "process" && task.user !== "" ? task.user : null,
-    directory: task.kind === "process" && task.directory !== "" ? task.directory : null,
+    executor: task?.kind ?? "process",
+    user: task?.kind === "process" && task.user !== "" ? task.user : null,
+    directory: task?.kind === "process" && task.directory !== "" ? task.directory : null,
     checked: draft.check !== null,
     loss: {
       lostAfterMs: loss.lostAfterMs ?? 0,
@@ -185,7 +204,7 @@ function toSpec(draft: JobDraft): JobSpec | null {
     strategy: placement.strategy ?? "bin-pack",
     maxPerNode: perNode ? 1 : placement.maxPerNode,
     queueTimeoutMs: draft.queueTimeoutMs,
-    stopGraceMs: task.stop.graceMs ?? DEFAULT_STOP_GRACE_MS,
+    stopGraceMs: task?.stop.graceMs ?? DEFAULT_STOP_GRACE_MS,
   };
 }
 

@@ -2,6 +2,8 @@
 const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
 const TIME_DIGITS = 10;
 const RANDOM_DIGITS = 16;
+/** Of the random digits, those that change seldom. */
+const HEAD_DIGITS = 13;
 
 /** What an execution's id looks like. */
 export const EXECUTION_ID_PATTERN = /^[0-9a-hjkmnp-tv-z]{26}$/;
@@ -13,6 +15,8 @@ export const EXECUTION_ID_PATTERN = /^[0-9a-hjkmnp-tv-z]{26}$/;
 export class ExecutionIds {
   #atMs = 0;
   #digits: number[] = [];
+  /** All but the last digits of the id before: they change seldom. */
+  #head = "";
 
   /** @param after ids are greater than it: the greatest that the record has; "" for none. */
   constructor(after: string) {
@@ -28,27 +32,37 @@ export class ExecutionIds {
    * @param random01 gives numbers from 0 to less than 1, of which each has 5 good bits at least.
    */
   next(nowMs: number, random01: () => number): string {
+    let isHeadNew = this.#head === "";
     if (nowMs > this.#atMs || this.#digits.length === 0) {
+      isHeadNew = true;
       this.#atMs = Math.max(nowMs, this.#atMs);
       this.#digits = Array.from({ length: RANDOM_DIGITS }, () => Math.floor(random01() * 32));
       // Room to count within this millisecond.
       this.#digits[0] = (this.#digits[0] ?? 0) & 15;
-    } else {
-      this.#countUp();
+    } else if (this.#countUp() < HEAD_DIGITS) {
+      isHeadNew = true;
     }
-    let time = "";
-    for (let rest = this.#atMs, place = 0; place < TIME_DIGITS; place += 1, rest = Math.floor(rest / 32)) {
-      time = `${DIGITS[rest % 32]}${time}`;
-    }
-    return time + this.#digits.map((digit) => DIGITS[digit]).join("");
+    if (isHeadNew) this.#head = this.#headText();
+    // One piece of text: what is put together by and by keeps its parts in memory.
+    return [this.#head, ...this.#digits.slice(HEAD_DIGITS).map((digit) => DIGITS[digit])].join("");
   }
 
-  #countUp(): void {
+  /** The first of the digits that have changed. */
+  #countUp(): number {
     for (let place = RANDOM_DIGITS - 1; place >= 0; place -= 1) {
       const digit = this.#digits[place] ?? 0;
       this.#digits[place] = (digit + 1) % 32;
-      if (digit < 31) return;
+      if (digit < 31) return place;
     }
     this.#atMs += 1;
+    return 0;
+  }
+
+  #headText(): string {
+    const time: string[] = [];
+    for (let rest = this.#atMs; time.length < TIME_DIGITS; rest = Math.floor(rest / 32)) {
+      time.unshift(DIGITS[rest % 32] ?? "0");
+    }
+    return [...time, ...this.#digits.slice(0, HEAD_DIGITS).map((digit) => DIGITS[digit])].join("");
   }
 }

@@ -1,4 +1,4 @@
-export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS, MOST_SPEC_BYTES } from "./check-job.ts";
+export { type CheckedJob, checkJob, type KeptJob, keptJob, MOST_JOB_EXECUTIONS, MOST_SPEC_BYTES } from "./check-job.ts";
 export type { JobViolation } from "./check-task.ts";
 export type {
   Desired,
@@ -16,6 +16,7 @@ export {
   type ExecutionReason,
   isTerminal,
   mayFollow,
+  settleGone,
   settleOrphan,
   shownState,
   stopRevived,

@@ -1,3 +1,4 @@
+import type { JobViolation } from "./check-task.ts";
 import type { JobSpec } from "./job-spec.ts";
 
 /** Where a job stands. */
@@ -27,6 +28,8 @@ export interface JobRecord {
   readonly placed: boolean;
   /** Why the update to the newest version stopped; null while it goes on, or there is none. */
   readonly halted: string | null;
+  /** What the rules hold against the newest version; absent for nothing. Nothing more of it is placed. */
+  readonly violations?: readonly JobViolation[];
 }
 
 /** A drain as the record has it. */

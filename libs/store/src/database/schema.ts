@@ -31,6 +31,8 @@ export interface ClusterTable {
   readonly log_id: Generated<string>;
   readonly log_origin: string;
   readonly compacted_revision: Generated<bigint>;
+  /** Whether a scheduler has ever led. Written by the leading scheduler. */
+  readonly scheduler_led: Generated<boolean>;
   readonly created_at: Timestamp;
 }
 

@@ -167,6 +167,22 @@ describe("commitWork()", () => {
     expect(live.map(({ execution }) => execution.id)).not.toContain("r1");
   });
 
+  it("should take again what an execution holds that its node has after all, whatever the node may be given", async () => {
+    await nodeOf("finding", { gpuUuids: ["g1"], millicores: 2_000 });
+    const first = executionOf("f-1", "finding", { millicores: 2_000, ports: { a: 20_001 }, gpuUuids: ["g1"] });
+    await commit([placing(first)]);
+    const lost: ExecutionRecord = { ...first, holds: false, state: "LOST", reason: "GONE", lostAtMs: 4_000 };
+    await commit([{ kind: "LOST", before: first, after: lost, observation: null }]);
+    expect(await allocated("finding")).toMatchObject({ millicores: 0, executions: 0, gpuUuids: [], ports: [] });
+    await judgeNode(store, "finding", "UNHEALTHY");
+    const found: ExecutionChange = { kind: "FOUND", before: lost, after: first, observation: null };
+    for (const _ of ["once", "twice"]) expect((await commit([found])).outcome).toBe("COMMITTED");
+    expect(await allocated("finding")).toMatchObject({
+      ...{ millicores: 2_000, executions: 1, gpuUuids: ["g1"], ports: [20_001] },
+    });
+    expect((await getExecutions(store.db, ["f-1"]))[0]?.execution).toEqual(first);
+  });
+
   it("should tell a node of what it should stop, and of nothing that has not changed", async () => {
     await nodeOf("stopping");
     const before = executionOf("s1", "stopping");

@@ -11,6 +11,7 @@ import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
 import { endDrains } from "./drain-progress.ts";
+import { addOrphans, type Orphan, saveAdopted } from "./orphans.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
 import { WORK_CHANNEL } from "./work-signals.ts";
@@ -29,14 +30,6 @@ export interface WorkCommit {
   readonly adopted?: readonly ExecutionRecord[];
   /** The same, which are shown from now on. They hold nothing. */
   readonly orphans?: readonly Orphan[];
-}
-
-/** An execution that the record did not know. */
-export interface Orphan {
-  readonly id: string;
-  readonly job: string;
-  readonly nodeId: string;
-  readonly specDigest: Uint8Array;
 }
 
 /** What became of a commit. */
@@ -62,12 +55,13 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
       await saveJobs(tx, plan.jobs);
       // What is returned first: the same plan may grant it again.
       await giveBack(tx, plan.executions);
+      await countAgain(tx, [...foundAgain(plan.executions), ...adopted]);
       const places = await place(tx, plan.executions, specDigestOf);
       const changes = await saveChanges(tx, plan.executions);
       await endOrders(tx, endedOrders);
       await saveAdopted(tx, adopted);
       await addOrphans(tx, orphans);
-      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
+      if (places || changes || adopted.length > 0) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
       return { result: null, events: [...events, ...drained] };
     });
     return { outcome: "COMMITTED", revision };
@@ -200,6 +194,55 @@ async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<vo
     where a.node_id = s.node_id`.execute(tx);
 }
 
+const GRANT_COLUMNS = sql`
+  id text, millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, ports jsonb, "gpuUuids" text[]`;
+
+/**
+ * Take what executions run with off their nodes, for those that hold nothing. They run already: it is counted whatever
+ * else the node has given away, and whether it takes work or not.
+ */
+async function countAgain(tx: Tx, executions: readonly ExecutionRecord[]): Promise<void> {
+  if (executions.length === 0) return;
+  const items = executions.map(({ id, grant }) => ({ id, ...grant }));
+  await sql`
+    with held as (
+      update executions as e set
+        holds = true, millicores = w.millicores, memory_bytes = w."memoryBytes", disk_bytes = w."diskBytes",
+        ports = w.ports, gpu_uuids = w."gpuUuids"
+      from ${rowsFrom(items, GRANT_COLUMNS)} as w
+      where e.id = w.id and not e.holds
+      returning e.node_id, e.millicores, e.memory_bytes, e.disk_bytes, e.gpu_uuids, e.ports
+    ),
+    sums as (
+      select node_id, sum(millicores) as millicores, sum(memory_bytes) as memory_bytes, sum(disk_bytes) as disk_bytes,
+        count(*) as executions
+      from held group by node_id
+    )
+    update node_allocations as a set
+      millicores = a.millicores + s.millicores,
+      memory_bytes = a.memory_bytes + s.memory_bytes,
+      disk_bytes = a.disk_bytes + s.disk_bytes,
+      executions = a.executions + s.executions,
+      gpu_uuids = array(
+        select unnest(a.gpu_uuids)
+        union
+        select unnest(h.gpu_uuids) from held as h where h.node_id = a.node_id
+      ),
+      ports = array(
+        select unnest(a.ports)
+        union
+        select port.value::integer from held as h cross join lateral jsonb_each_text(h.ports) as port
+        where h.node_id = a.node_id
+      )
+    from sums as s
+    where a.node_id = s.node_id`.execute(tx);
+}
+
+/** Executions that had lost what they held, since their node no longer had them, and have it again. */
+function foundAgain(changes: readonly ExecutionChange[]): readonly ExecutionRecord[] {
+  return changes.flatMap(({ before, after }) => (before?.holds === false && after.holds ? [after] : []));
+}
+
 const CHANGE_COLUMNS = sql`
   id text, "nodeId" text, raises boolean, desired text, state text, reason text, message text, "replacedBy" text,
   "lostAt" timestamptz, "endedAt" timestamptz`;
@@ -225,7 +268,8 @@ async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise
     update executions as e set
       desired = w.desired,
       generation = case when w.raises then coalesce(r.generation, e.generation) else e.generation end,
-      state = w.state,
+      -- One that no job has stays so until it ends, also when it is told to stop.
+      state = case when e.state = 'ORPHANED' and w.state = 'LIVE' then e.state else w.state end,
       reason = w.reason,
       message = w.message,
       replaced_by = w."replacedBy",
@@ -264,60 +308,6 @@ async function endOrders(tx: Tx, ids: readonly string[]): Promise<void> {
   await sql`
     update executions set order_kind = null, order_actor = null, order_message = null
     where id = any(${ids})`.execute(tx);
-}
-
-/** What it runs with was never granted: it is counted as running all the same, even beyond what the node has. */
-async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
-  if (adopted.length === 0) return;
-  const items = adopted.map(({ id, job, version, index, nodeId, grant: { millicores, memoryBytes, diskBytes } }) => ({
-    ...{ id, job, version, index, nodeId, millicores, memoryBytes, diskBytes },
-  }));
-  const columns = sql`
-    id text, job text, version integer, index integer, "nodeId" text, millicores bigint, "memoryBytes" bigint,
-    "diskBytes" bigint`;
-  await sql`
-    with wanted as materialized (select * from ${rowsFrom(items, columns)} as i),
-    sums as (
-      select "nodeId" as node_id, sum(millicores) as millicores, sum("memoryBytes") as memory_bytes,
-        sum("diskBytes") as disk_bytes, count(*) as executions
-      from wanted group by 1
-    ),
-    raised as (
-      update node_allocations as a set
-        generation = nextval('work_generations'),
-        millicores = a.millicores + s.millicores,
-        memory_bytes = a.memory_bytes + s.memory_bytes,
-        disk_bytes = a.disk_bytes + s.disk_bytes,
-        executions = a.executions + s.executions,
-        changed = pg_current_xact_id()
-      from sums as s
-      where a.node_id = s.node_id
-      returning a.node_id, a.generation
-    )
-    update executions as e set
-      version = w.version, index = w.index, state = 'LIVE', reason = '', message = '', holds = true,
-      millicores = w.millicores, memory_bytes = w."memoryBytes", disk_bytes = w."diskBytes",
-      generation = r.generation, changed = pg_current_xact_id()
-    from wanted as w
-    join raised as r on r.node_id = w."nodeId"
-    where e.id = w.id and e.state = 'ORPHANED'`.execute(tx);
-}
-
-async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
-  if (orphans.length === 0) return;
-  const items = orphans.map(({ specDigest, ...orphan }) => ({
-    ...orphan,
-    digest: Buffer.from(specDigest).toString("hex"),
-  }));
-  await sql`
-    insert into executions (
-      id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes, holds,
-      attempt, state, reason
-    )
-    select w.id, w.job, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
-      'UNKNOWN_TO_RECORD'
-    from ${rowsFrom(items, sql`id text, job text, "nodeId" text, digest text`)} as w
-    on conflict on constraint executions_pkey do nothing`.execute(tx);
 }
 
 function isoOf(ms: number | null): string | null {

@@ -58,6 +58,20 @@ export async function readLiveExecutions(
   return rows.map(toStoredExecution);
 }
 
+/** What has not come to an end on nodes, as far as it is not lost: by id, after one. */
+export async function readLiveOnNodes(
+  db: Db,
+  options: { readonly nodeIds: readonly string[]; readonly after: string; readonly limit: number },
+): Promise<readonly StoredExecution[]> {
+  const { nodeIds, after, limit } = options;
+  const { rows } = await sql<ExecutionRow>`
+    ${selectExecutions()}
+    where e.node_id = any(${nodeIds}) and e.state = 'LIVE' and e.id > ${after}
+    order by e.id
+    limit ${limit}`.execute(db);
+  return rows.map(toStoredExecution);
+}
+
 /** Of jobs that are ACTIVE, the newest execution of each place that has ended and holds nothing: by id, after one. */
 export async function readNewestEnded(
   db: Db,

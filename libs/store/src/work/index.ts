@@ -1,5 +1,5 @@
 export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
-export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
+export { commitWork, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
 export { compactWork, type KeptWork } from "./compact-work.ts";
 export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
 export {
@@ -24,6 +24,7 @@ export {
   readChangedExecutions,
   readExecutions,
   readLiveExecutions,
+  readLiveOnNodes,
   readNewestEnded,
   type StoredExecution,
   type StoredObservation,
@@ -66,7 +67,14 @@ export {
   saveObservations,
   type UnknownExecution,
 } from "./observations.ts";
-export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
+export { type HomelessOrphan, type Orphan, readHomelessOrphans } from "./orphans.ts";
+export {
+  hasSchedulerLed,
+  holdSchedulerLease,
+  noteSchedulerLeads,
+  SCHEDULER_LEASE,
+  SCHEDULER_LEASE_TIMING,
+} from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
 export { WORK_CHANNEL, type WorkSide, WorkSignals } from "./work-signals.ts";

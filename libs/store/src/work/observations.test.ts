@@ -92,7 +92,8 @@ describe("saveObservations()", () => {
     expect(await observationOf("e3")).toBeNull();
     await saveObservations(store, [report("owner", 1, { executions: [seen("own", { observed: "ENDED" })] })]);
     const unknown = await readUnknownExecutions(store.db, { position: "0", after: "", limit: 100 });
-    expect(unknown).toEqual([{ id: "own", nodeId: "thief", job: "web", specDigest: null, observed: "RUNNING" }]);
+    const facts = { job: "web", specDigest: null, observed: "RUNNING", ports: {}, gpuUuids: [] };
+    expect(unknown).toEqual([{ id: "own", nodeId: "thief", ...facts }]);
   });
 
   it("should count whole reports in a row that lack an execution", async () => {

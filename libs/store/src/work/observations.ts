@@ -19,6 +19,9 @@ export interface ReportedExecution {
   /** As the node has it, for a record that does not know the execution. */
   readonly job: string;
   readonly specDigest: Uint8Array | null;
+  /** What it runs with; absent for nothing. */
+  readonly ports?: Readonly<Record<string, number>>;
+  readonly gpuUuids?: readonly string[];
 }
 
 /** One report of a node, all its parts together. */
@@ -54,8 +57,8 @@ export async function saveObservations(store: LaneStore, reports: readonly NodeR
 
 async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<void> {
   const items = reports.flatMap(({ nodeId, epoch, number, executions }) =>
-    executions.map(({ startedAtMs, endedAtMs, specDigest, ...execution }) => ({
-      ...execution,
+    executions.map(({ startedAtMs, endedAtMs, specDigest, ports = {}, gpuUuids = [], ...execution }) => ({
+      ...{ ...execution, ports, gpuUuids },
       ...{ nodeId, epoch, number },
       startedAt: isoOf(startedAtMs),
       endedAt: isoOf(endedAtMs),
@@ -65,14 +68,15 @@ async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<voi
   if (items.length === 0) return;
   const columns = sql`
     id text, "nodeId" text, epoch bigint, number bigint, observed text, "startedAt" timestamptz, "endedAt" timestamptz,
-    "end" text, "exitCode" integer, signal text, message text, job text, digest text`;
+    "end" text, "exitCode" integer, signal text, message text, job text, digest text, ports jsonb, "gpuUuids" text[]`;
   await sql`${PREPARED}
     insert into execution_observations as o (
       execution_id, node_id, epoch, report, observed, started_at, ended_at, end_reason, exit_code, signal, message,
-      job, spec_digest, ready_at
+      job, spec_digest, ports, gpu_uuids, ready_at
     )
     select distinct on (i.id) i.id, i."nodeId", i.epoch, i.number, i.observed, i."startedAt", i."endedAt", i."end",
-      i."exitCode", i.signal, i.message, i.job, decode(i.digest, 'hex'), case i.observed when 'READY' then now() end
+      i."exitCode", i.signal, i.message, i.job, decode(i.digest, 'hex'), i.ports, i."gpuUuids",
+      case i.observed when 'READY' then now() end
     from ${rowsFrom(items, columns)} as i
     join node_sessions as s on s.node_id = i."nodeId" and s.epoch = i.epoch
     left join executions as e on e.id = i.id
@@ -82,7 +86,7 @@ async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<voi
       epoch = excluded.epoch, report = excluded.report, observed = excluded.observed,
       started_at = excluded.started_at, ended_at = excluded.ended_at, end_reason = excluded.end_reason,
       exit_code = excluded.exit_code, signal = excluded.signal, message = excluded.message, job = excluded.job,
-      spec_digest = excluded.spec_digest, missing = 0,
+      spec_digest = excluded.spec_digest, ports = excluded.ports, gpu_uuids = excluded.gpu_uuids, missing = 0,
       ready_at = case
         when excluded.observed = 'READY' and o.observed = 'READY' then o.ready_at
         else excluded.ready_at
@@ -130,6 +134,8 @@ export interface UnknownExecution {
   readonly job: string;
   readonly specDigest: Buffer | null;
   readonly observed: Observed;
+  readonly ports: Readonly<Record<string, number>>;
+  readonly gpuUuids: readonly string[];
 }
 
 /** What nodes run, and the record does not know: by id, after one. The position is null for all that they have said. */
@@ -139,11 +145,14 @@ export async function readUnknownExecutions(
 ): Promise<readonly UnknownExecution[]> {
   const { position, after, limit } = options;
   const { rows } = await sql<UnknownExecution>`
-    select o.execution_id as id, o.node_id as "nodeId", o.job, o.spec_digest as "specDigest", o.observed
+    select o.execution_id as id, o.node_id as "nodeId", o.job, o.spec_digest as "specDigest", o.observed,
+      o.ports, o.gpu_uuids as "gpuUuids"
     from execution_observations as o
     where ${position === null ? sql<boolean>`true` : changedSince("o", position)}
       and o.execution_id > ${after} and o.observed in ('STARTING', 'RUNNING', 'READY')
       and not exists (select from executions as e where e.id = o.execution_id)
+      -- Of a node that was deleted nothing more is heard.
+      and exists (select from nodes as n where n.id = o.node_id)
     order by o.execution_id
     limit ${limit}`.execute(db);
   return rows;

@@ -1,6 +1,6 @@
 import type { LeaseTiming } from "@rollcall/domain";
 import { sql } from "kysely";
-import type { Tx } from "../database/store.ts";
+import type { LaneStore, Tx } from "../database/store.ts";
 
 /** The lease of the one scheduler that leads. */
 export const SCHEDULER_LEASE = "scheduler";
@@ -21,10 +21,14 @@ export async function holdSchedulerLease(tx: Tx, instance: string): Promise<bool
   return rows.length > 0;
 }
 
+/** Note that a scheduler leads: see hasSchedulerLed(). */
+export async function noteSchedulerLeads({ db }: LaneStore): Promise<void> {
+  await sql`update cluster set scheduler_led = true where not scheduler_led`.execute(db);
+}
+
 /** Whether a scheduler has ever led: else work would never be moved. */
 export async function hasSchedulerLed(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ led: boolean }>`
-    select exists (select from leases where name = ${SCHEDULER_LEASE})
-      or exists (select from executions) as led`.execute(tx);
+    select scheduler_led or exists (select from leases where name = ${SCHEDULER_LEASE}) as led from cluster`.execute(tx);
   return rows[0]?.led ?? false;
 }

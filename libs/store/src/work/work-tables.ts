@@ -101,6 +101,9 @@ export interface ExecutionObservationsTable {
   readonly message: Generated<string>;
   readonly job: Generated<string>;
   readonly spec_digest: Buffer | null;
+  /** What it runs with. */
+  readonly ports: ColumnType<Readonly<Record<string, number>>, string | undefined, string>;
+  readonly gpu_uuids: Generated<readonly string[]>;
   readonly missing: Generated<number>;
   /** Since when it has been READY without a break, by the record's clock. */
   readonly ready_at: Date | null;

@@ -50,7 +50,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
   const { store } = record;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const refusals = createRefusalRecorder({ store, clock, log, metrics });
-  const app = createApp({ store, clock, log, instance: "admin-1" });
+  const app = createApp({ store, clock, log, metrics, instance: "admin-1" });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,

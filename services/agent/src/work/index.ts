@@ -5,6 +5,7 @@ export {
   dropPartial,
   hexOf,
   type KeptWork,
+  type MachineWork,
   NOTHING_DESIRED,
   planWork,
   pruneForgotten,

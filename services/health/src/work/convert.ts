@@ -48,6 +48,7 @@ export function reportPart(report: ExecutionReport): ReportPart {
 
 function reportedExecution(observation: ExecutionObservation, index: number): ReportedExecution {
   const { id, state, startTime, endTime, endReason, exitCode, signal, message, job, specDigest } = observation;
+  const { ports, gpuUuids } = observation;
   const refuse = (field: string, description: string) =>
     refuseFields("INVALID_REQUEST", [{ field: `execution_report.observations[${index}].${field}`, description }]);
   const observed = OBSERVED.get(state);
@@ -66,6 +67,7 @@ function reportedExecution(observation: ExecutionObservation, index: number): Re
     message,
     job,
     specDigest,
+    ...{ ports, gpuUuids },
   };
 }
 

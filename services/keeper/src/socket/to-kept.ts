@@ -20,6 +20,8 @@ export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRec
     message: state.message,
     job: identity.job,
     specDigest: Buffer.from(identity.specDigest, "hex"),
+    ports: identity.ports,
+    gpuUuids: [...identity.gpuUuids],
     ...(startedWallMs !== null && { startTime: timestampFromMs(startedWallMs) }),
     ...(phase.kind === "ended" && {
       endTime: timestampFromMs(phase.wallMs),

@@ -17,6 +17,7 @@ import {
   type StoredExecution,
 } from "@rollcall/store";
 import { jobNotFound } from "../jobs/job-refusals.ts";
+import { messageOf } from "../jobs/job-text.ts";
 import { refusalsToProto } from "../jobs/plan-job.ts";
 import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
@@ -94,8 +95,9 @@ async function explainJob(
   const [newest] = await readExecutions(store.db, { below: null, limit: 1, filter: { job: name } });
   const waiting = job.state === "ACTIVE" ? (why?.waiting ?? 0) : 0;
   const nextTryAtMs = why?.nextTryAtMs ?? null;
+  const message = messageOf(job);
   const parts = [
-    `job ${name} is ${job.state}${job.message === "" ? "" : `: ${job.message}`}`,
+    `job ${name} is ${job.state}${message === "" ? "" : `: ${message}`}`,
     ...(waiting > 0 ? [`${waiting} executions wait for a node`] : []),
     ...(nextTryAtMs === null ? [] : [`${why?.retrying ?? 0} failed and are tried again`]),
     ...(job.halted === null ? [] : [`its update stopped: ${job.halted}`]),

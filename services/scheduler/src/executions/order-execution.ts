@@ -18,7 +18,8 @@ import {
   saveExecutionOrder,
   type Tx,
 } from "@rollcall/store";
-import { jobNotFound, jobStopped } from "../jobs/job-refusals.ts";
+import { jobCountIsZero, jobNotFound, jobStopped } from "../jobs/job-refusals.ts";
+import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf } from "./convert-execution.ts";
 import { executionNotFound, findExecution } from "./find-execution.ts";
@@ -83,6 +84,7 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
     const stored = await getJob(tx, job);
     if (stored === null) throw jobNotFound(job);
     if (stored.state !== "ACTIVE") throw jobStopped(job);
+    if (!hasPlaces(stored)) throw jobCountIsZero(job);
   } else if (endedAtMs !== null) {
     const text = `execution ${id} has ended: it is ${state}`;
     throw refuse("EXECUTION_ENDED", text, { metadata: { execution: id, state }, subject: id });

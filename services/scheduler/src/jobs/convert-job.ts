@@ -14,7 +14,7 @@ import {
 import type { JobState as DomainJobState } from "@rollcall/domain";
 import type { Db, ExecutionTally, JobVersionRecord, StoredJob } from "@rollcall/store";
 import { tallyExecutions } from "@rollcall/store";
-import { jobFromText } from "./job-text.ts";
+import { jobFromText, messageOf } from "./job-text.ts";
 
 /** A job with its executions counted. */
 export interface CountedJob {
@@ -40,7 +40,7 @@ export function jobToProto({ job, tally }: CountedJob): Job {
     spec: jobFromText(job.spec),
     version: job.version,
     state: JOB_STATES[job.state],
-    message: job.message,
+    message: messageOf(job),
     wanted: wantedOf(job, tally),
     executions: countsOf(job, tally),
     ...(update === null ? {} : { update }),

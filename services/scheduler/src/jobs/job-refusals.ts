@@ -2,6 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { type Refusals, refusalsText } from "@rollcall/domain";
 import { type FieldViolation, refuse } from "@rollcall/errors";
 import type { StoredJob } from "@rollcall/store";
+import { violationsText } from "./job-text.ts";
 
 /** Jobs at most. */
 export const MOST_JOBS = 10_000;
@@ -18,14 +19,19 @@ export function invalidJob(violations: readonly { readonly field: string; readon
     field: field === "" ? "spec" : `spec.${field}`,
     description: message,
   }));
-  const text = violations.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("; ");
-  return refuse("INVALID_JOB", text, { violations: fields });
+  return refuse("INVALID_JOB", violationsText(violations), { violations: fields });
 }
 
 /** The job was stopped. */
 export function jobStopped(name: string): ConnectError {
   const text = `job ${name} was stopped: submit it again to start it`;
   return refuse("JOB_STOPPED", text, { metadata: { job: name }, subject: name });
+}
+
+/** The job wants no executions. */
+export function jobCountIsZero(name: string): ConnectError {
+  const text = `job ${name} has a count of 0, so that what it adopts would be stopped: scale it first`;
+  return refuse("JOB_COUNT_IS_ZERO", text, { metadata: { job: name }, subject: name });
 }
 
 /** Nobody may change a job that is not as the caller saw it. */

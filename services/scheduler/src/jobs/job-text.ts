@@ -8,7 +8,8 @@ import {
   JobSpecSchema,
   type ProcessTask,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { type JobSpec as CheckedSpec, checkJob, type Json } from "@rollcall/domain";
+import { type Json, type KeptJob, keptJob } from "@rollcall/domain";
+import type { StoredJob } from "@rollcall/store";
 import { toJobDraft } from "./job-draft.ts";
 
 /** A job as the record keeps it: protobuf JSON, with the count that is wanted. */
@@ -24,12 +25,22 @@ export function jobFromText(text: Json): JobSpec {
   return fromJson(JobSpecSchema, text as JsonValue, { ignoreUnknownFields: true });
 }
 
-/** A job that the record has, as the rules take it. Throws when it is none: it was checked when it was submitted. */
-export function checkedJob(text: Json): CheckedSpec {
-  const checked = checkJob(toJobDraft(jobFromText(text)));
-  if (checked.ok) return checked.spec;
-  const [first] = checked.violations;
-  throw new Error(`the record has a job that cannot be: ${first?.field}: ${first?.message}`);
+/** A job that the record has, as the rules take it; with what they hold against it, where an older release took it. */
+export function keptJobOf({ spec, type }: Pick<StoredJob, "spec" | "type">): KeptJob {
+  return keptJob(toJobDraft(jobFromText(spec)), type);
+}
+
+/** What is to be said of where a job stands, for people; "" for nothing. */
+export function messageOf(job: Pick<StoredJob, "spec" | "type" | "state" | "message">): string {
+  const violations = job.state === "ACTIVE" ? keptJobOf(job).violations : [];
+  if (violations.length === 0) return job.message;
+  const why = violationsText(violations);
+  return `this release refuses the job, so that nothing more of it is placed until it is submitted in order: ${why}`;
+}
+
+/** Everything that is wrong with a job in one line. */
+export function violationsText(violations: KeptJob["violations"]): string {
+  return violations.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("; ");
 }
 
 /** Whether two jobs differ in more than their count. */

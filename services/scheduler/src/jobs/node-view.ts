@@ -8,6 +8,7 @@ import {
   type JobPreview,
   type JobRecord,
   type JobSpec,
+  matchingNodes,
   NO_OVERCOMMIT,
   placementRequest,
   previewJob,
@@ -37,6 +38,14 @@ export interface ViewedJob {
   readonly executions: readonly StoredExecution[];
 }
 
+/** Whether nodes could run a job. */
+export interface CouldFit {
+  readonly fits: boolean;
+  /** Nodes that take work and have what it is constrained to, whether they are large enough or not. */
+  readonly matching: number;
+  readonly why: Refusals;
+}
+
 const NODES_A_READ = 500;
 const ALLOCATIONS_A_READ = 1_000;
 
@@ -59,12 +68,13 @@ export class NodeView {
   }
 
   /** Whether there is a node that could run an execution if nothing else ran there; else why not. */
-  async couldFit(spec: JobSpec, signal: AbortSignal): Promise<{ readonly fits: boolean; readonly why: Refusals }> {
+  async couldFit(spec: JobSpec, signal: AbortSignal): Promise<CouldFit> {
     return this.#alone(signal, async ({ state: { pool } }) => {
       const request = placementRequest(spec);
       pool.use(request);
       try {
-        return { fits: couldFit(pool, request), why: countRefusals(pool, request, new Map()) };
+        const why = countRefusals(pool, request, new Map());
+        return { fits: couldFit(pool, request), matching: matchingNodes(pool, request).length, why };
       } finally {
         pool.unuse(request);
       }

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { readAllocations } from "@rollcall/store";
-import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import { tellOf } from "../testing/allow-reactions.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
 import { type JobInit, serviceOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
@@ -117,6 +118,21 @@ describe("WatchExecutions and WatchJobs", () => {
       await workers.work(NODES);
       expect([ready().length, wanted.at(-1)]).toEqual([2, 2]);
     });
+    const nodes = new Set(
+      (await leading.jobs.listExecutions({ job: "watched", states: [ExecutionState.READY] })).executions.map(
+        ({ nodeId }) => nodeId,
+      ),
+    );
+    for (const node of nodes) {
+      await judgeNode(database.store, node, "UNHEALTHY");
+      await tellOf(database.store, node);
+    }
+    await eventually(() => expect([...seen.values()]).toEqual([ExecutionState.LOST, ExecutionState.LOST]));
+    for (const node of nodes) {
+      await judgeNode(database.store, node, "HEALTHY");
+      await tellOf(database.store, node);
+    }
+    await eventually(() => expect(ready()).toHaveLength(2));
     await leading.jobs.stopJob({ name: "watched" });
     await eventually(async () => {
       await workers.work(NODES);

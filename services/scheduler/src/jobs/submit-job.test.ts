@@ -5,7 +5,8 @@ import { JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
 import { readEvents, readSpecs } from "@rollcall/store";
-import { addWorkNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import { tellOf } from "../testing/allow-reactions.ts";
 import { type JobInit, serviceOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
@@ -117,6 +118,31 @@ describe("SubmitJob", () => {
       ],
     }));
     expect((await rig.jobs.submitJob({ spec: specOf(2_000) })).changed).toBe(true);
+  });
+
+  it("should refuse a change that fits nowhere, and a daemon that fits none of the nodes that match it", async () => {
+    await addWorkNode(database.store, "fitting", { labels: { size: "s" }, millicores: 1_000 });
+    const init = (millicores: number, rest: JobInit = {}) => {
+      const { queueTimeout: _, ...spec } = serviceOf("grows", 1, {
+        ...{ selector: "size=s", matchAgentLabels: true, resources: { millicores } },
+        ...rest,
+      });
+      return create(JobSpecSchema, spec);
+    };
+    await tellOf(database.store, "fitting");
+    await rig.jobs.submitJob({ spec: init(1_000) });
+    expect(await refusal(rig.jobs.submitJob({ spec: init(5_000) }))).toMatchObject({ reason: "JOB_FITS_NOWHERE" });
+    const daemon = (millicores: number, selector: string) =>
+      init(millicores, { name: "each", type: JobType.DAEMON, count: 0, selector });
+    expect(await refusal(rig.jobs.submitJob({ spec: daemon(5_000, "size=s") }))).toMatchObject({
+      reason: "JOB_FITS_NOWHERE",
+    });
+    expect((await rig.jobs.submitJob({ spec: daemon(5_000, "size=none") })).changed).toBe(true);
+    // What runs may be asked for again while its nodes are away.
+    await judgeNode(database.store, "fitting", "UNHEALTHY");
+    await tellOf(database.store, "fitting");
+    expect((await rig.jobs.submitJob({ spec: init(1_000) })).changed).toBe(false);
+    expect((await rig.jobs.submitJob({ spec: init(1_000, { count: 2 }) })).changed).toBe(true);
   });
 
   it("should refuse a job that is not as the caller saw it", async () => {

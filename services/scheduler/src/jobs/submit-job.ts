@@ -11,7 +11,7 @@ import { auditOf, commit, messageCodec, type Operation, readOperation } from "@r
 import {
   type Change,
   countJobs,
-  type Db,
+  getJob,
   lockJob,
   lockJobName,
   recordTimeMs,
@@ -36,7 +36,7 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     const checked = acceptJob(request.spec);
-    await checkThatItFits(services, checked, context.signal);
+    await checkThatItFits(services, request.spec, checked, context.signal);
     return commit(services, operation, options, (tx) => submit(tx, operation, request, checked));
   };
 }
@@ -49,21 +49,22 @@ export function acceptJob(spec: SubmitJobRequest["spec"]): Accepted {
   return checked;
 }
 
-/** One that waits for nodes need not fit; neither need one that is there, since its nodes may come back. */
+/**
+ * One that waits for nodes need not fit. Neither need one that runs and asks for nothing new, since its nodes may come
+ * back; nor a daemon that no node matches yet.
+ */
 async function checkThatItFits(
   { store, nodes }: SchedulerServices,
+  submitted: SubmitJobRequest["spec"],
   { spec }: Accepted,
   signal: AbortSignal,
 ): Promise<void> {
-  const isWaiting = spec.queueTimeoutMs !== null || spec.type === "daemon";
-  if (isWaiting || (await isThere(store.db, spec.name))) return;
-  const { fits, why } = await nodes.couldFit(spec, signal);
-  if (!fits) throw fitsNowhere(spec.name, why);
-}
-
-async function isThere(db: Db, name: string): Promise<boolean> {
-  const row = await db.selectFrom("jobs").select("name").where("name", "=", name).executeTakeFirst();
-  return row !== undefined;
+  if (spec.queueTimeoutMs !== null || submitted === undefined) return;
+  const before = await getJob(store.db, spec.name);
+  const asksForNothingNew = before?.state === "ACTIVE" && isSameJob(before.spec, jobToText(submitted, spec.count));
+  if (asksForNothingNew) return;
+  const { fits, matching, why } = await nodes.couldFit(spec, signal);
+  if (!fits && (spec.type !== "daemon" || matching > 0)) throw fitsNowhere(spec.name, why);
 }
 
 async function submit(

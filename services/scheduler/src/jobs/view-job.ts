@@ -1,14 +1,22 @@
-import type { JobRecord, JobSpec } from "@rollcall/domain";
+import type { JobRecord, KeptJob } from "@rollcall/domain";
 import { type Db, readExecutions, type StoredExecution, type StoredJob } from "@rollcall/store";
-import { checkedJob } from "./job-text.ts";
+import { keptJobOf } from "./job-text.ts";
 import type { ViewedJob } from "./node-view.ts";
 
 const EXECUTIONS_A_READ = 1_000;
 
 /** A job as the rules have it. */
-export function toJobRecord(job: StoredJob, spec: JobSpec): JobRecord {
+export function toJobRecord(job: StoredJob, { spec, violations }: KeptJob): JobRecord {
   const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
-  return { name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted };
+  return {
+    ...{ name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted },
+    ...(violations.length === 0 ? {} : { violations }),
+  };
+}
+
+/** Whether a job wants executions at all: one of a count of 0 does not. */
+export function hasPlaces({ type, count }: Pick<StoredJob, "type" | "count">): boolean {
+  return count > 0 || type === "ops" || type === "daemon";
 }
 
 /** Read a job with those of its executions that what comes next follows from. */
@@ -30,5 +38,5 @@ export async function viewJob(db: Db, job: StoredJob | null, signal: AbortSignal
     if (last === undefined || rows.length < EXECUTIONS_A_READ) break;
     below = last.execution.id;
   }
-  return { job: toJobRecord(job, checkedJob(job.spec)), executions: executions.reverse() };
+  return { job: toJobRecord(job, keptJobOf(job)), executions: executions.reverse() };
 }

@@ -1,4 +1,4 @@
-import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
+import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor, settleGone } from "@rollcall/domain";
 import type { ChangePosition, UnknownExecution, WorkCommit, WorkCommitted } from "@rollcall/store";
 import type { LeaderOptions } from "./leader-options.ts";
 
@@ -23,13 +23,34 @@ export async function findOrphans(
     const last = unknown.at(-1);
     if (last === undefined) return;
     log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
-    const orphans = unknown.map(({ specDigest, id, job, nodeId }) => ({
-      ...{ id, job, nodeId },
+    const orphans = unknown.map(({ specDigest, observed: _, ...orphan }) => ({
+      ...orphan,
       specDigest: specDigest ?? Buffer.alloc(0),
     }));
     await commit({ plan: NOTHING, orphans, events: unknown.map((one) => orphanEvent(one, instance)) });
     if (unknown.length < ORPHANS_A_COMMIT) return;
     after = last.id;
+  }
+}
+
+/** End the orphans of nodes that were deleted or rejected: nothing of them can be confirmed. */
+export async function endHomeless(
+  nowMs: number,
+  commit: Commit,
+  { record, instance }: Pick<LeaderOptions, "record" | "instance">,
+): Promise<void> {
+  for (let after = ""; ; ) {
+    const homeless = await record.readHomelessOrphans({ after, limit: ORPHANS_A_COMMIT });
+    const last = homeless.at(-1);
+    if (last === undefined) return;
+    const executions = homeless.map(({ execution: before, type, isDeleted }): ExecutionChange => {
+      const end = settleGone(before, type ?? "service", isDeleted ? "NODE_DELETED" : "NODE_REJECTED");
+      // Its node may come again with it: it is to be stopped then.
+      return { kind: "ENDED", before, after: { ...before, ...end, desired: "STOP", endedAtMs: nowMs }, observation: null };
+    });
+    await commit({ plan: { ...NOTHING, executions }, events: orphanEndEvents(executions, instance) });
+    if (homeless.length < ORPHANS_A_COMMIT) return;
+    after = last.execution.id;
   }
 }
 

@@ -3,7 +3,7 @@ import {
   ExecutionIds,
   type ExecutionRecord,
   isTerminal,
-  type JobSpec,
+  type KeptJob,
   NO_OVERCOMMIT,
   type Observation,
   type Plan,
@@ -13,10 +13,12 @@ import {
   toWorkNode,
   type WorkMemory,
 } from "@rollcall/domain";
+import type { Logger } from "@rollcall/process";
 import type { StoredDrain, StoredExecution, StoredJob } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
-import { checkedJob } from "../jobs/job-text.ts";
+import { keptJobOf, violationsText } from "../jobs/job-text.ts";
 import { toJobRecord } from "../jobs/view-job.ts";
+import type { LeaderOptions } from "./leader-options.ts";
 import type { LeaderRecord } from "./leader-record.ts";
 
 const NODES_A_READ = 500;
@@ -26,14 +28,16 @@ const EXECUTIONS_A_READ = 2_000;
 /** The memory of work as the record fills it: what there is, read once, and then what has changed. */
 export class LeaderMemory {
   readonly #record: LeaderRecord;
+  readonly #log: Logger;
   readonly #shell: WorkMemory;
   readonly #random: () => number;
   #greatestId = "";
   #ids = new ExecutionIds("");
   readonly #versions = new Map<string, KnownVersion>();
 
-  constructor(record: LeaderRecord, shell: WorkMemory, random: () => number) {
+  constructor({ record, log, random }: Pick<LeaderOptions, "record" | "log" | "random">, shell: WorkMemory) {
     this.#record = record;
+    this.#log = log;
     this.#shell = shell;
     this.#random = random;
   }
@@ -65,9 +69,10 @@ export class LeaderMemory {
     return ordered;
   }
 
-  /** Read nodes again, with their drains. Those that are gone are removed. */
-  async refreshNodes(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
+  /** Read nodes again, with their drains. Those that are gone are removed. Whether any is gone, or rejected. */
+  async refreshNodes(ids: readonly string[]): Promise<boolean> {
+    if (ids.length === 0) return false;
+    let isAnyRejected = false;
     const record = this.#record;
     await record.ensureAllocations(ids);
     const drains = new Map((await record.listDrains(ids)).map((drain) => [drain.nodeId, drain]));
@@ -76,6 +81,7 @@ export class LeaderMemory {
       for (const node of nodes) {
         gone.delete(node.id);
         if (node.type !== "COMPUTE") continue;
+        if (node.membership.state === "REJECTED") isAnyRejected = true;
         this.#shell.applyNode(toWorkNode(node, NO_OVERCOMMIT));
         const drain = drains.get(node.id);
         if (drain === undefined) this.#shell.removeDrain(node.id);
@@ -86,6 +92,7 @@ export class LeaderMemory {
       this.#shell.removeDrain(id);
       this.#shell.removeNode(id);
     }
+    return isAnyRejected || gone.size > 0;
   }
 
   /** Read jobs again. */
@@ -165,10 +172,19 @@ export class LeaderMemory {
   #applyJob(job: StoredJob): void {
     const known = this.#versions.get(job.name);
     // Most changes of a job make no new version, and what it asks for stays prepared then.
-    const spec = known?.version === job.version ? known.spec : checkedJob(job.spec);
-    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, spec });
+    const kept = known?.version === job.version ? known.kept : this.#read(job);
+    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept });
     this.#sawId(job.restartBefore);
-    this.#shell.applyJob(toJobRecord(job, spec));
+    this.#shell.applyJob(toJobRecord(job, kept));
+  }
+
+  #read(job: StoredJob): KeptJob {
+    const kept = keptJobOf(job);
+    const { name, version } = job;
+    if (kept.violations.length > 0) {
+      this.#log.warn({ job: name, version, why: violationsText(kept.violations) }, "a job is refused by this release");
+    }
+    return kept;
   }
 
   /** Ids that are made from now on are greater. */
@@ -201,7 +217,7 @@ function afterEnd(before: ExecutionRecord, observation: Observation): readonly E
 interface KnownVersion {
   readonly version: number;
   readonly digest: Uint8Array;
-  readonly spec: JobSpec;
+  readonly kept: KeptJob;
 }
 
 function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {

@@ -9,11 +9,14 @@ import {
   freeIndex,
   getExecutions,
   getJobs,
+  type HomelessOrphan,
   indexToAdopt,
   listDrains,
+  noteSchedulerLeads,
   type PlacesOfJob,
   type ReservedStore,
   readComputeNodeIds,
+  readHomelessOrphans,
   readJobs,
   readLiveExecutions,
   readNewestEnded,
@@ -44,12 +47,14 @@ export interface LeaderRecord {
   currentRevision(): Promise<bigint>;
   changePosition(): Promise<ChangePosition>;
   recordTimeMs(): Promise<number>;
+  noteSchedulerLeads(): Promise<void>;
   commitWork(commit: WorkCommit): Promise<WorkCommitted>;
   readObservedIds(query: PageQuery & { readonly position: ChangePosition }): Promise<Changes<string>>;
   readUnsettledIds(query: PageQuery): Promise<readonly string[]>;
   readUnknownExecutions(
     query: PageQuery & { readonly position: ChangePosition | null },
   ): Promise<readonly UnknownExecution[]>;
+  readHomelessOrphans(query: PageQuery): Promise<readonly HomelessOrphan[]>;
   readLiveExecutions(query: PageQuery): Promise<readonly StoredExecution[]>;
   readNewestEnded(query: PageQuery): Promise<readonly StoredExecution[]>;
   getExecutions(ids: readonly string[]): Promise<readonly StoredExecution[]>;
@@ -70,10 +75,12 @@ export function createPostgresRecord(store: ReservedStore): LeaderRecord {
     currentRevision: () => currentRevision(db),
     changePosition: () => changePosition(db),
     recordTimeMs: () => recordTimeMs(db),
+    noteSchedulerLeads: () => noteSchedulerLeads(store),
     commitWork: (commit) => commitWork(store, commit),
     readObservedIds: (query) => readObservedIds(db, query),
     readUnsettledIds: (query) => readUnsettledIds(db, query),
     readUnknownExecutions: (query) => readUnknownExecutions(db, query),
+    readHomelessOrphans: (query) => readHomelessOrphans(db, query),
     readLiveExecutions: (query) => readLiveExecutions(db, query),
     readNewestEnded: (query) => readNewestEnded(db, query),
     getExecutions: (ids) => getExecutions(db, ids),

@@ -3,7 +3,7 @@ import { type Clock, WakeUp } from "@rollcall/process";
 import type { ChangePosition, WorkCommit, WorkCommitted } from "@rollcall/store";
 import { type Decided, decide } from "./decide.ts";
 import { Dirty, LEADER_INTEREST } from "./dirty.ts";
-import { findOrphans, orphanEndEvents } from "./find-orphans.ts";
+import { type Commit, endHomeless, findOrphans, orphanEndEvents } from "./find-orphans.ts";
 import { LeaderMemory } from "./leader-memory.ts";
 import type { LeaderMetrics } from "./leader-metrics.ts";
 import type { LeaderOptions } from "./leader-options.ts";
@@ -40,7 +40,7 @@ export class Leader {
 
   /** Lead until the signal aborts, or the lease is another's. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { record, feed, signals, clock, log, random } = this.#options;
+    const { record, feed, signals, clock, log } = this.#options;
     const startedAtMs = clock.nowMs();
     this.#dirty.take();
     const after = await record.currentRevision();
@@ -57,12 +57,13 @@ export class Leader {
     following.caughtUp.catch(() => {});
     const unfollow = signals.follow("OBSERVED", () => this.#wakeUp.call());
     try {
-      const memory = new LeaderMemory(record, this.#createShell(), random);
+      const memory = new LeaderMemory(this.#options, this.#createShell());
       this.#dirty.addOrdered(await memory.load(signal));
       const time = new RecordTime(this.#options);
       await this.#catchUp(memory, { nowMs: await time.nowMs(), signal });
       await this.#step("loaded");
       this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
+      await record.noteSchedulerLeads();
       log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler leads");
       this.#memory = memory;
       await this.#lead(memory, { position, time }, signal, succeeded);
@@ -90,7 +91,7 @@ export class Leader {
     let mostPlaced = MOST_PLACED;
     while (!signal.aborted) {
       const nowMs = await time.nowMs();
-      await this.#refresh(memory);
+      await this.#refresh(memory, nowMs);
       position = await this.#observe(memory, position, { nowMs, signal });
       const decided = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
@@ -105,10 +106,12 @@ export class Leader {
   }
 
   /** Read again what events say has changed, and see to orders. */
-  async #refresh(memory: LeaderMemory): Promise<void> {
+  async #refresh(memory: LeaderMemory, nowMs: number): Promise<void> {
     const dirty = this.#dirty.take();
     if (dirty === null) return;
-    for (const ids of inPieces([...dirty.nodes], 500)) await memory.refreshNodes(ids);
+    let isAnyGone = false;
+    for (const ids of inPieces([...dirty.nodes], 500)) isAnyGone = (await memory.refreshNodes(ids)) || isAnyGone;
+    if (isAnyGone) await endHomeless(nowMs, (commit) => this.#commit(memory, commit), this.#options);
     for (const names of inPieces([...dirty.jobs], 200)) await memory.refreshJobs(names);
     if (dirty.ordered.size > 0) {
       await seeToOrders(memory, [...dirty.ordered], (commit) => this.#commit(memory, commit), this.#options);
@@ -130,7 +133,9 @@ export class Leader {
       if (last === undefined || ids.length < OBSERVED_A_READ) break;
       after = last;
     }
-    await findOrphans(null, (commit) => this.#commit(memory, commit), this.#options);
+    const commit: Commit = (work) => this.#commit(memory, work);
+    await findOrphans(null, commit, this.#options);
+    await endHomeless(nowMs, commit, this.#options);
   }
 
   /** Read what nodes say of executions, and write what follows for those that are not in memory. */

@@ -1,7 +1,8 @@
 import { type ExecutionRecord, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
 import type { StoredExecution, StoredJob } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
-import { checkedJob } from "../jobs/job-text.ts";
+import { keptJobOf } from "../jobs/job-text.ts";
+import { hasPlaces } from "../jobs/view-job.ts";
 import type { Commit } from "./find-orphans.ts";
 import type { LeaderMemory } from "./leader-memory.ts";
 import type { LeaderOptions } from "./leader-options.ts";
@@ -29,7 +30,8 @@ export async function seeToOrders(
     const change = { kind: "STOPPING", before: stored.execution, observation: null } as const;
     const plan = after === null ? NOTHING : { ...NOTHING, executions: [{ ...change, after }] };
     const { outcome } = await commit({ plan, events: [], endedOrders: [id] });
-    if (outcome === "COMMITTED" && after !== null) {
+    // No job has an orphan: its end is recorded when its node has said so.
+    if (outcome === "COMMITTED" && after !== null && !stored.isOrphan) {
       memory.applyRecord(after, toObservation(stored.observation));
     }
   }
@@ -49,18 +51,18 @@ async function adopt(
 ): Promise<void> {
   const { execution, isOrphan, order } = stored;
   const [job] = await record.getJobs([execution.job]);
-  // A job that was stopped since would end it at once.
-  if (!isOrphan || job?.state !== "ACTIVE") {
+  // A job that was stopped or scaled to nothing since would end it at once.
+  if (!isOrphan || job?.state !== "ACTIVE" || !hasPlaces(job)) {
     await commit({ plan: NOTHING, events: [], endedOrders: [execution.id] });
     return;
   }
-  const spec = checkedJob(job.spec);
+  const { spec } = keptJobOf(job);
   const { millicores, memoryBytes, diskBytes } = spec.resources;
   const index = await indexOf(record, job, spec);
   const after: ExecutionRecord = {
     ...execution,
     ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
-    grant: { millicores, memoryBytes, diskBytes, ports: {}, gpuUuids: [] },
+    grant: { ...execution.grant, millicores, memoryBytes, diskBytes },
   };
   const event: NewEvent = executionEvent({
     type: "job.execution.adopted",

@@ -1,8 +1,13 @@
+import type { EventInterest } from "@rollcall/domain";
 import { type Clock, type Task, WakeUp } from "@rollcall/process";
 import {
   type ChangePosition,
   changePosition,
+  currentRevision,
+  type EventFeed,
+  type Following,
   readChangedExecutions,
+  readLiveOnNodes,
   type Store,
   type StoredExecution,
   type WorkSignals,
@@ -15,6 +20,7 @@ export type WorkListener = (executions: readonly StoredExecution[]) => void;
 export interface WorkHubOptions {
   readonly store: Store;
   readonly signals: WorkSignals;
+  readonly feed: EventFeed;
   readonly clock: Clock;
   /** How often to look without being woken; 1000. */
   readonly pollMs?: number;
@@ -24,6 +30,8 @@ const POLL_MS = 1_000;
 /** Between two looks: what is committed meanwhile goes along. */
 const GATHER_MS = 50;
 const EXECUTIONS_A_READ = 500;
+/** What runs on a node that is not well is shown as lost. */
+const NODES_INTEREST: EventInterest = { types: new Set(["node.health.changed"]), displaced: new Set() };
 
 /** Reads which executions change, once for all watchers in this process, and only while there are any. */
 export class WorkHub {
@@ -32,6 +40,9 @@ export class WorkHub {
   readonly #wakeUp = new WakeUp();
   readonly #listeners = new Set<WorkListener>();
   #position: ChangePosition | null = null;
+  #following: Following | null = null;
+  /** Nodes whose health has changed. */
+  #nodes = new Set<string>();
 
   constructor(options: WorkHubOptions) {
     this.#options = options;
@@ -48,13 +59,32 @@ export class WorkHub {
    * what will be told. Returns an unsubscribe function.
    */
   async join(listener: WorkListener): Promise<() => void> {
-    this.#position ??= await changePosition(this.#options.store.db);
+    const { store, feed } = this.#options;
+    await feed.start();
+    const after = await currentRevision(store.db);
+    const position = await changePosition(store.db);
+    this.#position ??= position;
+    this.#following ??= this.#follow(after);
     this.#listeners.add(listener);
     this.#wakeUp.call();
     return () => {
       this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) this.#position = null;
+      if (this.#listeners.size > 0) return;
+      this.#position = null;
+      this.#following?.leave();
+      this.#following = null;
+      this.#nodes.clear();
     };
+  }
+
+  #follow(after: bigint): Following {
+    const deliver = (events: readonly { readonly subject: string }[]) => {
+      for (const { subject } of events) this.#nodes.add(subject);
+      if (events.length > 0) this.#wakeUp.call();
+    };
+    const following = this.#options.feed.follow({ interest: NODES_INTEREST, after, deliver });
+    following.caughtUp.catch(() => {});
+    return following;
   }
 
   async #run(signal: AbortSignal, succeeded: () => void): Promise<void> {
@@ -75,6 +105,7 @@ export class WorkHub {
     const { reserved } = this.#options.store;
     const from = this.#position;
     if (from === null) return;
+    await this.#lookAtNodes(signal);
     let next: ChangePosition | null = null;
     let after = "";
     for (;;) {
@@ -82,11 +113,34 @@ export class WorkHub {
       const page = { position: from, after, limit: EXECUTIONS_A_READ };
       const { items, position } = await readChangedExecutions(reserved.db, page);
       next ??= position;
-      if (items.length > 0) for (const listener of this.#listeners) listener(items);
+      this.#tell(items);
       const last = items.at(-1);
       if (last === undefined || items.length < EXECUTIONS_A_READ) break;
       after = last.execution.id;
     }
     if (this.#position === from) this.#position = next;
+  }
+
+  /** Tell again what runs on nodes whose health has changed. */
+  async #lookAtNodes(signal: AbortSignal): Promise<void> {
+    if (this.#nodes.size === 0) return;
+    const { reserved } = this.#options.store;
+    const nodeIds = [...this.#nodes];
+    this.#nodes = new Set();
+    try {
+      for (let after: string | null = ""; after !== null; ) {
+        signal.throwIfAborted();
+        const items = await readLiveOnNodes(reserved.db, { nodeIds, after, limit: EXECUTIONS_A_READ });
+        this.#tell(items);
+        after = items.length < EXECUTIONS_A_READ ? null : (items.at(-1)?.execution.id ?? null);
+      }
+    } catch (error) {
+      for (const id of nodeIds) this.#nodes.add(id);
+      throw error;
+    }
+  }
+
+  #tell(executions: readonly StoredExecution[]): void {
+    if (executions.length > 0) for (const listener of this.#listeners) listener(executions);
   }
 }

@@ -11,6 +11,7 @@ export function hasPortsAndGpus(node: PoolNode, request: PlacementRequest): bool
 /** What an execution is given of a node; null where the node has not got it. */
 export function chooseGrant(node: PoolNode, request: PlacementRequest): Grant | null {
   if (!fits(node.free, request.amounts)) return null;
+  if (request.plainGrant !== null) return request.plainGrant;
   const ports = choosePorts(node, request);
   const gpuUuids = chooseGpus(node, request);
   if (ports === null || gpuUuids === null) return null;

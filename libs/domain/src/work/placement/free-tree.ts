@@ -70,6 +70,49 @@ export function removeNode(root: FreeNode | null, node: FreeNode): FreeNode | nu
   return update(root);
 }
 
+/**
+ * Change what is free on a node of a tree, and return the new root. Most often the node keeps its place in the order:
+ * a node that is being filled has no other between what it had and what it has.
+ */
+export function changeFree(root: FreeNode | null, node: FreeNode, free: Amounts): FreeNode | null {
+  const before = node.free;
+  const { above, below } = neighbours(root, node);
+  node.free = free;
+  if ((above === null || isBefore(above, node)) && (below === null || isBefore(node, below))) {
+    refresh(root, node);
+    return root;
+  }
+  node.free = before;
+  const rest = removeNode(root, node);
+  node.free = free;
+  return insertNode(rest, node);
+}
+
+/** The nodes before and after one in the order. */
+function neighbours(root: FreeNode | null, node: FreeNode) {
+  let above: FreeNode | null = null;
+  let below: FreeNode | null = null;
+  for (let at = root; at !== null && at !== node; ) {
+    if (isBefore(node, at)) {
+      below = at;
+      at = at.left;
+    } else {
+      above = at;
+      at = at.right;
+    }
+  }
+  for (let at = node.left; at !== null; at = at.right) above = at;
+  for (let at = node.right; at !== null; at = at.left) below = at;
+  return { above, below };
+}
+
+/** Bring what is known of all places above a node up to date. */
+function refresh(root: FreeNode | null, node: FreeNode): void {
+  if (root === null) return;
+  if (root !== node) refresh(isBefore(node, root) ? root.left : root.right, node);
+  update(root);
+}
+
 /** The first node in the order, after a place in it, that has what is needed and is accepted. */
 export function firstFit(
   root: FreeNode | null,

@@ -42,6 +42,8 @@ export interface ClassFacts {
   readonly executors: readonly string[];
   readonly users: readonly string[];
   readonly directories: readonly string[];
+  /** What the machine enforces. */
+  readonly limits: readonly string[];
   /** Index and model of each. */
   readonly gpus: readonly (readonly [number, string])[];
   /** Those labels that selectors of jobs ask for, sorted by key. */
@@ -61,6 +63,7 @@ export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassF
     executors: capacity?.executors ?? [],
     users: capacity?.users ?? [],
     directories: capacity?.directories ?? [],
+    limits: capacity?.limits ?? [],
     gpus: node.gpus.map(({ index, model }) => [index, model]),
     labels: pick(node.labels, labelKeys),
     grantedLabels: pick(node.grantedLabels, labelKeys),
@@ -103,6 +106,11 @@ export function mismatches(facts: ClassFacts, { spec, selector }: PlacementReque
   }
   if (gpuIndices.some((wanted) => !facts.gpus.some(([index]) => index === wanted))) found.push("GPU_INDEX_NOT_THERE");
   return found;
+}
+
+/** Whether machines of a class keep executions within what they ask for, and so from taking what others were given. */
+export function enforces({ limits }: ClassFacts, { amounts }: PlacementRequest): boolean {
+  return (amounts.millicores === 0 || limits.includes("cpu")) && (amounts.memoryBytes === 0 || limits.includes("memory"));
 }
 
 const HOLD_REASONS: Readonly<Record<WorkHold, PlacementReason>> = {

@@ -1,6 +1,6 @@
 import type { Grant } from "../execution.ts";
 import type { WorkNode } from "../work-node.ts";
-import { type FreeNode, insertNode, removeNode } from "./free-tree.ts";
+import { changeFree, type FreeNode, insertNode, removeNode } from "./free-tree.ts";
 import { type ClassFacts, classFacts } from "./node-class.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import { addGrant, freeOf, type PoolNode, poolNode, subtractGrant } from "./pool-node.ts";
@@ -136,10 +136,8 @@ export class NodePool {
     const node = this.#nodes.get(nodeId);
     const of = this.#classOf.get(nodeId);
     if (node === undefined || of === undefined) return;
-    of.root = removeNode(of.root, node);
     change(node);
-    node.free = freeOf(node.node, node.taken);
-    of.root = insertNode(of.root, node);
+    of.root = changeFree(of.root, node, freeOf(node.node, node.taken));
     if (isGain) this.#gain(of);
     this.#touch(of);
   }

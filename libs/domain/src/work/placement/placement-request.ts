@@ -1,5 +1,6 @@
 import { parseSelector } from "../../labels/parse-selector.ts";
 import type { Selector } from "../../labels/selectors.ts";
+import type { Grant } from "../execution.ts";
 import type { JobSpec } from "../job-spec.ts";
 import type { Amounts } from "./free-tree.ts";
 
@@ -11,6 +12,8 @@ export interface PlacementRequest {
   /** Label and port. */
   readonly staticPorts: readonly (readonly [string, number])[];
   readonly dynamicLabels: readonly string[];
+  /** What each execution is given, where they ask for amounts alone; null where ports or GPUs have to be chosen. */
+  readonly plainGrant: Grant | null;
   /** Equal for requests that any node answers alike, so that they can share a search. */
   readonly signature: string;
   /**
@@ -35,6 +38,7 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
     amounts: { millicores, memoryBytes, diskBytes, gpus },
     staticPorts,
     dynamicLabels,
+    plainGrant: gpus > 0 || entries.length > 0 ? null : { millicores, memoryBytes, diskBytes, ports: {}, gpuUuids: [] },
     signature: JSON.stringify([
       ...[selector, matchAgentLabels, constraints, resources, executor, user, directory, strategy, maxPerNode],
     ]),

@@ -57,6 +57,17 @@ describe("PlacementSearch", () => {
     expect(placeAll(7)).toEqual(["c", "a", "b", "c", "a", "b", "c", "a"].slice(0, 7));
   });
 
+  it.each(["bin-pack", "spread"] as const)("should prefer machines that enforce limits (%s)", (strategy) => {
+    const { capacity } = workNode("a");
+    const lax = workNode("a", { capacity: capacity && { ...capacity, limits: ["cpu"] } });
+    const nodes = [lax, workNode("b")];
+    expect(begin(nodes, { strategy }).place()?.nodeId).toBe("b");
+    const { resources } = jobSpec();
+    const noMemory = { resources: { ...resources, memoryBytes: 0 } };
+    expect(begin(nodes, { strategy, ...noMemory }).place()?.nodeId).toBe(strategy === "spread" ? "b" : "a");
+    expect(begin([lax], { strategy }).place()?.nodeId).toBe("a");
+  });
+
   it("should place no more than max_per_node on one node", () => {
     expect(begin(NODES, { maxPerNode: 1 }).placeAll()).toEqual(["a", "b", "c"]);
     expect(begin(NODES, { maxPerNode: 2, strategy: "spread" }).placeAll().sort()).toEqual([..."aabbcc"]);

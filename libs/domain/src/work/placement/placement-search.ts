@@ -1,7 +1,7 @@
 import { Heap } from "../heap.ts";
 import { hasPortsAndGpus } from "./choose-grant.ts";
 import { type FreeKey, type FreeNode, firstFit, fits, keyOf, lastFit } from "./free-tree.ts";
-import { mismatches } from "./node-class.ts";
+import { enforces, mismatches } from "./node-class.ts";
 import type { NodeClass, NodePool } from "./node-pool.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import type { PoolNode } from "./pool-node.ts";
@@ -9,6 +9,8 @@ import type { PoolNode } from "./pool-node.ts";
 /** What a search knows of one class that matches. */
 interface Entry {
   readonly of: NodeClass;
+  /** Whether its machines enforce what is asked for: others are used where these do not fit. */
+  readonly isEnforced: boolean;
   /** The best node of the class when it was looked at; null for none. */
   node: PoolNode | null;
   /** Of a job that is spread: executions of it that the node has at most. */
@@ -26,6 +28,7 @@ interface Candidate {
   readonly entry: Entry;
   readonly stamp: number;
   readonly isConnected: boolean;
+  readonly isEnforced: boolean;
   readonly level: number;
   readonly key: FreeKey;
 }
@@ -81,7 +84,7 @@ export class PlacementSearch {
       const level = this.#counts.get(node.id) ?? 0;
       const other: Candidate = {
         entry: { ...entry, node: node as PoolNode },
-        ...{ stamp: 0, isConnected: facts.isConnected, level, key: keyOf(node) },
+        ...{ stamp: 0, isConnected: facts.isConnected, isEnforced: entry.isEnforced, level, key: keyOf(node) },
       };
       if (found === null || isBetterPacked(other, found)) found = other;
     }
@@ -116,8 +119,7 @@ export class PlacementSearch {
   #entryOf(of: NodeClass): Entry | null {
     const known = this.#entries.get(of);
     if (known !== undefined) return known;
-    const isNew = isMatch(of, this.#request);
-    const entry = isNew ? { of, node: null, level: 0, cursor: null, seenChange: 0, seenGains: -1, stamp: 0 } : null;
+    const entry = isMatch(of, this.#request) ? newEntry(of, this.#request) : null;
     this.#entries.set(of, entry);
     return entry;
   }
@@ -146,8 +148,7 @@ export class PlacementSearch {
     }
     if (entry.node === null) return;
     if (this.#heap.size > 2 * this.#entries.size + 64) this.#clean();
-    const { isConnected } = of.facts;
-    this.#heap.push({ entry, stamp: entry.stamp, isConnected, level: entry.level, key: keyOf(entry.node) });
+    this.#push(entry, entry.node);
   }
 
   /** The fullest node, which often is the one that was used last. */
@@ -191,16 +192,20 @@ export class PlacementSearch {
   #accepts(node: FreeNode): boolean {
     const { maxPerNode } = this.#request.spec;
     if (maxPerNode > 0 && (this.#counts.get(node.id) ?? 0) >= maxPerNode) return false;
-    return hasPortsAndGpus(node as PoolNode, this.#request);
+    return this.#request.plainGrant !== null || hasPortsAndGpus(node as PoolNode, this.#request);
   }
 
   #clean(): void {
     this.#heap.clear();
     for (const entry of this.#entries.values()) {
       if (entry === null || entry.node === null || entry.of.changedAt > entry.seenChange) continue;
-      const { isConnected } = entry.of.facts;
-      this.#heap.push({ entry, stamp: entry.stamp, isConnected, level: entry.level, key: keyOf(entry.node) });
+      this.#push(entry, entry.node);
     }
+  }
+
+  #push(entry: Entry, node: PoolNode): void {
+    const { of, stamp, isEnforced, level } = entry;
+    this.#heap.push({ entry, stamp, isConnected: of.facts.isConnected, isEnforced, level, key: keyOf(node) });
   }
 }
 
@@ -211,14 +216,21 @@ export function isMatch({ facts }: NodeClass, request: PlacementRequest): boolea
 
 const acceptAll = () => true;
 
+function newEntry(of: NodeClass, request: PlacementRequest): Entry {
+  const isEnforced = enforces(of.facts, request);
+  return { of, isEnforced, node: null, level: 0, cursor: null, seenChange: 0, seenGains: -1, stamp: 0 };
+}
+
 function isBetterPacked(one: Candidate, other: Candidate): boolean {
   if (one.isConnected !== other.isConnected) return one.isConnected;
+  if (one.isEnforced !== other.isEnforced) return one.isEnforced;
   return isLess(one.key, other.key);
 }
 
 function isBetterSpread(one: Candidate, other: Candidate): boolean {
   if (one.isConnected !== other.isConnected) return one.isConnected;
   if (one.level !== other.level) return one.level < other.level;
+  if (one.isEnforced !== other.isEnforced) return one.isEnforced;
   return isLess(other.key, one.key);
 }
 

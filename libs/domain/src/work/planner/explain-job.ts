@@ -7,7 +7,7 @@ import { PlacementSearch } from "../placement/placement-search.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { couldFit, countRefusals, matchingNodes } from "../placement/refusals.ts";
 import { nextInPlace } from "../retry-place.ts";
-import { isOutdated, isPerNode, type KnownJob, liveIn, type Place, type WorkState } from "./work-state.ts";
+import { isOutdated, isPerNode, isRefused, type KnownJob, liveIn, type Place, type WorkState } from "./work-state.ts";
 
 /** Places that a preview names at most. */
 const MOST_PREVIEWED = 1_000;
@@ -65,7 +65,7 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
     waiting,
     retrying: tries.length,
     nextTryAtMs: tries.length === 0 ? null : tries.reduce((one, other) => Math.min(one, other)),
-    ...(waiting === 0 ? { refusals: [], nodes: state.pool.size } : explainRefusals(state, job.request, job.counts)),
+    ...(waiting === 0 || isRefused(job.record) ? { refusals: [], nodes: state.pool.size } : explainRefusals(state, job.request, job.counts)),
   };
 }
 

@@ -2,7 +2,7 @@ import type { ExecutionRecord } from "../execution.ts";
 import { isTerminal, mayFollow } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
 import type { DrainChange, ExecutionChange, ExecutionChangeKind, JobChange, Plan, PlanInput } from "../plan.ts";
-import { putDrain, putExecution, putJob } from "./work-index.ts";
+import { putDrain, putExecution, putJob, putPlaced } from "./work-index.ts";
 import type { Due, KnownExecution, KnownJob, WorkState } from "./work-state.ts";
 
 /** Executions that one plan places at most, where it is not told otherwise. */
@@ -35,7 +35,7 @@ export function hasRoom({ left, executions }: PlanContext): boolean {
 export function addExecution(context: PlanContext, record: ExecutionRecord): void {
   context.left -= 1;
   context.executions.set(record.id, { kind: "PLACED", before: null, after: record, observation: null });
-  putExecution(context.state, record, null);
+  putPlaced(context.state, record);
 }
 
 /** Change an execution; returns it as it is now. */

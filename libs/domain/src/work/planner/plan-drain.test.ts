@@ -115,6 +115,23 @@ describe("a drain", () => {
     expect(jobsOn(fleet, "b")).toEqual(["batch", "daemon", "service", "service"]);
   });
 
+  it.each([
+    ["is away", { connection: "DISCONNECTED" }],
+    ["is not healthy", { health: "UNHEALTHY" }],
+    ["takes no work any more", { capacity: null }],
+  ] as const)("should end what runs on a node that %s unconfirmed at once by force, and not without", (_, part) => {
+    const fleet = begin("b");
+    fleet.drain("a");
+    fleet.put("a", { holds: ["DRAIN"], ...part });
+    expect(fleet.plan().drains).toEqual([]);
+    fleet.drain("a", { force: true });
+    fleet.put("a", { holds: ["DRAIN"], ...part });
+    expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+    const ended = [...fleet.executions.values()].filter(({ nodeId, state }) => nodeId === "a" && state !== "LIVE");
+    expect(ended.map(({ reason }) => reason)).toContain("UNCONFIRMED");
+    for (const { desired, holds } of ended) expect({ desired, holds }).toEqual({ desired: "STOP", holds: true });
+  });
+
   it("should wait for room elsewhere, and go on once there is some", () => {
     const fleet = begin();
     fleet.drain("a");

@@ -1,5 +1,6 @@
 import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord } from "../job-record.ts";
+import type { WorkNode } from "../work-node.ts";
 import { changeDrain, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { replaceExecution, stopExecution } from "./plan-place.ts";
 import { inTransit, type KnownExecution, liveIn, placeOf } from "./work-state.ts";
@@ -44,10 +45,15 @@ function isDaemon({ state }: PlanContext, { record }: KnownExecution): boolean {
   return state.jobs.get(record.job)?.record.spec.type === "daemon";
 }
 
-/** Whether nothing can be expected of a node: reactions to its loss are allowed, or an operator says so by force. */
+/** Whether nothing can be expected of a node: reactions to its loss are allowed, or an operator does not wait for it. */
 function isDead({ state }: PlanContext, { nodeId, force }: DrainRecord): boolean {
   const node = state.pool.get(nodeId)?.node;
-  return node?.reactionAllowed === true || (force && node?.health !== "HEALTHY");
+  return node !== undefined && (node.reactionAllowed || (force && !canConfirm(node)));
+}
+
+/** Whether a node can say that something has ended there: one that is away, or takes no work now, cannot. */
+function canConfirm({ health, connection, capacity }: WorkNode): boolean {
+  return health === "HEALTHY" && connection === "CONNECTED" && capacity !== null && capacity.executors.length > 0;
 }
 
 /** End an execution without its node's word. What it holds stays taken until the node confirms. */

@@ -6,7 +6,7 @@ import type { PoolNode } from "../placement/pool-node.ts";
 import { FAILURES_TO_AVOID, nextInPlace, type PlaceNext } from "../retry-place.ts";
 import { addExecution, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { setOutcome } from "./work-index.ts";
-import { isOutdated, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
+import { isOutdated, isRefused, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
 
 /** Searches that are shared at most. */
 const MOST_SHARED_SEARCHES = 256;
@@ -46,15 +46,30 @@ function placeExecution(
   how: { readonly attempt: number; readonly previous: KnownExecution | null },
 ): Placed {
   if (!hasRoom(context)) return "no-room-in-plan";
+  if (isRefused(job.record)) return "no-node";
   const node = findNode(context, job, place);
   const grant = node === null ? null : chooseGrant(node, job.request);
   if (node === null || grant === null) return "no-node";
   const { name, version } = job.record;
+  // Written out, since thousands of these are made in a second: to spread objects costs several times as much.
   addExecution(context, {
-    ...{ id: context.newId(), job: name, version, index: place.index, nodeId: node.id, desired: "RUN", grant },
-    ...{ holds: true, previous: how.previous?.record.id ?? place.last?.id ?? null, replacedBy: null },
-    ...{ attempt: how.attempt, state: "LIVE", reason: "", message: "" },
-    ...{ createdAtMs: context.nowMs, lostAtMs: null, endedAtMs: null },
+    id: context.newId(),
+    job: name,
+    version,
+    index: place.index,
+    nodeId: node.id,
+    desired: "RUN",
+    grant,
+    holds: true,
+    previous: how.previous?.record.id ?? place.last?.id ?? null,
+    replacedBy: null,
+    attempt: how.attempt,
+    state: "LIVE",
+    reason: "",
+    message: "",
+    createdAtMs: context.nowMs,
+    lostAtMs: null,
+    endedAtMs: null,
   });
   return "placed";
 }

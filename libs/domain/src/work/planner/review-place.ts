@@ -2,7 +2,7 @@ import { isMatch } from "../placement/placement-search.ts";
 import { lookAt, type PlanContext } from "./plan-context.ts";
 import { fillPlace, type Placed, replaceExecution, stopExecution } from "./plan-place.ts";
 import { dropPlace, indexPlace, jobCouldFit, nodeMatches, setOutcome } from "./work-index.ts";
-import { isPerNode, isReady, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
+import { isPerNode, isReady, isRefused, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
 
 /** Do what a place of a job needs; false when the plan has no room for it. */
 export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): boolean {
@@ -11,7 +11,7 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
     endPlace(context, job, place, record.state === "ACTIVE" ? "SCALED_DOWN" : "JOB_STOPPED");
     return true;
   }
-  if (place.nodeId !== null && !nodeMatches(context.state, job, place.nodeId)) {
+  if (place.nodeId !== null && !isRefused(record) && !nodeMatches(context.state, job, place.nodeId)) {
     if (record.spec.type === "daemon" || place.executions.length === 0) leaveNode(context, job, place);
     return true;
   }
@@ -33,7 +33,7 @@ function waitForNode(context: PlanContext, job: KnownJob, place: Place): void {
   job.waiting.add(place.index);
   state.waitingJobs.add(name);
   // A place of a service or daemon is filled as soon as a node fits, however late.
-  if (spec.type === "service" || spec.type === "daemon") return;
+  if (spec.type === "service" || spec.type === "daemon" || isRefused(job.record)) return;
   const timeoutAtMs = spec.queueTimeoutMs === null ? null : place.waitingSinceMs + spec.queueTimeoutMs;
   const isOver = timeoutAtMs === null ? isNew && !jobCouldFit(state, job) : timeoutAtMs <= nowMs;
   if (isOver) {

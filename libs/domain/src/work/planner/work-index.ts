@@ -125,6 +125,20 @@ export function putExecution(state: WorkState, record: ExecutionRecord, observat
   if (job !== undefined) putInPlace(state, job, known);
 }
 
+/** Take in an execution that is being placed: there is nothing to look at before its node says something of it. */
+export function putPlaced(state: WorkState, record: ExecutionRecord): void {
+  const job = state.jobs.get(record.job);
+  const known: KnownExecution = { record, observation: null };
+  moveGrant(state, job, null, record);
+  rememberExecution(state, known);
+  if (state.drains.has(record.nodeId)) state.dirtyDrains.add(record.nodeId);
+  if (job === undefined) return;
+  const place = placeOf(job, record) ?? newPlaceOf(job, record);
+  place.executions.push(known);
+  indexPlace(job, place);
+  touchJob(state, job);
+}
+
 /** Take an execution out again that was never committed. */
 export function dropExecution(state: WorkState, id: string): void {
   const known = state.executions.get(id);
@@ -167,8 +181,14 @@ export function placeAt(job: KnownJob, index: number, nodeId: string | null): Pl
   const known = job.places.get(index);
   if (known !== undefined) return known;
   const place: Place = {
-    ...{ index, nodeId, executions: [], last: null, lastRanMs: null },
-    ...{ waitingSinceMs: null, ready: null, outcome: null },
+    index,
+    nodeId,
+    executions: [],
+    last: null,
+    lastRanMs: null,
+    waitingSinceMs: null,
+    ready: null,
+    outcome: null,
   };
   job.places.set(index, place);
   if (nodeId !== null) {
@@ -320,8 +340,9 @@ function moveGrant(
 function rememberExecution(state: WorkState, known: KnownExecution): void {
   const { id, nodeId } = known.record;
   state.executions.set(id, known);
-  const here = state.byNode.get(nodeId) ?? new Set();
-  state.byNode.set(nodeId, here.add(id));
+  const here = state.byNode.get(nodeId);
+  if (here === undefined) state.byNode.set(nodeId, new Set([id]));
+  else here.add(id);
 }
 
 function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): void {

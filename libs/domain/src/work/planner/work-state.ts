@@ -157,6 +157,11 @@ export function inTransit({ unready, empty, record, fresh }: KnownJob): number {
   return unready.size + empty.size + untried;
 }
 
+/** Whether the rules refuse a job that an older release accepted: what runs goes on, and nothing more is placed. */
+export function isRefused({ violations = [] }: JobRecord): boolean {
+  return violations.length > 0;
+}
+
 /** Whether a job has one place a node. */
 export function isPerNode({ spec }: JobRecord): boolean {
   return spec.type === "ops" || spec.type === "daemon";

@@ -1625,8 +1625,8 @@ export const ExecutionStateSchema: GenEnum<ExecutionState> = /*@__PURE__*/
 export const JobService: GenService<{
   /**
    * SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
-   * Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a new job needs at
-   * least one node that fits it, full or not.
+   * Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
+   * changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.SubmitJob
    */
@@ -1756,8 +1756,8 @@ export const JobService: GenService<{
     output: typeof StopExecutionResponseSchema;
   },
   /**
-   * AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND and
-   * JOB_STOPPED.
+   * AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND, JOB_STOPPED
+   * and JOB_COUNT_IS_ZERO.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.AdoptExecution
    */
@@ -1767,8 +1767,8 @@ export const JobService: GenService<{
     output: typeof AdoptExecutionResponseSchema;
   },
   /**
-   * WatchExecutions sends the executions that match, then each change of what is wanted of them and of what their nodes say. That their nodes
-   * are lost is told by WatchNodes. It ends as WatchJobs does.
+   * WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
+   * nodes are well. It ends as WatchJobs does.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.WatchExecutions
    */

@@ -1,0 +1,17 @@
+import { type Migration, sql } from "kysely";
+
+/** What nodes' executions run with, as nodes say it, and that a scheduler has led. */
+export const adoptedGrants: Migration = {
+  async up(db) {
+    // Reports are written all the time: see migrateToLatest().
+    await sql`set local lock_timeout = '2s'`.execute(db);
+    await sql`
+      alter table execution_observations
+        add column ports jsonb not null default '{}',
+        add column gpu_uuids text[] not null default '{}'`.execute(db);
+    await sql`alter table cluster add column scheduler_led boolean not null default false`.execute(db);
+    await sql`
+      update cluster set scheduler_led = true
+      where exists (select from leases where name = 'scheduler') or exists (select from executions)`.execute(db);
+  },
+};

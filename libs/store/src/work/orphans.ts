@@ -1,0 +1,85 @@
+import type { ExecutionRecord, JobType } from "@rollcall/domain";
+import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
+import type { Db, Tx } from "../database/store.ts";
+import { getExecutions } from "./executions.ts";
+
+/** An execution that the record did not know. */
+export interface Orphan {
+  readonly id: string;
+  readonly job: string;
+  readonly nodeId: string;
+  readonly specDigest: Uint8Array;
+  /** What it runs with, as its node says. */
+  readonly ports: Readonly<Record<string, number>>;
+  readonly gpuUuids: readonly string[];
+}
+
+/** Make executions that the record did not know their jobs' own, and tell their nodes so. They are counted already. */
+export async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
+  if (adopted.length === 0) return;
+  const items = adopted.map(({ id, version, index, nodeId }) => ({ id, version, index, nodeId }));
+  await sql`
+    with wanted as materialized (
+      select * from ${rowsFrom(items, sql`id text, version integer, index integer, "nodeId" text`)} as i
+    ),
+    raised as (
+      update node_allocations as a set generation = nextval('work_generations'), changed = pg_current_xact_id()
+      where a.node_id in (select "nodeId" from wanted)
+      returning a.node_id, a.generation
+    )
+    update executions as e set
+      version = w.version, index = w.index, state = 'LIVE', reason = '', message = '', generation = r.generation,
+      changed = pg_current_xact_id()
+    from wanted as w
+    join raised as r on r.node_id = w."nodeId"
+    where e.id = w.id and e.state = 'ORPHANED'`.execute(tx);
+}
+
+const ORPHAN_COLUMNS = sql`id text, job text, "nodeId" text, digest text, ports jsonb, "gpuUuids" text[]`;
+
+/** Show executions that the record did not know. They hold nothing. */
+export async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
+  if (orphans.length === 0) return;
+  const items = orphans.map(({ specDigest, ...orphan }) => ({
+    ...orphan,
+    digest: Buffer.from(specDigest).toString("hex"),
+  }));
+  await sql`
+    insert into executions (
+      id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes, holds,
+      attempt, state, reason, ports, gpu_uuids
+    )
+    select w.id, w.job, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
+      'UNKNOWN_TO_RECORD', w.ports, w."gpuUuids"
+    from ${rowsFrom(items, ORPHAN_COLUMNS)} as w
+    on conflict on constraint executions_pkey do nothing`.execute(tx);
+}
+
+/** An orphan whose node is gone for good. */
+export interface HomelessOrphan {
+  readonly execution: ExecutionRecord;
+  /** Null for a job that is not in the record. */
+  readonly type: JobType | null;
+  readonly isDeleted: boolean;
+}
+
+/** Orphans of nodes that were deleted or rejected: by id, after one. */
+export async function readHomelessOrphans(
+  db: Db,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<readonly HomelessOrphan[]> {
+  const { rows } = await sql<{ readonly id: string; readonly type: JobType | null; readonly isDeleted: boolean }>`
+    select e.id, j.type, n.id is null as "isDeleted"
+    from executions as e
+    left join nodes as n on n.id = e.node_id
+    left join jobs as j on j.name = e.job
+    where e.state = 'ORPHANED' and (n.id is null or n.membership = 'REJECTED') and e.id > ${after}
+    order by e.id
+    limit ${limit}`.execute(db);
+  const found = new Map(rows.map((row) => [row.id, row]));
+  return (await getExecutions(db, [...found.keys()])).flatMap(({ execution }) => {
+    const row = found.get(execution.id);
+    return row === undefined ? [] : [{ execution, type: row.type, isDeleted: row.isDeleted }];
+  });
+}
