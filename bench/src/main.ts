@@ -5,6 +5,7 @@ import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
 import { feed } from "./rows/feed.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
+import { heartbeatsWithWork } from "./rows/heartbeats-with-work.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { placement } from "./rows/placement.ts";
 import { registrations } from "./rows/registrations.ts";
@@ -12,10 +13,11 @@ import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { start } from "./rows/start.ts";
-import { work } from "./rows/work.ts";
+import { work, workMillion } from "./rows/work.ts";
 
 const BENCHES: readonly Bench[] = [
   heartbeats,
+  heartbeatsWithWork,
   registrations,
   listNodes,
   events,
@@ -28,6 +30,7 @@ const BENCHES: readonly Bench[] = [
   failover,
   scale,
   work,
+  workMillion,
 ];
 
 const size: BenchSize = {

@@ -71,6 +71,7 @@ export class SimulatedKeeper {
   start(reference: ExecutionReference, spec: Uint8Array, logId: string): void {
     const known = this.#kept.get(reference.id);
     if (known !== undefined) {
+      this.#named(known, logId);
       this.bind([reference.id], logId);
       return;
     }
@@ -86,12 +87,16 @@ export class SimulatedKeeper {
   stop(reference: ExecutionReference, logId: string): void {
     const known = this.#kept.get(reference.id);
     if (known?.isRunning === true) this.#world.stopping(reference.id, logId);
-    if (known !== undefined) this.#step(reference.id, { kind: "stop" });
-    else this.#end(reference, logId, { cause: "STOPPED", message: "it was stopped before it was started" });
+    if (known !== undefined) {
+      this.#named(known, logId);
+      this.#step(reference.id, { kind: "stop" });
+    } else this.#end(reference, logId, { cause: "STOPPED", message: "it was stopped before it was started" });
   }
 
   refuse(reference: ExecutionReference, logId: string, end: NeverStarted): void {
-    if (!this.#kept.has(reference.id)) this.#end(reference, logId, end);
+    const known = this.#kept.get(reference.id);
+    if (known === undefined) this.#end(reference, logId, end);
+    else this.#named(known, logId);
   }
 
   forget(ids: readonly string[]): void {
@@ -99,7 +104,9 @@ export class SimulatedKeeper {
       const one = this.#kept.get(id);
       if (one === undefined || one.record.state.phase.kind !== "ended" || one.record.forgottenWallMs !== null) continue;
       this.#put(one, { forgottenWallMs: this.#world.wallMs() });
-      this.#world.after(KEPT_MS, () => this.#kept.delete(id));
+      this.#world.after(KEPT_MS, () => {
+        if (one.record.forgottenWallMs !== null) this.#kept.delete(id);
+      });
     }
   }
 
@@ -108,6 +115,12 @@ export class SimulatedKeeper {
       const one = this.#kept.get(id);
       if (one !== undefined && one.record.logId !== logId) this.#put(one, { logId });
     }
+  }
+
+  /** One that was restored is told again what the history before has let be forgotten. */
+  #named(one: Kept, logId: string): void {
+    if (one.record.logId === logId || one.record.forgottenWallMs === null) return;
+    this.#put(one, { logId, forgottenWallMs: null });
   }
 
   /** The agent heard from the control plane. */

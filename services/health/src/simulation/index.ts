@@ -1,3 +1,4 @@
+export type { AgentWorkFrame } from "../session/session-host.ts";
 export { simulateBrake } from "./brake/brake-simulation.ts";
 export { createVirtualClock, type Planned } from "./schedule.ts";
 export type { Reached, SimulatedWork, SimulatedWorkAgent, WorkFrameOfServer, WorkWorld } from "./simulated-work.ts";
