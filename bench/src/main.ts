@@ -12,6 +12,7 @@ import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
+import { simulationWithWork } from "./rows/simulation-with-work.ts";
 import { start } from "./rows/start.ts";
 import { work, workMillion } from "./rows/work.ts";
 
@@ -25,6 +26,7 @@ const BENCHES: readonly Bench[] = [
   relay,
   start,
   simulation,
+  simulationWithWork,
   placement,
   detection,
   failover,

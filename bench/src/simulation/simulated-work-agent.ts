@@ -39,6 +39,8 @@ interface WorkSession {
   /** The executions of reports that are not acknowledged, by their numbers. */
   readonly unacknowledged: Map<number, readonly string[]>;
   logId: string | null;
+  /** Executions that the record has, and whose history is not known yet. */
+  readonly toBind: Set<string>;
 }
 
 /**
@@ -78,7 +80,7 @@ export class WorkAgent implements SimulatedWorkAgent {
   opened(send: Send): void {
     this.#desired = dropPartial(this.#desired);
     const reports = beginReports(true, this.#world.nowMs());
-    this.#session = { send, reports, unacknowledged: new Map(), logId: null };
+    this.#session = { send, reports, unacknowledged: new Map(), logId: null, toBind: new Set() };
     this.#toldDigest = 0n;
     this.seen();
     this.#wait(this.#session);
@@ -99,13 +101,12 @@ export class WorkAgent implements SimulatedWorkAgent {
         return;
       case "reportAck": {
         const number = Number(frame.value.number);
-        const ids: string[] = [];
         for (const [of, named] of session.unacknowledged) {
           if (of > number) continue;
-          ids.push(...named);
+          for (const id of named) session.toBind.add(id);
           session.unacknowledged.delete(of);
         }
-        if (session.logId !== null) this.#keeper.bind(ids, session.logId);
+        this.#bindReported(session);
         this.#dispatch(session, { kind: "acked", number });
       }
     }
@@ -168,10 +169,18 @@ export class WorkAgent implements SimulatedWorkAgent {
   #executions(session: WorkSession, frame: Executions): void {
     this.#desired = applyExecutions(this.#desired, frame);
     session.logId = frame.logId;
+    this.#bindReported(session);
     const useful = usefulSpecs(this.#desired);
     for (const digest of this.#specs.keys()) if (!useful.has(digest)) this.#specs.delete(digest);
     if (frame.reportWanted) this.#dispatch(session, { kind: "asked" });
     this.#planSoon();
+  }
+
+  /** What was reported to a history, and committed there, is known to it. */
+  #bindReported({ logId, toBind }: WorkSession): void {
+    if (logId === null) return;
+    this.#keeper.bind([...toBind], logId);
+    toBind.clear();
   }
 
   #spec(session: WorkSession, { digest, spec }: SpecFrame): void {
