@@ -65,7 +65,10 @@ function print(line) {
 /** The tracked files, with links to what is installed here. */
 function copyTree() {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-mutants-"));
-  const files = execFileSync("git", ["ls-files", "libs", "services", "bench", "package.json"], { cwd: ROOT, encoding: "utf8" });
+  const files = execFileSync("git", ["ls-files", "libs", "services", "bench", "package.json"], {
+    cwd: ROOT,
+    encoding: "utf8",
+  });
   for (const file of files.split("\n").filter((it) => it !== "" && existsSync(join(ROOT, it)))) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(ROOT, file), join(folder, file));
@@ -89,10 +92,7 @@ function copyTree() {
  * @param program that searches: patches of work are found by the simulation that has work.
  */
 function hunt(program) {
-  const args = [
-    ...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"],
-    program,
-  ];
+  const args = [...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"], program];
   return new Promise((done, fail) => {
     execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
       if (error === null) done(null);

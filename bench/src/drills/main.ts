@@ -4,9 +4,9 @@ import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
 import { hostile, hostileTls } from "./hostile-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { postgres } from "./record-drills.ts";
+import { killAll, stop, stopAlone } from "./replica-drills.ts";
 import { restoredWork } from "./restored-work-drill.ts";
 import { schedulerCrashes } from "./scheduler-crashes-drill.ts";
-import { killAll, stop, stopAlone } from "./replica-drills.ts";
 
 // Usage: node main.js [--short] [--no-clock] [NAME...]; without a name it prints what there is.
 const DRILLS: readonly Drill[] = [

@@ -50,7 +50,9 @@ export class BeatFrames {
   /** The whole HTTP/2 frame of the Beat with this sequence. */
   at(sequence: number): Buffer {
     for (let next = this.#frames.length + 1; next <= sequence; next++) {
-      this.#frames.push(messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next, this.#executionsDigest))));
+      this.#frames.push(
+        messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next, this.#executionsDigest))),
+      );
     }
     const found = this.#frames[sequence - 1];
     if (found === undefined) throw new RangeError(`a sequence starts at 1, not at ${sequence}`);

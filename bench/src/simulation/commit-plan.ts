@@ -87,7 +87,10 @@ function refusedNodes(
   changes: readonly ExecutionChange[],
   isBusy: (nodeId: string) => boolean,
 ): readonly string[] {
-  const wanted = new Map<string, { cores: number; memory: number; executions: number; ports: number[]; freed: Set<number> }>();
+  const wanted = new Map<
+    string,
+    { cores: number; memory: number; executions: number; ports: number[]; freed: Set<number> }
+  >();
   const of = (nodeId: string) => {
     const known = wanted.get(nodeId) ?? { cores: 0, memory: 0, executions: 0, ports: [], freed: new Set<number>() };
     wanted.set(nodeId, known);

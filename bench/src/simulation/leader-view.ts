@@ -10,7 +10,10 @@ export function leaderReads(
 ): Omit<LeaderRecord, "commitWork" | "currentRevision"> {
   const stored = (ids: readonly string[]) => ids.flatMap((id) => toStored(tables, id) ?? []);
   const page = (ids: Iterable<string>, { after, limit }: { readonly after: string; readonly limit: number }) => {
-    return [...ids].filter((id) => id > after).sort().slice(0, limit);
+    return [...ids]
+      .filter((id) => id > after)
+      .sort()
+      .slice(0, limit);
   };
   const { world } = tables;
   return {
@@ -43,7 +46,8 @@ export function leaderReads(
     readLiveExecutions: (query) => call(() => stored(page(liveIds(tables), query))),
     readNewestEnded: (query) => call(() => stored(page(newestEndedIds(tables), query))),
     getExecutions: (ids) => call(() => stored(ids)),
-    readJobs: (query) => call(() => page(tables.rows.jobs.keys(), query).flatMap((it) => tables.rows.jobs.get(it) ?? [])),
+    readJobs: (query) =>
+      call(() => page(tables.rows.jobs.keys(), query).flatMap((it) => tables.rows.jobs.get(it) ?? [])),
     getJobs: (names) => call(() => names.flatMap((name) => tables.rows.jobs.get(name) ?? [])),
     readComputeNodeIds: (query) => call(() => page(tables.rows.allocations.keys(), query)),
     ensureAllocations: () => call(() => {}),

@@ -39,12 +39,7 @@ export function saveReports(tables: WorkTables, reports: readonly NodeReport[]):
   }
 }
 
-function saveOne(
-  tables: WorkTables,
-  at: number,
-  { nodeId, epoch, number }: NodeReport,
-  said: ReportedExecution,
-): void {
+function saveOne(tables: WorkTables, at: number, { nodeId, epoch, number }: NodeReport, said: ReportedExecution): void {
   const owner = tables.rows.executions.get(said.id)?.record.nodeId;
   if (owner !== undefined && owner !== nodeId) return;
   const known = tables.rows.observations.get(said.id);

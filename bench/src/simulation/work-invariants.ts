@@ -10,7 +10,6 @@ export interface InvariantWorld {
   typeOf(job: string): JobType | null;
   /** When a reaction to a node's loss was allowed last; null for never. */
   allowedAtMs(nodeId: string): number | null;
-  describe?(id: string, nodeId: string): string;
 }
 
 /** Checks what must always hold of work, by what really runs and what was really written. */
@@ -89,16 +88,14 @@ export class WorkInvariants {
   /** All is quiet: what runs is what is wanted and accounted for. */
   settled(): void {
     const { rows } = this.#world.tables;
-    if (process.env.DEBUG_SIM) for (const { record, isOrphan, generation } of rows.executions.values()) {
-      const runs = this.#running.has(record.id);
-      if (record.holds !== runs || isOrphan || record.state === "LOST") console.log("DBG", JSON.stringify(record), "runs", runs, isOrphan, generation, rows.allocations.get(record.nodeId)?.generation, JSON.stringify(rows.observations.get(record.id), (k, v) => k === "specDigest" ? undefined : v), this.#world.describe?.(record.id, record.nodeId));
-    }
     const sums = new Map<string, { millicores: number; executions: number }>();
     for (const { record, isOrphan } of rows.executions.values()) {
       const runs = this.#running.has(record.id);
       if (isOrphan) this.#world.fail(`execution ${record.id} is an orphan still`);
       if (record.holds !== runs) {
-        this.#world.fail(`${describe(record)} ${record.holds ? "holds" : "holds nothing"}, and ${runs ? "" : "not "}runs`);
+        this.#world.fail(
+          `${describe(record)} ${record.holds ? "holds" : "holds nothing"}, and ${runs ? "" : "not "}runs`,
+        );
       }
       if (record.state === "LOST" && !this.#isGivenUp(record)) this.#world.fail(`${describe(record)} is lost still`);
       if (!record.holds) continue;

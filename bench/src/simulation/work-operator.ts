@@ -1,7 +1,12 @@
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type JobSpec as JobMessage, JobSpecSchema, JobType, ReconcilePolicy } from "@rollcall/api/rollcall/work/v1/work_pb";
+import {
+  type JobSpec as JobMessage,
+  JobSpecSchema,
+  JobType,
+  ReconcilePolicy,
+} from "@rollcall/api/rollcall/work/v1/work_pb";
 import { ExecutionIds, type JobSpec, type NewEvent } from "@rollcall/domain";
 import { executionSpecOf, jobToText } from "@rollcall/scheduler/leader";
 import type { WorkTables } from "./work-tables.ts";
@@ -55,7 +60,10 @@ export class WorkOperator {
     const { digest, bytes } = executionSpecOf(message, version);
     this.#specs.set(name, message);
     tables.begin();
-    tables.rows.specs.set(Buffer.from(digest).toString("hex"), { digest: Buffer.from(digest), spec: Buffer.from(bytes) });
+    tables.rows.specs.set(Buffer.from(digest).toString("hex"), {
+      digest: Buffer.from(digest),
+      spec: Buffer.from(bytes),
+    });
     const count = message.count;
     tables.rows.jobs.set(name, {
       ...{ name, version, count, type: typeOf(type), spec: jobToText(message, count), state: "ACTIVE", message: "" },

@@ -1,10 +1,5 @@
 import type { JobSpec, NewEvent, PlacedNode } from "@rollcall/domain";
-import {
-  nodeIdOf,
-  type SimulatedWork,
-  type SimulatedWorkAgent,
-  type WorkWorld,
-} from "@rollcall/health/simulation";
+import { nodeIdOf, type SimulatedWork, type SimulatedWorkAgent, type WorkWorld } from "@rollcall/health/simulation";
 import { keptJobOf, type LeaderRecord } from "@rollcall/scheduler/leader";
 import { commitPlan } from "./commit-plan.ts";
 import { NodeReactions } from "./node-reactions.ts";
@@ -74,7 +69,6 @@ export class SimulatedWorkWorld implements SimulatedWork {
       fail: (message) => world.invariants.fail(message),
       specOf: (job) => this.#specOf(job),
       typeOf: (job) => this.#tables.rows.jobs.get(job)?.type ?? null,
-      describe: (id, nodeId) => JSON.stringify([this.#nodeOf(nodeId)?.health.state, this.#reactions.of(nodeId), this.#keepers.get(nodeId)?.records().filter((it) => it.identity.id === id).map((it) => [it.logId, it.state.phase, it.forgottenWallMs]), this.#tables.logId]),
       allowedAtMs: (nodeId) => this.#reactions.allowedAtMs(nodeId),
     });
     for (const id of nodeIds) this.#keepers.set(id, new SimulatedKeeper(id, this.#machineOf(id)));
@@ -137,8 +131,14 @@ export class SimulatedWorkWorld implements SimulatedWork {
 
   disturb(): void {
     const { random } = this.#world;
-    const acts = [this.#killScheduler, this.#stopScheduler, this.#cutScheduler, this.#reboot, ...(process.env.NOBACK ? [] : [this.#backUp])];
-    const all = [...acts, this.#killScheduler, this.#stopScheduler, ...(process.env.NOBACK ? [] : [this.#backUp])];
+    const acts = [
+      this.#killScheduler,
+      this.#stopScheduler,
+      this.#cutScheduler,
+      this.#reboot,
+      this.#backUp,
+    ];
+    const all = [...acts, this.#killScheduler, this.#stopScheduler, this.#backUp];
     all[Math.floor(random() * all.length)]?.call(this);
   }
 

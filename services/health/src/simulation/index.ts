@@ -7,8 +7,8 @@ export {
   ALL_FAULTS,
   type BrokenRule,
   type FaultKind,
-  OWN_FAULTS,
   nodeIdOf,
+  OWN_FAULTS,
   type SimulationOptions,
   WORK_FAULTS,
 } from "./simulation-options.ts";

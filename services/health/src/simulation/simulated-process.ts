@@ -2,15 +2,15 @@ import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/
 import { collectPolicies, type EventInterest, type HealthPolicies, replicaInterest } from "@rollcall/domain";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
-import { RECORD_RETRY } from "../record/health-record.ts";
-import { WorkDesk } from "../work/work-desk.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { Peers } from "../internal/peers.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
+import { RECORD_RETRY } from "../record/health-record.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { UnaryDesk } from "../unary/unary-desk.ts";
+import { WorkDesk } from "../work/work-desk.ts";
 import { Observer } from "./invariants.ts";
 import { ObservedSilence } from "./observed-silence.ts";
 import { createVirtualClock } from "./schedule.ts";
@@ -102,7 +102,12 @@ export class SimulatedProcess {
       onDoubt: ({ sinceMs }) => core.leaseDoubted(sinceMs),
     });
     const { signal } = this.#ending;
-    this.#done = superviseTasks([...core.tasks, ...(this.#desk?.tasks ?? []), keeper], { log, clock, random, signal }).done;
+    this.#done = superviseTasks([...core.tasks, ...(this.#desk?.tasks ?? []), keeper], {
+      log,
+      clock,
+      random,
+      signal,
+    }).done;
   }
 
   /** Up to where it has read the log. */

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Hello, HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { HeartbeatResponseSchema, type Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";

@@ -1,5 +1,4 @@
 import type { Thresholds } from "@rollcall/domain";
-import type { SimulatedWork, WorkWorld } from "./simulated-work.ts";
 
 /**
  * A rule of the record that is broken on purpose, to show that the invariants would notice. The rules of the shipped
@@ -55,7 +54,17 @@ export const ALL_FAULTS: readonly FaultKind[] = [
 /** Everything, and what befalls work; nodes are lost more often, since work follows that. */
 export const WORK_FAULTS: readonly FaultKind[] = [
   ...ALL_FAULTS,
-  ...(["work", "work", "work", "work", "agent-crash", "agent-crash", "agent-crash", "agent-stop", "agents-cut"] as const),
+  ...([
+    "work",
+    "work",
+    "work",
+    "work",
+    "agent-crash",
+    "agent-crash",
+    "agent-crash",
+    "agent-stop",
+    "agents-cut",
+  ] as const),
 ];
 
 /** What is simulated. Everything random comes from the seed. */
@@ -68,8 +77,6 @@ export interface SimulationOptions {
   /** Time between two faults, on average. */
   readonly faultEveryMs: number;
   readonly broken?: BrokenRule;
-  /** What schedules and runs work on the nodes; absent for none. */
-  readonly work?: (world: WorkWorld) => SimulatedWork;
 }
 
 /** How a node is judged, and how often its agent beats. */

@@ -10,8 +10,8 @@ import { SimulatedNetwork } from "./simulated-network.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
 import { SimulatedRecord } from "./simulated-record.ts";
 import { SimulatedStream } from "./simulated-stream.ts";
-import { type SimulationOptions, STEP_MS } from "./simulation-options.ts";
 import type { Reached, SimulatedWork, WorkWorld } from "./simulated-work.ts";
+import { type SimulationOptions, STEP_MS } from "./simulation-options.ts";
 import { StateCheck } from "./state-check.ts";
 import type { World, WorldAgent } from "./world.ts";
 
@@ -46,9 +46,12 @@ const SETTLE_MS = 600_000;
 const SETTLE_WORK_MS = 1_800_000;
 const COMPACT_EVERY_STEPS = 4_000;
 
-/** Run a simulation to its end, or to the first broken invariant. */
-export async function simulate(options: SimulationOptions): Promise<SimulationVerdict> {
-  const simulation = new Simulation(options);
+/** Makes what schedules and runs work on the nodes of a simulation. */
+export type CreateWork = (world: WorkWorld) => SimulatedWork;
+
+/** Run a simulation to its end, or to the first broken invariant. Without `createWork` its nodes run no work. */
+export async function simulate(options: SimulationOptions, createWork?: CreateWork): Promise<SimulationVerdict> {
+  const simulation = new Simulation(options, createWork);
   try {
     await simulation.run();
   } catch (error) {
@@ -73,14 +76,14 @@ class Simulation implements World, WorkWorld {
   readonly #stopped = new Map<Reached, { sinceMs: number; waiting: (() => void)[] }>();
   #started = 0;
 
-  constructor(options: SimulationOptions) {
+  constructor(options: SimulationOptions, createWork: CreateWork | undefined) {
     this.#options = options;
     this.random = seededRandom(options.seed);
     this.invariants = new Invariants(options.agents);
     this.network = new SimulatedNetwork(this.schedule, this.random);
     this.record = new SimulatedRecord(options.agents, this.invariants, options.broken);
     this.#processes = new Array<SimulatedProcess | null>(options.replicas).fill(null);
-    this.work = options.work?.(this) ?? null;
+    this.work = createWork?.(this) ?? null;
     this.invariants.listener = (event) => this.work?.onEvent(event);
     this.agents = Array.from({ length: options.agents }, (_, index) => {
       return this.runsWork(index) ? new SimulatedAgent(index, this) : new SimulatedCaller(index, this);

@@ -46,7 +46,12 @@ export async function endHomeless(
     const executions = homeless.map(({ execution: before, type, isDeleted }): ExecutionChange => {
       const end = settleGone(before, type ?? "service", isDeleted ? "NODE_DELETED" : "NODE_REJECTED");
       // Its node may come again with it: it is to be stopped then.
-      return { kind: "ENDED", before, after: { ...before, ...end, desired: "STOP", endedAtMs: nowMs }, observation: null };
+      return {
+        kind: "ENDED",
+        before,
+        after: { ...before, ...end, desired: "STOP", endedAtMs: nowMs },
+        observation: null,
+      };
     });
     await commit({ plan: { ...NOTHING, executions }, events: orphanEndEvents(executions, instance) });
     if (homeless.length < ORPHANS_A_COMMIT) return;
