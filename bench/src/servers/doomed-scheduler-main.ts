@@ -30,5 +30,4 @@ const feed = new EventFeed({ store: store.reserved, clock, log });
 const signals = new WorkSignals(feed);
 const app = createApp({ store, feed, signals, instance, clock, log, metrics, timing: TIMING, afterStep });
 startTasks(app.tasks, { log, clock });
-process.send?.("started");
 process.on("disconnect", die);
