@@ -14,6 +14,12 @@ const TIMEOUT_MS = 10 * 60_000;
 const FOUND = 3;
 
 const LIBRARY = "domain";
+/** What the names of patches begin with that break work. */
+const WORK = "work-";
+const HUNTERS = {
+  health: "services/health/src/explorer/hunt-main.ts",
+  work: "bench/src/simulation/hunt-main.ts",
+};
 
 const words = process.argv.slice(2);
 const copy = copyTree();
@@ -33,9 +39,10 @@ async function tryPatches() {
   for (const name of patches) {
     const patch = join(MUTANTS, name);
     const survives = readFileSync(patch, "utf8").match(/^Survives: (.*)$/m)?.[1];
+    const hunter = name.startsWith(WORK) ? HUNTERS.work : HUNTERS.health;
     execFileSync("git", ["apply", patch], { cwd: copy });
     const started = performance.now();
-    const found = await hunt();
+    const found = await hunt(hunter);
     execFileSync("git", ["apply", "--reverse", patch], { cwd: copy });
     const seconds = Math.round((performance.now() - started) / 1_000);
     if (found === null) survivors += 1;
@@ -58,29 +65,34 @@ function print(line) {
 /** The tracked files, with links to what is installed here. */
 function copyTree() {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-mutants-"));
-  const files = execFileSync("git", ["ls-files", "libs", "services", "package.json"], { cwd: ROOT, encoding: "utf8" });
+  const files = execFileSync("git", ["ls-files", "libs", "services", "bench", "package.json"], {
+    cwd: ROOT,
+    encoding: "utf8",
+  });
   for (const file of files.split("\n").filter((it) => it !== "" && existsSync(join(ROOT, it)))) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
     cpSync(join(ROOT, file), join(folder, file));
   }
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  for (const group of ["libs", "services"]) {
-    for (const name of readdirSync(join(folder, group))) {
-      const modules = join(ROOT, group, name, "node_modules");
-      // Links between packages are relative, so that they lead to the copies.
-      const options = { recursive: true, verbatimSymlinks: true };
-      if (existsSync(modules)) cpSync(modules, join(folder, group, name, "node_modules"), options);
-    }
+  const packages = ["libs", "services"].flatMap((group) =>
+    readdirSync(join(folder, group)).map((name) => join(group, name)),
+  );
+  for (const one of [...packages, "bench"]) {
+    const modules = join(ROOT, one, "node_modules");
+    // Links between packages are relative, so that they lead to the copies.
+    const options = { recursive: true, verbatimSymlinks: true };
+    if (existsSync(modules)) cpSync(modules, join(folder, one, "node_modules"), options);
   }
   return folder;
 }
 
-/** What the search has found; null for nothing. */
-function hunt() {
-  const args = [
-    ...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"],
-    "services/health/src/explorer/hunt-main.ts",
-  ];
+/**
+ * What the search has found; null for nothing.
+ *
+ * @param program that searches: patches of work are found by the simulation that has work.
+ */
+function hunt(program) {
+  const args = [...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"], program];
   return new Promise((done, fail) => {
     execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
       if (error === null) done(null);

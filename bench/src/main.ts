@@ -6,17 +6,20 @@ import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
 import { feed } from "./rows/feed.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
+import { heartbeatsWithWork } from "./rows/heartbeats-with-work.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { placement } from "./rows/placement.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
+import { simulationWithWork } from "./rows/simulation-with-work.ts";
 import { start } from "./rows/start.ts";
-import { work } from "./rows/work.ts";
+import { work, workMillion } from "./rows/work.ts";
 
 const BENCHES: readonly Bench[] = [
   heartbeats,
+  heartbeatsWithWork,
   registrations,
   listNodes,
   events,
@@ -24,11 +27,13 @@ const BENCHES: readonly Bench[] = [
   relay,
   start,
   simulation,
+  simulationWithWork,
   placement,
   detection,
   failover,
   scale,
   work,
+  workMillion,
 ];
 
 const size: BenchSize = {

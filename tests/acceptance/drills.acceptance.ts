@@ -4,6 +4,8 @@ import { runDrill } from "./drill.ts";
 
 const AGENTS = "40";
 const LIMIT_MS = 110_000;
+/** Mostly processes that are started. */
+const WORK_LIMIT_MS = 400_000;
 
 const drill = (name: string) => runDrill(["--short", name], LIMIT_MS, { AGENTS });
 
@@ -16,6 +18,14 @@ describe("the drills, shrunk", () => {
       expect(await drill(name)).toContain(`PASSED: ${AGENTS} agents`);
     },
   );
+
+  it("should stop nothing for an old backup: restored-work", async () => {
+    expect(await runDrill(["--short", "restored-work"], WORK_LIMIT_MS)).toContain("PASSED: 100 of 100 executions run");
+  });
+
+  it("should lose and double nothing however often schedulers die: scheduler-crashes", async () => {
+    expect(await runDrill(["--short", "scheduler-crashes"], WORK_LIMIT_MS)).toContain("PASSED: ");
+  });
 
   const itWithFaketime = findLibfaketime() === null ? it.skip : it;
   itWithFaketime("should declare no node lost: clock", async () => {

@@ -28,8 +28,8 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    // The simulation lives with the classes that it runs.
-    ...["rpc", "store", "testkit", "wire", "health"],
+    // The simulation of work runs what these four decide.
+    ...["rpc", "store", "testkit", "wire", "agent", "health", "keeper", "scheduler"],
   ],
 };
 

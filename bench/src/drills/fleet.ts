@@ -145,6 +145,7 @@ export class Fleet {
       reconnects: outcomes.reduce((sum, { reconnects }) => sum + reconnects, 0),
       gaps: outcomes.flatMap(({ gaps }) => gaps),
       killed: outcomes.flatMap(({ killed }) => killed),
+      work: outcomes[0]?.work ?? { running: 0, starts: 0, stops: 0, ends: 0 },
     };
   }
 

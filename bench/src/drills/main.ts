@@ -6,12 +6,16 @@ import { hostile, hostileTls } from "./hostile-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
+import { restoredWork } from "./restored-work-drill.ts";
+import { schedulerCrashes } from "./scheduler-crashes-drill.ts";
 
 // Usage: node main.js [--short] [--no-clock] [NAME...]; without a name it prints what there is.
 const DRILLS: readonly Drill[] = [
   ...[stop, stopAlone, network, deadPath, postgres, clock, killAll].map(fleetDrill),
   hostile,
   hostileTls,
+  schedulerCrashes,
+  restoredWork,
 ];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
 
@@ -45,7 +49,7 @@ const names = words.filter((word) => !word.startsWith("--"));
 const chosen = DRILLS.filter(({ name }) => names.includes(name) || names.includes("all"));
 if (chosen.length === 0) {
   console.log("make drill NAME=... [SHORT=1] [AGENTS=1000], with one of these, or all:");
-  for (const { name, title } of DRILLS) console.log(`  ${name.padEnd(12)} ${title}`);
+  for (const { name, title } of DRILLS) console.log(`  ${name.padEnd(18)} ${title}`);
   if (names.length > 0) process.exitCode = 2;
 }
 for (const drill of chosen) if (!(await run(drill, options))) process.exitCode = 1;

@@ -7,7 +7,7 @@ const GPUS = [0, 1];
 const STREAM_ID = 1;
 
 /** A Beat with the usage of a machine with two GPUs, as an agent sends it: totals only in the first of a stream. */
-function beatRequest(sequence: number): HeartbeatRequest {
+function beatRequest(sequence: number, executionsDigest: bigint): HeartbeatRequest {
   const totals = sequence === 1;
   const wobble = sequence % 10;
   return create(HeartbeatRequestSchema, {
@@ -15,6 +15,7 @@ function beatRequest(sequence: number): HeartbeatRequest {
       case: "beat",
       value: {
         sequence,
+        executionsDigest,
         usage: {
           cpuPercent: 30.5 + wobble,
           memoryUsedMib: 181_000 + wobble,
@@ -39,11 +40,19 @@ function beatRequest(sequence: number): HeartbeatRequest {
 /** Frames of Beats, each encoded once for all agents: a Beat names no node. */
 export class BeatFrames {
   readonly #frames: Buffer[] = [];
+  readonly #executionsDigest: bigint;
+
+  /** @param executionsDigest of all agents; 0 for agents that run nothing. */
+  constructor(executionsDigest = 0n) {
+    this.#executionsDigest = executionsDigest;
+  }
 
   /** The whole HTTP/2 frame of the Beat with this sequence. */
   at(sequence: number): Buffer {
     for (let next = this.#frames.length + 1; next <= sequence; next++) {
-      this.#frames.push(messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next))));
+      this.#frames.push(
+        messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next, this.#executionsDigest))),
+      );
     }
     const found = this.#frames[sequence - 1];
     if (found === undefined) throw new RangeError(`a sequence starts at 1, not at ${sequence}`);

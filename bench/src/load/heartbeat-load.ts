@@ -1,12 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { BeatFrames } from "./beat-frames.ts";
-import { type AgentIdentity, agentIdentity, HeldAgent } from "./held-agent.ts";
+import { type AgentIdentity, type AgentListener, agentIdentity, HeldAgent } from "./held-agent.ts";
 import { answerOrders } from "./orders.ts";
 
 /** What the benchmark orders from this process. */
 export type HeartbeatOrder =
-  /** Connect agents until so many are held; several at once. */
-  | { readonly kind: "hold"; readonly port: number; readonly agents: number }
+  /** Connect agents until so many are held; several at once. Each runs so many executions. */
+  | { readonly kind: "hold"; readonly port: number; readonly agents: number; readonly executions?: number }
   /** Each agent beats as fast as it is acknowledged, one Beat outstanding, until its total of Beats is reached. */
   | { readonly kind: "beat"; readonly totalEach: number }
   /** Each agent beats as fast as it is acknowledged, one Beat outstanding, for this long. */
@@ -29,8 +30,11 @@ const WELCOME_LIMIT_MS = 30_000;
 const JOIN_TRIES = 5;
 const JOIN_PAUSE_MS = 1_000;
 const BEATS_LIMIT_MS = 300_000;
+/** A server compares digests and makes none: all agents may have the same. */
+const DIGEST = 0x1234_5678_9abc_def0n;
 
-const frames = new BeatFrames();
+let frames = new BeatFrames();
+let executions = 0;
 const agents = new Map<number, HeldAgent>();
 let acks = 0;
 let lost = 0;
@@ -39,7 +43,7 @@ let mayBeat: (agent: HeldAgent) => boolean = () => false;
 let outstanding = 0;
 let allAcknowledged: () => void = () => {};
 
-const listener = {
+const listener: AgentListener = {
   onAck(agent: HeldAgent): void {
     acks += 1;
     if (mayBeat(agent)) agent.beat();
@@ -54,13 +58,39 @@ const listener = {
   },
 };
 
+const acknowledged = new Map<HeldAgent, () => void>();
+const workingListener: AgentListener = {
+  ...listener,
+  onWork: (agent, frame) => {
+    if (frame.case !== "reportAck") return;
+    acknowledged.get(agent)?.();
+    acknowledged.delete(agent);
+  },
+};
+
+/** Report the executions of an agent, which all run; resolves once they are in the record. */
+function report(agent: HeldAgent): Promise<void> {
+  const observations = Array.from({ length: executions }, (_, index) => ({
+    id: `${agent.identity.nodeId.replace("-", "")}x${index}`,
+    state: ObservedState.READY,
+    job: "bench",
+    change: 1n,
+  }));
+  return new Promise((resolve) => {
+    acknowledged.set(agent, resolve);
+    agent.send({ case: "executionReport", value: { number: 1n, whole: true, digest: DIGEST, observations } });
+  });
+}
+
 function settleOne(): void {
   outstanding -= 1;
   if (outstanding === 0) allAcknowledged();
 }
 
 /** Answers how long it took, identities not included. */
-async function hold(port: number, count: number): Promise<number> {
+async function hold(port: number, count: number, executionsEach: number): Promise<number> {
+  executions = executionsEach;
+  if (executions > 0) frames = new BeatFrames(DIGEST);
   const identities = Array.from({ length: count }, (_, index) => agentIdentity(index));
   const start = performance.now();
   const queue = identities.values();
@@ -74,10 +104,11 @@ async function hold(port: number, count: number): Promise<number> {
 /** Comes back after being turned away, as an agent would, but only so often. */
 async function join(identity: AgentIdentity, port: number): Promise<void> {
   for (let tries = 1; ; tries++) {
-    const agent = new HeldAgent(identity, { port }, frames, listener);
+    const agent = new HeldAgent(identity, { port }, frames, executions > 0 ? workingListener : listener);
     try {
       await agent.open();
       await within(WELCOME_LIMIT_MS, agent.welcome, `no welcome for ${identity.nodeId}`);
+      if (executions > 0) await within(WELCOME_LIMIT_MS, report(agent), `no ReportAck for ${identity.nodeId}`);
       agents.set(identity.index, agent);
       return;
     } catch (error) {
@@ -112,7 +143,7 @@ function within(limitMs: number, promise: Promise<void>, complaint: string): Pro
 }
 
 async function carryOut(order: HeartbeatOrder): Promise<number> {
-  if (order.kind === "hold") return hold(order.port, order.agents);
+  if (order.kind === "hold") return hold(order.port, order.agents, order.executions ?? 0);
   if (order.kind === "beat") return beatWhile((agent) => agent.beats < order.totalEach);
   const end = performance.now() + order.durationMs;
   return beatWhile(() => performance.now() < end);

@@ -1,5 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import {
   HeartbeatRequestSchema,
@@ -27,12 +27,17 @@ const LOCAL_ADDRESSES = 200;
 // decoded.
 const ACK_TAG = (HeartbeatResponseSchema.field.ack.number << 3) | 2;
 
+/** Any frame of an agent. */
+export type RequestFrame = NonNullable<MessageInitShape<typeof HeartbeatRequestSchema>["frame"]>;
+
 /** What an agent tells the load that drives it. */
 export interface AgentListener {
   /** The server acknowledged the outstanding Beat. */
   onAck(agent: HeldAgent): void;
   /** The stream ended, for whatever reason; `refusal` is the server's word for it if it gave one. */
   onEnd(agent: HeldAgent, refusal: string): void;
+  /** A frame about work came. Absent for an agent that runs none. */
+  readonly onWork?: (agent: HeldAgent, frame: HeartbeatResponse["frame"]) => void;
 }
 
 /** What an agent says and proves when it comes. */
@@ -123,6 +128,18 @@ export class HeldAgent {
     this.#connection.write(this.#frames.at(this.#sequence));
   }
 
+  /** Sends any other frame. */
+  send(frame: RequestFrame): void {
+    const request = create(HeartbeatRequestSchema, { frame });
+    this.#connection.write(messageFrame(1, toBinary(HeartbeatRequestSchema, request)));
+  }
+
+  /** Sends the next Beat with a digest of its own. */
+  beatWith(executionsDigest: bigint): void {
+    this.#sequence += 1;
+    this.send({ case: "beat", value: { sequence: this.#sequence, executionsDigest } });
+  }
+
   close(): void {
     this.#connection.close();
   }
@@ -140,7 +157,7 @@ export class HeldAgent {
       const { message: refusal, retryAfter } = frame.value;
       this.#refusal = refusal;
       if (retryAfter !== undefined) this.#retryAfterMs = durationMs(retryAfter);
-    }
+    } else this.#listener.onWork?.(this, frame);
   }
 
   #hello(challenge: Extract<HeartbeatResponse["frame"], { case: "challenge" }>["value"]): void {
@@ -162,6 +179,7 @@ export class HeldAgent {
           bootId: "bench",
           machineFingerprint: nodeId,
           nodeInfoDigest: digest,
+          runsWork: this.#listener.onWork !== undefined,
         },
       },
     });

@@ -1,5 +1,6 @@
+import type { HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { BeatFrames } from "./beat-frames.ts";
-import { type AgentIdentity, HeldAgent } from "./held-agent.ts";
+import { type AgentIdentity, HeldAgent, type RequestFrame } from "./held-agent.ts";
 
 /** How agents of a fleet behave. */
 export interface PacedTerms {
@@ -9,6 +10,16 @@ export interface PacedTerms {
   readonly intervalMs: number;
   /** Without an Ack for so long a path is left. */
   readonly patienceMs: number;
+}
+
+/** What an agent does about work. */
+export interface PacedWork {
+  /** What its Beats say. */
+  readonly toldDigest: bigint;
+  opened(send: (frame: RequestFrame) => void): void;
+  receive(frame: HeartbeatResponse["frame"]): void;
+  seen(): void;
+  closed(): void;
 }
 
 const CONNECT_PATIENCE_MS = 5_000;
@@ -24,6 +35,7 @@ export class PacedAgent {
   readonly identity: AgentIdentity;
   readonly #frames: BeatFrames;
   readonly #terms: PacedTerms;
+  readonly #work: PacedWork | null;
   #turn: number;
   #stream: HeldAgent | null = null;
   #isOpen = false;
@@ -35,7 +47,13 @@ export class PacedAgent {
   #longestGapMs = 0;
   #reconnects = 0;
 
-  constructor(identity: AgentIdentity, frames: BeatFrames, terms: PacedTerms, retryAtMs: number) {
+  constructor(
+    identity: AgentIdentity,
+    frames: BeatFrames,
+    terms: PacedTerms,
+    { retryAtMs, work = null }: { readonly retryAtMs: number; readonly work?: PacedWork | null },
+  ) {
+    this.#work = work;
     this.identity = identity;
     this.#frames = frames;
     this.#terms = terms;
@@ -78,9 +96,12 @@ export class PacedAgent {
     this.#turn += 1;
     const stream = new HeldAgent(this.identity, { port }, this.#frames, {
       onAck: () => {
-        if (this.#stream === stream) this.#lastAckMs = performance.now();
+        if (this.#stream !== stream) return;
+        this.#lastAckMs = performance.now();
+        this.#work?.seen();
       },
       onEnd: () => this.#onEnd(stream),
+      ...(this.#work !== null && { onWork: (_agent, frame) => this.#onWork(stream, frame) }),
     });
     this.#stream = stream;
     this.#openedAtMs = nowMs;
@@ -120,6 +141,9 @@ export class PacedAgent {
     const nowMs = performance.now();
     this.#isOpen = true;
     this.#lastAckMs = nowMs;
+    this.#work?.opened((frame) => {
+      if (this.#stream === stream) stream.send(frame);
+    });
     this.#beat(stream, nowMs);
   }
 
@@ -128,7 +152,12 @@ export class PacedAgent {
     // Not all at once for ever after they came at once.
     const isFirst = stream.beats === 0;
     this.#nextBeatMs = nowMs + this.#terms.intervalMs * (isFirst ? Math.random() : 1);
-    stream.beat();
+    if (this.#work === null) stream.beat();
+    else stream.beatWith(this.#work.toldDigest);
+  }
+
+  #onWork(stream: HeldAgent, frame: HeartbeatResponse["frame"]): void {
+    if (this.#stream === stream) this.#work?.receive(frame);
   }
 
   /** An attempt to connect is as much a sign of life as a Beat. */
@@ -146,6 +175,7 @@ export class PacedAgent {
   #onEnd(stream: HeldAgent): void {
     if (this.#stream !== stream) return;
     this.#stream = null;
+    if (this.#isOpen) this.#work?.closed();
     this.#isOpen = false;
     this.#reconnects += 1;
     this.#retryAtMs = performance.now() + stream.retryAfterMs + Math.random() * RETRY_MS;

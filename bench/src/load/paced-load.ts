@@ -3,6 +3,7 @@ import { comesAtMs } from "./coming-in.ts";
 import { agentIdentity } from "./held-agent.ts";
 import { answerOrders } from "./orders.ts";
 import { PacedAgent, type PacedTerms } from "./paced-agent.ts";
+import { PacedMachines, type WorkFigures } from "./paced-machines.ts";
 
 /** What is ordered from this process. */
 export type PacedOrder =
@@ -12,6 +13,8 @@ export type PacedOrder =
       readonly firstNode: number;
       readonly agents: number;
       readonly fleet: number;
+      /** Whether their machines run work. */
+      readonly runsWork?: boolean;
     } & PacedTerms)
   /** Let these agents die. */
   | { readonly kind: "kill"; readonly nodes: readonly number[] }
@@ -26,6 +29,8 @@ export interface PacedOutcome {
   readonly reconnects: number;
   /** Nodes whose own log shows a gap of at least the given length: judging them was right. */
   readonly gaps: readonly string[];
+  /** What the machines of agents that run work have done. */
+  readonly work: WorkFigures;
   /** Those that an order has killed, and the wall time of their last send. */
   readonly killed: readonly { readonly nodeId: string; readonly lastSentAtMs: number }[];
 }
@@ -39,6 +44,7 @@ const LOOKS_AN_INTERVAL = 30;
 const MOST_OPENING = 300;
 
 const frames = new BeatFrames();
+const machines = new PacedMachines();
 const agents = new Map<number, PacedAgent>();
 let looksATime = 0;
 let turn = agents.values();
@@ -73,7 +79,8 @@ function carryOut(order: PacedOrder): PacedOutcome {
     for (let index = 0; index < order.agents; index += 1) {
       const identity = agentIdentity(order.firstNode + index);
       const retryAtMs = performance.now() + comesAtMs(Math.random() * order.fleet);
-      agents.set(identity.index, new PacedAgent(identity, frames, order, retryAtMs));
+      const work = order.runsWork === true ? machines.add(identity.nodeId) : null;
+      agents.set(identity.index, new PacedAgent(identity, frames, order, { retryAtMs, work }));
     }
     if (looksATime === 0) setInterval(look, LOOK_EVERY_MS);
     looksATime = Math.ceil((agents.size * LOOKS_AN_INTERVAL * LOOK_EVERY_MS) / order.intervalMs);
@@ -86,6 +93,7 @@ function carryOut(order: PacedOrder): PacedOutcome {
   const all = [...agents.values()];
   const gapMs = order.kind === "report" ? order.gapMs : Number.POSITIVE_INFINITY;
   return {
+    work: machines.figures,
     held: all.filter((agent) => agent.isHeld).length,
     reconnects: all.reduce((sum, agent) => sum + agent.reconnects, 0),
     killed,

@@ -32,7 +32,7 @@ interface Candidate {
   readonly port: number;
 }
 
-interface Measurement {
+export interface Measurement {
   readonly held: number;
   readonly hellosPerSecond: number;
   readonly rssBytesPerAgent: number;
@@ -50,16 +50,18 @@ async function startBareServer(context: BenchContext): Promise<Candidate> {
   return { port, server };
 }
 
-async function startHealthService(context: BenchContext): Promise<Candidate> {
+export async function startHealthService(context: BenchContext): Promise<Candidate> {
   const database = await startDatabase(context);
   await seedNodes({ url: database.url, count: context.size.agents, identities: true });
   return startService(context, "health", database.url);
 }
 
-async function measure(
+/** Hold agents and let them beat, each with so many executions that run. */
+export async function measure(
   context: BenchContext,
   name: string,
   start: (context: BenchContext) => Promise<Candidate>,
+  executions = 0,
 ): Promise<Measurement> {
   const { agents, durationMs } = context.size;
   const { server, port } = await start(context);
@@ -67,7 +69,7 @@ async function measure(
   context.atEnd(() => load.stop());
 
   const before = await server.memory();
-  const hold = await load.order({ kind: "hold", port, agents });
+  const hold = await load.order({ kind: "hold", port, agents, executions });
   context.progress(`${name}: ${hold.held} agents held`);
   // Every ring of samples is full before memory is looked at, and everything is compiled before the rate is.
   await load.order({ kind: "beat", totalEach: SAMPLES_KEPT });

@@ -1,6 +1,12 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { eventually } from "@rollcall/testkit";
+import type { NeverStarted } from "./execution/execution-machine.ts";
+import type { ExecutionIdentity } from "./journal/execution-record.ts";
+import type { Keeper } from "./keeper.ts";
 import { KeeperFixture } from "./testing/keeper-fixture.ts";
+
+const LOST: NeverStarted = { cause: "GONE", message: "its machine has lost it" };
 
 describe("Keeper", () => {
   let fixture: KeeperFixture;
@@ -55,6 +61,24 @@ describe("Keeper", () => {
     await fixture.keeper.stop(fixture.record(id).identity, "log-1");
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", signal: "SIGKILL" });
     await expect(alive(child)).resolves.toBe(false);
+  });
+
+  it.each([
+    ["refused", async (keeper: Keeper, it: ExecutionIdentity) => keeper.refuse(it, "log-2", LOST)],
+    ["started", async (keeper: Keeper, it: ExecutionIdentity) => keeper.start(it, "log-2")],
+    ["stopped", async (keeper: Keeper, it: ExecutionIdentity) => keeper.stop(it, "log-2")],
+  ])("should report once more how one ended that an older record names, when it is %s", async (_what, name) => {
+    const id = await fixture.sh("exit 3");
+    await fixture.phase(id, "ended");
+    fixture.keeper.forget([id]);
+    await eventually(() => expect(fixture.record(id).forgottenWallMs).not.toBeNull());
+    await name(fixture.keeper, fixture.record(id).identity);
+    expect(fixture.record(id)).toMatchObject({ forgottenWallMs: null, logId: "log-2" });
+    expect(fixture.record(id).state.phase).toMatchObject({ kind: "ended", cause: "EXITED", code: 3 });
+    // What its own history lets it forget stays forgotten, however often that names it.
+    fixture.keeper.forget([id]);
+    await name(fixture.keeper, fixture.record(id).identity);
+    expect(fixture.record(id).forgottenWallMs).not.toBeNull();
   });
 });
 

@@ -101,7 +101,10 @@ export class Keeper implements Running {
    */
   async start(identity: ExecutionIdentity, logId: string): Promise<void> {
     const known = this.#known(identity.id);
-    if (known !== undefined) return known.bind(logId);
+    if (known !== undefined) {
+      known.named(logId);
+      return known.bind(logId);
+    }
     const running = [...this.#executions.values()].filter(({ isEnded }) => !isEnded).length;
     if (running >= MOST_RUNNING) throw new KeeperRefusal(`this machine keeps ${running} executions, and no more`);
     const spec = Buffer.from(identity.spec, "base64");
@@ -116,13 +119,17 @@ export class Keeper implements Running {
   /** Stop an execution. One that is not known is recorded as stopped, so that its end can be reported. */
   async stop(identity: ExecutionIdentity, logId: string): Promise<void> {
     const known = this.#known(identity.id);
-    if (known !== undefined) return known.stop();
+    if (known !== undefined) {
+      known.named(logId);
+      return known.stop();
+    }
     await this.#end(identity, logId, { cause: "STOPPED", message: "it was stopped before it was started" });
   }
 
   /** Record that an execution cannot be started, or that it was and is not known here any more. */
   async refuse(identity: ExecutionIdentity, logId: string, end: NeverStarted): Promise<void> {
-    if (this.#known(identity.id) !== undefined) return;
+    const known = this.#known(identity.id);
+    if (known !== undefined) return known.named(logId);
     await this.#end(identity, logId, end);
   }
 

@@ -10,6 +10,7 @@ import { forgetEnded } from "./leader/forget-ended.ts";
 import { Leader } from "./leader/leader.ts";
 import { createLeaderMetrics } from "./leader/leader-metrics.ts";
 import type { LeaderOptions, LeaderTiming } from "./leader/leader-options.ts";
+import { createPostgresRecord } from "./leader/leader-record.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { WorkHub } from "./watch/work-hub.ts";
@@ -35,13 +36,13 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const { renewEveryMs, expiryMs } = timing;
   const { afterStep = () => {} } = scheduler;
   const options: LeaderOptions = {
-    store: store.reserved,
+    record: createPostgresRecord(store.reserved),
     feed,
     signals,
     instance,
     clock,
     log,
-    metrics,
+    random: Math.random,
     timing,
     afterStep,
   };

@@ -67,12 +67,15 @@ export class FaultPlan {
       case "replicas-cut":
       case "record-away":
         this.#disturbRecord(kind);
+        return;
+      case "work":
+        this.#simulation.work?.disturb();
     }
   }
 
   #disturbAgents(kind: "agent-crash" | "agent-stop" | "agent-goodbye" | "agent-move"): void {
     const { agents, schedule } = this.#simulation;
-    for (const agent of agents.slice(...this.#someAgents(0.05))) {
+    for (const agent of agents.slice(...this.#someAgents(this.#simulation.work === null ? 0.05 : 0.15))) {
       const ms = this.#between(SECOND_MS, 8 * MINUTE_MS);
       if (kind === "agent-move") {
         agent.move();

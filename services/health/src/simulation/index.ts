@@ -1,9 +1,14 @@
+export type { AgentWorkFrame } from "../session/session-host.ts";
 export { simulateBrake } from "./brake/brake-simulation.ts";
+export { createVirtualClock, type Planned } from "./schedule.ts";
+export type { Reached, SimulatedWork, SimulatedWorkAgent, WorkFrameOfServer, WorkWorld } from "./simulated-work.ts";
 export { type SimulationVerdict, simulate } from "./simulation.ts";
 export {
   ALL_FAULTS,
   type BrokenRule,
   type FaultKind,
+  nodeIdOf,
   OWN_FAULTS,
   type SimulationOptions,
+  WORK_FAULTS,
 } from "./simulation-options.ts";

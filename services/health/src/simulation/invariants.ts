@@ -139,6 +139,8 @@ export class Invariants {
   readonly #owners: (string | null)[];
   /** The first broken invariant; null for none. */
   violation: string | null = null;
+  /** Told of each event of a node, once it was checked. */
+  listener: ((event: AppendedEvent) => void) | null = null;
   events = 0;
   declarations = 0;
   /** Declarations of UNHEALTHY or UNKNOWN that were written to the record. */
@@ -172,7 +174,8 @@ export class Invariants {
   }
 
   /** Every transition has one event, and every event is a transition. */
-  onEvent({ node, kind, before, after }: AppendedEvent): void {
+  onEvent(event: AppendedEvent): void {
+    const { node, kind, before, after } = event;
     this.events += 1;
     if (before === after) this.fail(`an event of node ${node} changes nothing: ${kind} ${after}`);
     if (this.#last[kind][node] !== before) {
@@ -180,6 +183,7 @@ export class Invariants {
     }
     this.#last[kind][node] = after;
     if (kind === "health" && after !== "HEALTHY") this.recordedLosses += 1;
+    this.listener?.(event);
   }
 
   /** The record says what its log says. */

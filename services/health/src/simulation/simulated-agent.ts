@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { SimulatedStream } from "./simulated-stream.ts";
+import type { SimulatedWorkAgent, WorkFrameOfServer } from "./simulated-work.ts";
 import { nodeIdOf, policyOf } from "./simulation-options.ts";
 import type { StreamAgent, World, WorldAgent } from "./world.ts";
 
@@ -18,6 +19,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   readonly index: number;
   readonly #world: World;
   readonly #hello: Hello;
+  readonly #work: SimulatedWorkAgent | null;
   #isRunning = false;
   #isStopped = false;
   #life = 0;
@@ -37,7 +39,8 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   constructor(index: number, world: World) {
     this.index = index;
     this.#world = world;
-    this.#hello = create(HelloSchema, { nodeId: nodeIdOf(index) });
+    this.#work = world.work?.agentOf(index, () => this.isUp) ?? null;
+    this.#hello = create(HelloSchema, { nodeId: nodeIdOf(index), runsWork: this.#work !== null });
   }
 
   /** Whether it runs and is not stopped. */
@@ -59,6 +62,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   /** Crash: the kernel ends its connections. */
   crash(): void {
     this.#isRunning = false;
+    this.#work?.crashed();
     this.#life += 1;
     this.#drop(this.#stream);
     this.#drop(this.#opening);
@@ -69,7 +73,8 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
 
   goodbye(): void {
     const stream = this.#stream;
-    if (this.isUp && stream !== null) this.#send(stream, () => stream.goodbye());
+    const isRestarting = this.#work?.isRunning ?? false;
+    if (this.isUp && stream !== null) this.#send(stream, () => stream.goodbye(isRestarting));
     this.crash();
   }
 
@@ -97,6 +102,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     if (this.#stream !== null && nowMs - this.#lastAckMs >= this.#ackPatienceMs()) {
       this.#drop(this.#stream);
       this.#stream = null;
+      this.#work?.closed();
       this.#isMoving = false;
       this.#retryAtMs = nowMs;
     }
@@ -118,12 +124,24 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     this.#tries = 0;
     this.#isMoving = false;
     this.#lastAckMs = this.#world.schedule.nowMs;
+    this.#work?.opened((frame) => stream.work(frame));
     this.#beat(stream);
     this.#drop(old);
   }
 
   onAck(stream: SimulatedStream): void {
-    if (this.isUp && stream === this.#stream) this.#lastAckMs = this.#world.schedule.nowMs;
+    if (!this.isUp || stream !== this.#stream) return;
+    this.#lastAckMs = this.#world.schedule.nowMs;
+    this.#work?.seen();
+  }
+
+  onWork(stream: SimulatedStream, frame: WorkFrameOfServer): void {
+    if (stream === this.#stream) this.#work?.receive(frame);
+  }
+
+  readiness(stream: SimulatedStream): "ready" | "later" | "gone" {
+    if (stream !== this.#stream && stream !== this.#opening) return "gone";
+    return this.isUp && stream === this.#stream ? "ready" : "later";
   }
 
   onMove(stream: SimulatedStream): void {
@@ -135,6 +153,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     if (!this.isUp) return;
     if (stream === this.#stream) {
       this.#stream = null;
+      this.#work?.closed();
       this.#isMoving = false;
     } else if (stream === this.#opening) this.#opening = null;
     else return;
@@ -150,7 +169,8 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   #beat(stream: SimulatedStream): void {
     this.#sequence += 1;
     const sequence = this.#sequence;
-    this.#send(stream, () => stream.beat(sequence));
+    const digest = this.#work?.toldDigest ?? 0n;
+    this.#send(stream, () => stream.beat(sequence, digest));
   }
 
   #open(): void {

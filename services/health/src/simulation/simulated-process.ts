@@ -7,8 +7,10 @@ import { type Core, createCore } from "../core.ts";
 import type { Peers } from "../internal/peers.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
+import { RECORD_RETRY } from "../record/health-record.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { UnaryDesk } from "../unary/unary-desk.ts";
+import { WorkDesk } from "../work/work-desk.ts";
 import { Observer } from "./invariants.ts";
 import { ObservedSilence } from "./observed-silence.ts";
 import { createVirtualClock } from "./schedule.ts";
@@ -46,6 +48,7 @@ export class SimulatedProcess {
   readonly #ending = new AbortController();
   readonly #done: Promise<void>;
   readonly #interest: EventInterest;
+  readonly #desk: WorkDesk | null;
   #readRevision: number;
 
   constructor(world: World, instance: string, slot: number) {
@@ -78,8 +81,16 @@ export class SimulatedProcess {
     });
     core.replica.policies.follow(POLICIES);
     this.core = core;
+    const call = <T>(carryOut: () => T) => world.callRecord(this, carryOut);
+    this.#desk =
+      world.work === null
+        ? null
+        : new WorkDesk({
+            ...{ record: world.work.recordOf(call), replica: core.replica, validator: { check: () => {} } },
+            loops: { clock, retry: RECORD_RETRY },
+          });
     this.host = {
-      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {}, work: null },
+      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {}, work: this.#desk },
       onHello: core.desk.submit.bind(core.desk),
     };
     this.unary = new ObservedUnaryDesk(this.host, world.schedule, this.observer);
@@ -91,7 +102,12 @@ export class SimulatedProcess {
       onDoubt: ({ sinceMs }) => core.leaseDoubted(sinceMs),
     });
     const { signal } = this.#ending;
-    this.#done = superviseTasks([...core.tasks, keeper], { log, clock, random, signal }).done;
+    this.#done = superviseTasks([...core.tasks, ...(this.#desk?.tasks ?? []), keeper], {
+      log,
+      clock,
+      random,
+      signal,
+    }).done;
   }
 
   /** Up to where it has read the log. */
@@ -105,6 +121,11 @@ export class SimulatedProcess {
     if (record.revision === this.#readRevision || !network.reachesRecord(this.slot)) return;
     if (this.#world.random() < 0.5) return;
     this.#catchUp();
+  }
+
+  /** What nodes should run may have changed. */
+  notified(): void {
+    this.#desk?.observe();
   }
 
   report(request: ReportHeartbeatRequest): Promise<ReportHeartbeatResponse> {

@@ -147,6 +147,11 @@ export class SimulatedRecord {
     return [...(this.#owned.get(instance) ?? [])].map(toHeld);
   }
 
+  /** Append events of others. */
+  append(events: readonly NewEvent[]): void {
+    for (const event of events) this.#append(event);
+  }
+
   /** The events above a revision that a follower wants, in order. */
   eventsAfter(revision: number, interest: EventInterest): readonly StoredEvent[] {
     if (revision === this.#revision) return [];

@@ -1,10 +1,13 @@
-import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { create } from "@bufbuild/protobuf";
+import { HeartbeatResponseSchema, type Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import { farewellFrom } from "../session/farewell-error.ts";
-import type { AgentLink, SessionEnd } from "../session/session-host.ts";
+import type { AgentLink, AgentWorkFrame, SessionEnd } from "../session/session-host.ts";
+import { type WorkFrame, workFrameToProto } from "../work/work-frames.ts";
 import { nodeIdOf } from "./simulation-options.ts";
+import { WorkLane } from "./work-lane.ts";
 import type { StreamAgent, World, WorldProcess, WorldStream } from "./world.ts";
 
 const NONCE = new Uint8Array(32);
@@ -17,17 +20,28 @@ export class SimulatedStream implements AgentLink, WorldStream {
   readonly peer: string;
   readonly proofMethod = "";
   readonly takesOldBeats = true;
-  readonly carriesWork = false;
+  readonly carriesWork: boolean;
   readonly isBehind = false;
   readonly isTooSlow = false;
   readonly #world: World;
   #session: AgentSession | null = null;
+  readonly #down: WorkLane;
+  readonly #up: WorkLane;
 
   constructor(world: World, agent: StreamAgent, process: WorldProcess) {
     this.#world = world;
     this.agent = agent;
     this.process = process;
     this.peer = `agent-${agent.index}:1`;
+    this.carriesWork = world.work !== null;
+    const { network, schedule } = world;
+    const between = {
+      schedule,
+      delayMs: () => network.callDelayMs(),
+      isCut: () => network.isCut(agent.index, process.slot),
+    };
+    this.#down = new WorkLane({ ...between, receiver: () => agent.readiness(this) });
+    this.#up = new WorkLane({ ...between, receiver: () => (process.isAlive ? "ready" : "gone") });
   }
 
   /** Whether a frame of it has been received. */
@@ -41,18 +55,24 @@ export class SimulatedStream implements AgentLink, WorldStream {
     this.#receive({ kind: "hello", hello });
   }
 
-  goodbye(): void {
-    this.#receive({ kind: "goodbye", isRestarting: false, reason: "" });
+  /** @param isRestarting it leaves executions running. */
+  goodbye(isRestarting: boolean): void {
+    this.#receive({ kind: "goodbye", isRestarting, reason: "" });
   }
 
-  beat(sequence: number): void {
+  beat(sequence: number, executionsDigest: bigint): void {
     const session = this.#opened();
     const { replica } = this.process.core;
     const node = replica.nodes.find(nodeIdOf(this.agent.index));
     const isOfNode = node?.stream === session;
-    session.beat({ sequence, settingsGeneration: 1, agentTimeMs: 0n, executionsDigest: 0n });
+    session.beat({ sequence, settingsGeneration: 1, agentTimeMs: 0n, executionsDigest });
     // The node was heard, whatever the replica does with the frame.
     if (isOfNode) this.process.observer.heard(this.agent.index, this.#world.schedule.nowMs);
+  }
+
+  /** A frame about work: in order, behind those before. */
+  work(frame: AgentWorkFrame): void {
+    this.#up.send(() => this.#world.deliver(this.process, () => this.#receive({ kind: "work", work: frame })));
   }
 
   gone(): void {
@@ -73,7 +93,19 @@ export class SimulatedStream implements AgentLink, WorldStream {
 
   sendSettings(): void {}
 
-  sendWork(): void {}
+  sendWork(frame: WorkFrame): void {
+    const sent = workFrameToProto(frame);
+    const { frame: received } = create(HeartbeatResponseSchema, { frame: sent as never });
+    switch (received.case) {
+      case "executions":
+      case "spec":
+      case "reportAck":
+        this.#down.send(() => this.agent.onWork(this, received));
+        return;
+      default:
+        throw new Error(`${received.case} is no frame about work`);
+    }
+  }
 
   sendMove(): boolean {
     this.#send(() => this.agent.onMove(this));

@@ -26,7 +26,8 @@ export type FaultKind =
   | "replica-cut-from-record"
   | "replicas-cut"
   | "record-away"
-  | "all-replicas-crash";
+  | "all-replicas-crash"
+  | "work";
 
 /** Faults of the control plane alone: while only these happen, no judgement is right. */
 export const OWN_FAULTS: readonly FaultKind[] = [
@@ -48,6 +49,22 @@ export const ALL_FAULTS: readonly FaultKind[] = [
   "frames-lost",
   "replica-cut-from-record",
   "replicas-cut",
+];
+
+/** Everything, and what befalls work; nodes are lost more often, since work follows that. */
+export const WORK_FAULTS: readonly FaultKind[] = [
+  ...ALL_FAULTS,
+  ...([
+    "work",
+    "work",
+    "work",
+    "work",
+    "agent-crash",
+    "agent-crash",
+    "agent-crash",
+    "agent-stop",
+    "agents-cut",
+  ] as const),
 ];
 
 /** What is simulated. Everything random comes from the seed. */

@@ -10,6 +10,7 @@ import { SimulatedNetwork } from "./simulated-network.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
 import { SimulatedRecord } from "./simulated-record.ts";
 import { SimulatedStream } from "./simulated-stream.ts";
+import type { Reached, SimulatedWork, WorkWorld } from "./simulated-work.ts";
 import { type SimulationOptions, STEP_MS } from "./simulation-options.ts";
 import { StateCheck } from "./state-check.ts";
 import type { World, WorldAgent } from "./world.ts";
@@ -26,6 +27,8 @@ export interface SimulationVerdict {
   readonly recordedLosses: number;
   readonly faults: number;
   readonly checks: number;
+  /** What came of work, for people; "" without. */
+  readonly work: string;
   /** The broken invariant; null for none. */
   readonly violation: string | null;
 }
@@ -39,11 +42,16 @@ const ANSWER_LOST_SHARE = 0.01;
 const REQUEST_LOST_SHARE = 0.005;
 /** Long enough for every agent to come back or be declared UNKNOWN, a failover included. */
 const SETTLE_MS = 600_000;
+/** Long enough for what waits to be retried, too. */
+const SETTLE_WORK_MS = 1_800_000;
 const COMPACT_EVERY_STEPS = 4_000;
 
-/** Run a simulation to its end, or to the first broken invariant. */
-export async function simulate(options: SimulationOptions): Promise<SimulationVerdict> {
-  const simulation = new Simulation(options);
+/** Makes what schedules and runs work on the nodes of a simulation. */
+export type CreateWork = (world: WorkWorld) => SimulatedWork;
+
+/** Run a simulation to its end, or to the first broken invariant. Without `createWork` its nodes run no work. */
+export async function simulate(options: SimulationOptions, createWork?: CreateWork): Promise<SimulationVerdict> {
+  const simulation = new Simulation(options, createWork);
   try {
     await simulation.run();
   } catch (error) {
@@ -53,31 +61,32 @@ export async function simulate(options: SimulationOptions): Promise<SimulationVe
 }
 
 /** Agents, replicas, their record and the network between them, in steps of virtual time. */
-class Simulation implements World {
+class Simulation implements World, WorkWorld {
   readonly schedule = new Schedule(STEP_MS);
   readonly invariants: Invariants;
   readonly network: SimulatedNetwork;
   readonly record: SimulatedRecord;
   readonly agents: readonly WorldAgent[];
   readonly random: () => number;
+  readonly work: SimulatedWork | null;
   readonly #options: SimulationOptions;
   readonly #faults: FaultPlan;
   readonly #check: StateCheck;
   readonly #processes: (SimulatedProcess | null)[];
-  readonly #stopped = new Map<SimulatedProcess, { sinceMs: number; waiting: (() => void)[] }>();
+  readonly #stopped = new Map<Reached, { sinceMs: number; waiting: (() => void)[] }>();
   #started = 0;
 
-  constructor(options: SimulationOptions) {
+  constructor(options: SimulationOptions, createWork: CreateWork | undefined) {
     this.#options = options;
     this.random = seededRandom(options.seed);
     this.invariants = new Invariants(options.agents);
     this.network = new SimulatedNetwork(this.schedule, this.random);
     this.record = new SimulatedRecord(options.agents, this.invariants, options.broken);
     this.#processes = new Array<SimulatedProcess | null>(options.replicas).fill(null);
+    this.work = createWork?.(this) ?? null;
+    this.invariants.listener = (event) => this.work?.onEvent(event);
     this.agents = Array.from({ length: options.agents }, (_, index) => {
-      return index % CALLER_EVERY === CALLER_EVERY - 1
-        ? new SimulatedCaller(index, this)
-        : new SimulatedAgent(index, this);
+      return this.runsWork(index) ? new SimulatedAgent(index, this) : new SimulatedCaller(index, this);
     });
     this.#faults = new FaultPlan(this, options);
     this.#check = new StateCheck(this);
@@ -87,15 +96,28 @@ class Simulation implements World {
     return this.#processes.length;
   }
 
+  get agentCount(): number {
+    return this.#options.agents;
+  }
+
+  /** Agents that call run none. */
+  runsWork(agent: number): boolean {
+    return agent % CALLER_EVERY !== CALLER_EVERY - 1;
+  }
+
   async run(): Promise<void> {
     for (let slot = 0; slot < this.slots; slot += 1) this.startReplica(slot);
     for (const agent of this.agents) agent.start(START_WITHIN_MS);
+    this.work?.begin();
     this.#faults.begin();
     await this.#passUntil(this.#options.durationMs);
     this.#faults.end();
     this.network.isCalm = true;
-    await this.#passUntil(this.schedule.nowMs + SETTLE_MS);
-    if (this.invariants.violation === null) this.#check.settled();
+    this.work?.calm();
+    await this.#passUntil(this.schedule.nowMs + (this.work === null ? SETTLE_MS : SETTLE_WORK_MS));
+    if (this.invariants.violation !== null) return;
+    this.#check.settled();
+    this.work?.settled();
   }
 
   verdict(): SimulationVerdict {
@@ -105,7 +127,7 @@ class Simulation implements World {
     const { checks } = this.#check;
     return {
       ...{ steps, simulatedMs, transitions, declarations, recordedLosses },
-      ...{ faults, checks, violation },
+      ...{ faults, checks, violation, work: this.work?.describe() ?? "" },
     };
   }
 
@@ -117,18 +139,18 @@ class Simulation implements World {
     return this.#processes.find((process) => process?.instance === instance) ?? null;
   }
 
-  isStopped(process: SimulatedProcess): boolean {
+  isStopped(process: Reached): boolean {
     return this.#stopped.has(process);
   }
 
-  deliver(process: SimulatedProcess, run: () => void): void {
+  deliver(process: Reached, run: () => void): void {
     if (!process.isAlive) return;
     const stopped = this.#stopped.get(process);
     if (stopped === undefined) run();
     else stopped.waiting.push(run);
   }
 
-  callRecord<T>(process: SimulatedProcess, carryOut: () => T): Promise<T> {
+  callRecord<T>(process: Reached, carryOut: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const lose = () => {
         this.schedule.after(ANSWER_LOST_AFTER_MS, () => this.deliver(process, () => reject(CONNECTION_BROKEN)));
@@ -182,18 +204,36 @@ class Simulation implements World {
   /** Let a process stand still for a while; what reaches it waits. */
   stopReplica(slot: number, ms: number): void {
     const process = this.#processes[slot];
-    if (process === null || process === undefined || this.isStopped(process)) return;
-    const stop = { sinceMs: this.schedule.nowMs, waiting: [] };
-    this.#stopped.set(process, stop);
-    this.schedule.after(ms, () => this.#resumeReplica(process));
+    if (process !== null && process !== undefined) this.stop(process, ms);
   }
 
-  #resumeReplica(process: SimulatedProcess): void {
+  stop(process: Reached, ms: number): void {
+    if (this.isStopped(process)) return;
+    this.#stopped.set(process, { sinceMs: this.schedule.nowMs, waiting: [] });
+    this.schedule.after(ms, () => this.#resume(process));
+  }
+
+  restartAllReplicas(downMs: number): void {
+    for (let slot = 0; slot < this.slots; slot += 1) {
+      this.crashReplica(slot);
+      this.schedule.after(downMs, () => this.startReplica(slot));
+    }
+  }
+
+  notifyReplicas(): void {
+    for (const process of this.#processes) {
+      if (process === null || !this.network.reachesRecord(process.slot)) continue;
+      this.schedule.after(this.network.callDelayMs(), () => this.deliver(process, () => process.notified()));
+    }
+  }
+
+  #resume(process: Reached): void {
     const stopped = this.#stopped.get(process);
     if (stopped === undefined) return;
     this.#stopped.delete(process);
-    process.observer.stopped(stopped.sinceMs, this.schedule.nowMs);
-    for (const run of stopped.waiting) run();
+    if (process instanceof SimulatedProcess) process.observer.stopped(stopped.sinceMs, this.schedule.nowMs);
+    // One that was killed while it was stopped goes on with nothing.
+    if (process.isAlive) for (const run of stopped.waiting) run();
   }
 
   async #passUntil(ms: number): Promise<void> {
@@ -205,12 +245,14 @@ class Simulation implements World {
     for (const process of this.#processes) {
       if (process !== null && !this.isStopped(process)) process.follow();
     }
+    this.work?.step();
     await this.schedule.advance();
     for (const process of this.#processes) if (process !== null) this.#check.trust(process);
     const { steps } = this.schedule;
     if (steps % LOOK_EVERY_STEPS === 0) {
       for (const agent of this.agents) agent.look();
       this.#check.look();
+      this.work?.look();
     }
     if (steps % COMPACT_EVERY_STEPS === 0) this.#compact();
   }
@@ -222,7 +264,7 @@ class Simulation implements World {
 
   #compact(): void {
     const read = this.#processes.flatMap((process) => process?.readRevision ?? []);
-    this.record.compact(Math.min(this.record.revision, ...read));
+    this.record.compact(Math.min(this.record.revision, ...read, ...(this.work?.readRevisions() ?? [])));
   }
 }
 

@@ -6,6 +6,7 @@ import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
 import type { SimulatedRecord } from "./simulated-record.ts";
+import type { Reached, SimulatedWork, WorkFrameOfServer } from "./simulated-work.ts";
 
 /** A process of health, as others see it. */
 export interface WorldProcess {
@@ -53,6 +54,10 @@ export interface StreamAgent {
   onWelcome(stream: WorldStream): void;
   onAck(stream: WorldStream): void;
   onMove(stream: WorldStream): void;
+  /** A frame about work; see WorkLane for when it comes. */
+  onWork(stream: WorldStream, frame: WorkFrameOfServer): void;
+  /** Whether it takes such a frame of this stream now. */
+  readiness(stream: WorldStream): "ready" | "later" | "gone";
   /** Its stream was ended, and it may come back after this time. */
   onEnd(stream: WorldStream, retryAfterMs: number): void;
 }
@@ -63,6 +68,8 @@ export interface World {
   readonly network: SimulatedNetwork;
   readonly record: SimulatedRecord;
   readonly invariants: Invariants;
+  /** Null where nodes run none. */
+  readonly work: SimulatedWork | null;
   readonly agents: readonly WorldAgent[];
   /** Places in which one replica at a time can run. */
   readonly slots: number;
@@ -72,9 +79,9 @@ export interface World {
   processAt(slot: number): WorldProcess | null;
   /** The replica of that name, if its process lives. */
   processNamed(instance: string): WorldProcess | null;
-  isStopped(process: WorldProcess): boolean;
+  isStopped(process: Reached): boolean;
   /** Let something reach a process: at once, when it goes on if it is stopped, never if it is dead. */
-  deliver(process: WorldProcess, run: () => void): void;
+  deliver(process: Reached, run: () => void): void;
   /** Let a process call the record. It rejects as a broken connection does, which says nothing about what was done. */
-  callRecord<T>(process: WorldProcess, carryOut: () => T): Promise<T>;
+  callRecord<T>(process: Reached, carryOut: () => T): Promise<T>;
 }

@@ -135,6 +135,16 @@ export class KeptExecution {
     this.#save();
   }
 
+  /**
+   * A history says something of it, and so it knows it. One that was restored is told again how it ended, though the
+   * history before has let it be forgotten.
+   */
+  named(logId: string): void {
+    if (this.#record.logId === logId || this.#record.forgottenWallMs === null) return;
+    this.#record = { ...this.#record, logId, forgottenWallMs: null };
+    this.#save();
+  }
+
   /** Report it no more. Its output stays until it is removed. */
   forget(): void {
     if (!this.isEnded || this.#record.forgottenWallMs !== null) return;

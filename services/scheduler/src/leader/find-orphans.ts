@@ -1,12 +1,5 @@
 import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor, settleGone } from "@rollcall/domain";
-import {
-  type ChangePosition,
-  readHomelessOrphans,
-  readUnknownExecutions,
-  type UnknownExecution,
-  type WorkCommit,
-  type WorkCommitted,
-} from "@rollcall/store";
+import type { ChangePosition, UnknownExecution, WorkCommit, WorkCommitted } from "@rollcall/store";
 import type { LeaderOptions } from "./leader-options.ts";
 
 const ORPHANS_A_COMMIT = 500;
@@ -23,10 +16,10 @@ export type Commit = (commit: Omit<WorkCommit, "instance" | "specDigestOf">) => 
 export async function findOrphans(
   position: ChangePosition | null,
   commit: Commit,
-  { store, instance, log }: Pick<LeaderOptions, "store" | "instance" | "log">,
+  { record, instance, log }: Pick<LeaderOptions, "record" | "instance" | "log">,
 ): Promise<void> {
   for (let after = ""; ; ) {
-    const unknown = await readUnknownExecutions(store.db, { position, after, limit: ORPHANS_A_COMMIT });
+    const unknown = await record.readUnknownExecutions({ position, after, limit: ORPHANS_A_COMMIT });
     const last = unknown.at(-1);
     if (last === undefined) return;
     log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
@@ -44,10 +37,10 @@ export async function findOrphans(
 export async function endHomeless(
   nowMs: number,
   commit: Commit,
-  { store, instance }: Pick<LeaderOptions, "store" | "instance">,
+  { record, instance }: Pick<LeaderOptions, "record" | "instance">,
 ): Promise<void> {
   for (let after = ""; ; ) {
-    const homeless = await readHomelessOrphans(store.db, { after, limit: ORPHANS_A_COMMIT });
+    const homeless = await record.readHomelessOrphans({ after, limit: ORPHANS_A_COMMIT });
     const last = homeless.at(-1);
     if (last === undefined) return;
     const executions = homeless.map(({ execution: before, type, isDeleted }): ExecutionChange => {

@@ -14,25 +14,12 @@ import {
   type WorkMemory,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
-import {
-  ensureAllocations,
-  getExecutions,
-  getJobs,
-  listDrains,
-  type ReservedStore,
-  readComputeNodeIds,
-  readJobs,
-  readLiveExecutions,
-  readNewestEnded,
-  readNodes,
-  type StoredDrain,
-  type StoredExecution,
-  type StoredJob,
-} from "@rollcall/store";
+import type { StoredDrain, StoredExecution, StoredJob } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
 import { keptJobOf, violationsText } from "../jobs/job-text.ts";
 import { toJobRecord } from "../jobs/view-job.ts";
 import type { LeaderOptions } from "./leader-options.ts";
+import type { LeaderRecord } from "./leader-record.ts";
 
 const NODES_A_READ = 500;
 const JOBS_A_READ = 200;
@@ -40,36 +27,38 @@ const EXECUTIONS_A_READ = 2_000;
 
 /** The memory of work as the record fills it: what there is, read once, and then what has changed. */
 export class LeaderMemory {
-  readonly #store: ReservedStore;
+  readonly #record: LeaderRecord;
   readonly #log: Logger;
   readonly #shell: WorkMemory;
+  readonly #random: () => number;
   #greatestId = "";
   #ids = new ExecutionIds("");
   readonly #versions = new Map<string, KnownVersion>();
 
-  constructor({ store, log }: Pick<LeaderOptions, "store" | "log">, shell: WorkMemory) {
-    this.#store = store;
+  constructor({ record, log, random }: Pick<LeaderOptions, "record" | "log" | "random">, shell: WorkMemory) {
+    this.#record = record;
     this.#log = log;
     this.#shell = shell;
+    this.#random = random;
   }
 
   /** Read everything. What changes meanwhile has to be read again after it. Answers which executions have orders. */
   async load(signal: AbortSignal): Promise<readonly string[]> {
-    const { db } = this.#store;
+    const record = this.#record;
     const ordered: string[] = [];
     await this.#pages(signal, "", async (after) => {
-      const ids = await readComputeNodeIds(db, { after, limit: NODES_A_READ });
+      const ids = await record.readComputeNodeIds({ after, limit: NODES_A_READ });
       await this.refreshNodes(ids);
       return ids.length < NODES_A_READ ? null : (ids.at(-1) ?? null);
     });
     await this.#pages(signal, "", async (after) => {
-      const jobs = await readJobs(db, { after, limit: JOBS_A_READ });
+      const jobs = await record.readJobs({ after, limit: JOBS_A_READ });
       for (const job of jobs) this.#applyJob(job);
       return jobs.length < JOBS_A_READ ? null : (jobs.at(-1)?.name ?? null);
     });
-    for (const read of [readLiveExecutions, readNewestEnded]) {
+    for (const read of [record.readLiveExecutions, record.readNewestEnded]) {
       await this.#pages(signal, "", async (after) => {
-        const executions = await read(db, { after, limit: EXECUTIONS_A_READ });
+        const executions = await read({ after, limit: EXECUTIONS_A_READ });
         for (const stored of executions) {
           this.applyExecution(stored);
           if (stored.order !== null) ordered.push(stored.execution.id);
@@ -84,11 +73,11 @@ export class LeaderMemory {
   async refreshNodes(ids: readonly string[]): Promise<boolean> {
     if (ids.length === 0) return false;
     let isAnyRejected = false;
-    const { db } = this.#store;
-    await ensureAllocations(this.#store, ids);
-    const drains = new Map((await listDrains(db, ids)).map((drain) => [drain.nodeId, drain]));
+    const record = this.#record;
+    await record.ensureAllocations(ids);
+    const drains = new Map((await record.listDrains(ids)).map((drain) => [drain.nodeId, drain]));
     const gone = new Set(ids);
-    for await (const nodes of readNodes(db, ids)) {
+    for await (const nodes of record.readNodes(ids)) {
       for (const node of nodes) {
         gone.delete(node.id);
         if (node.type !== "COMPUTE") continue;
@@ -109,7 +98,7 @@ export class LeaderMemory {
   /** Read jobs again. */
   async refreshJobs(names: readonly string[]): Promise<void> {
     const gone = new Set(names);
-    for (const job of await getJobs(this.#store.db, names)) {
+    for (const job of await this.#record.getJobs(names)) {
       gone.delete(job.name);
       this.#applyJob(job);
     }
@@ -122,7 +111,7 @@ export class LeaderMemory {
   /** Read what nodes say of executions. Answers what that changes of executions that are not in memory any more. */
   async observe(ids: readonly string[], nowMs: number): Promise<readonly ExecutionChange[]> {
     const changes: ExecutionChange[] = [];
-    for (const { execution, isOrphan, observation } of await getExecutions(this.#store.db, ids)) {
+    for (const { execution, isOrphan, observation } of await this.#record.getExecutions(ids)) {
       const seen = toObservation(observation);
       if (seen === null) continue;
       if (isOrphan) changes.push(...this.#endOfOrphan(execution, seen, nowMs));
@@ -154,7 +143,7 @@ export class LeaderMemory {
 
   plan(nowMs: number, mostPlaced: number): Plan {
     const newId = () => {
-      this.#greatestId = this.#ids.next(nowMs, Math.random);
+      this.#greatestId = this.#ids.next(nowMs, this.#random);
       return this.#greatestId;
     };
     const input: PlanInput = { nowMs, mostPlaced, newId };

@@ -1,5 +1,6 @@
-import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { EventFeed, ReservedStore, WorkSignals } from "@rollcall/store";
+import type { Clock, Logger } from "@rollcall/process";
+import type { EventFeed, WorkSignals } from "@rollcall/store";
+import type { LeaderRecord } from "./leader-record.ts";
 
 /** The steps of a leader, between any two of which it may end. */
 export type LeaderStep = "loaded" | "refreshed" | "observed" | "planned" | "committed";
@@ -19,13 +20,14 @@ export interface LeaderTiming {
 
 /** What a leader needs. */
 export interface LeaderOptions {
-  readonly store: ReservedStore;
-  readonly feed: EventFeed;
-  readonly signals: WorkSignals;
+  readonly record: LeaderRecord;
+  readonly feed: Pick<EventFeed, "follow">;
+  readonly signals: Pick<WorkSignals, "follow">;
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics: MetricsRegistry;
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
   readonly timing: LeaderTiming;
   readonly afterStep: (step: LeaderStep) => void | Promise<void>;
 }

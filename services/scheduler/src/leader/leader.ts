@@ -1,17 +1,6 @@
 import { type Plan, schedulerActor, type WorkMemory } from "@rollcall/domain";
 import { type Clock, WakeUp } from "@rollcall/process";
-import {
-  type ChangePosition,
-  changePosition,
-  commitWork,
-  currentRevision,
-  noteSchedulerLeads,
-  readObservedIds,
-  readUnsettledIds,
-  recordTimeMs,
-  type WorkCommit,
-  type WorkCommitted,
-} from "@rollcall/store";
+import type { ChangePosition, WorkCommit, WorkCommitted } from "@rollcall/store";
 import { type Decided, decide } from "./decide.ts";
 import { Dirty, LEADER_INTEREST } from "./dirty.ts";
 import { type Commit, endHomeless, findOrphans, orphanEndEvents } from "./find-orphans.ts";
@@ -51,11 +40,11 @@ export class Leader {
 
   /** Lead until the signal aborts, or the lease is another's. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { store, feed, signals, clock, log } = this.#options;
+    const { record, feed, signals, clock, log } = this.#options;
     const startedAtMs = clock.nowMs();
     this.#dirty.take();
-    const after = await currentRevision(store.db);
-    const position = await changePosition(store.db);
+    const after = await record.currentRevision();
+    const position = await record.changePosition();
     // Before the record is read: what changes meanwhile is read again.
     const following = feed.follow({
       interest: LEADER_INTEREST,
@@ -74,7 +63,7 @@ export class Leader {
       await this.#catchUp(memory, { nowMs: await time.nowMs(), signal });
       await this.#step("loaded");
       this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
-      await noteSchedulerLeads(store);
+      await record.noteSchedulerLeads();
       log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler leads");
       this.#memory = memory;
       await this.#lead(memory, { position, time }, signal, succeeded);
@@ -135,10 +124,10 @@ export class Leader {
    * process led, or before an older record was restored, and is not among what changes from now on.
    */
   async #catchUp(memory: LeaderMemory, { nowMs, signal }: Look): Promise<void> {
-    const { store } = this.#options;
+    const { record } = this.#options;
     for (let after = ""; ; ) {
       signal.throwIfAborted();
-      const ids = await readUnsettledIds(store.db, { after, limit: OBSERVED_A_READ });
+      const ids = await record.readUnsettledIds({ after, limit: OBSERVED_A_READ });
       await this.#settle(memory, ids, nowMs);
       const last = ids.at(-1);
       if (last === undefined || ids.length < OBSERVED_A_READ) break;
@@ -159,12 +148,12 @@ export class Leader {
 
   /** Read what nodes have said since a position; where the next read begins. */
   async #observe(memory: LeaderMemory, from: ChangePosition, { nowMs, signal }: Look): Promise<ChangePosition> {
-    const { store } = this.#options;
+    const { record } = this.#options;
     let next: ChangePosition | null = null;
     let after = "";
     for (;;) {
       signal.throwIfAborted();
-      const { items, position } = await readObservedIds(store.db, { position: from, after, limit: OBSERVED_A_READ });
+      const { items, position } = await record.readObservedIds({ position: from, after, limit: OBSERVED_A_READ });
       next ??= position;
       await this.#settle(memory, items, nowMs);
       const last = items.at(-1);
@@ -198,10 +187,10 @@ export class Leader {
 
   /** Commit; nodes and jobs that are not as this process believes are read again. Throws when it leads no more. */
   async #commit(memory: LeaderMemory, commit: Omit<WorkCommit, "instance" | "specDigestOf">): Promise<WorkCommitted> {
-    const { store, clock, instance, log } = this.#options;
+    const { record, clock, instance, log } = this.#options;
     const startedAtMs = clock.nowMs();
     const specDigestOf = (job: string, version: number) => memory.digestOf(job, version);
-    const committed = await commitWork(store, { ...commit, instance, specDigestOf });
+    const committed = await record.commitWork({ ...commit, instance, specDigestOf });
     const seconds = (clock.nowMs() - startedAtMs) / 1_000;
     switch (committed.outcome) {
       case "COMMITTED":
@@ -239,7 +228,7 @@ function* inPieces<T>(items: readonly T[], size: number): Generator<readonly T[]
 /** The record's clock, asked now and then, and by this process's monotonic one in between. */
 class RecordTime {
   readonly #options: {
-    readonly store: LeaderOptions["store"];
+    readonly record: LeaderOptions["record"];
     readonly clock: Clock;
     readonly timing: LeaderOptions["timing"];
   };
@@ -251,9 +240,9 @@ class RecordTime {
   }
 
   async nowMs(): Promise<number> {
-    const { store, clock, timing } = this.#options;
+    const { record, clock, timing } = this.#options;
     if (clock.nowMs() - this.#askedAtMs >= timing.clockEveryMs) {
-      const recordMs = await recordTimeMs(store.db);
+      const recordMs = await record.recordTimeMs();
       this.#askedAtMs = clock.nowMs();
       this.#aheadMs = recordMs - this.#askedAtMs;
     }

@@ -1,5 +1,5 @@
 import { type ExecutionRecord, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
-import { freeIndex, getExecutions, getJobs, indexToAdopt, type StoredExecution, type StoredJob } from "@rollcall/store";
+import type { StoredExecution, StoredJob } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
 import { keptJobOf } from "../jobs/job-text.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
@@ -17,13 +17,13 @@ export async function seeToOrders(
   memory: LeaderMemory,
   ids: readonly string[],
   commit: Commit,
-  { store, instance }: Pick<LeaderOptions, "store" | "instance">,
+  { record, instance }: Pick<LeaderOptions, "record" | "instance">,
 ): Promise<void> {
-  for (const stored of await getExecutions(store.db, ids)) {
+  for (const stored of await record.getExecutions(ids)) {
     if (stored.order === null) continue;
     const { id } = stored.execution;
     if (stored.order.kind === "ADOPT") {
-      await adopt(memory, stored, commit, { store, instance });
+      await adopt(memory, stored, commit, { record, instance });
       continue;
     }
     const after = stopped(stored);
@@ -47,10 +47,10 @@ async function adopt(
   memory: LeaderMemory,
   stored: StoredExecution,
   commit: Commit,
-  { store, instance }: Pick<LeaderOptions, "store" | "instance">,
+  { record, instance }: Pick<LeaderOptions, "record" | "instance">,
 ): Promise<void> {
   const { execution, isOrphan, order } = stored;
-  const [job] = await getJobs(store.db, [execution.job]);
+  const [job] = await record.getJobs([execution.job]);
   // A job that was stopped or scaled to nothing since would end it at once.
   if (!isOrphan || job?.state !== "ACTIVE" || !hasPlaces(job)) {
     await commit({ plan: NOTHING, events: [], endedOrders: [execution.id] });
@@ -58,7 +58,7 @@ async function adopt(
   }
   const { spec } = keptJobOf(job);
   const { millicores, memoryBytes, diskBytes } = spec.resources;
-  const index = await indexOf(store, job, spec);
+  const index = await indexOf(record, job, spec);
   const after: ExecutionRecord = {
     ...execution,
     ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
@@ -78,13 +78,13 @@ async function adopt(
 }
 
 /** Beyond the count of a job it would be stopped at once. What has its place besides it is stopped as a duplicate. */
-function indexOf({ db }: LeaderOptions["store"], job: StoredJob, { type, checked }: JobSpec): Promise<number> {
+function indexOf(record: LeaderOptions["record"], job: StoredJob, { type, checked }: JobSpec): Promise<number> {
   switch (type) {
     case "ops":
     case "daemon":
-      return freeIndex(db, job.name);
+      return record.freeIndex(job.name);
     case "batch":
     case "service":
-      return indexToAdopt(db, { ...job, checked, once: type === "batch" });
+      return record.indexToAdopt({ ...job, checked, once: type === "batch" });
   }
 }

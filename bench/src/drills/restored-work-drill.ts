@@ -1,0 +1,157 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { BenchContext } from "../bench-context.ts";
+import { LoadProcess } from "../load/load-process.ts";
+import type { PacedOrder, PacedOutcome } from "../load/paced-load.ts";
+import { seedNodes } from "../seeds/seed-nodes.ts";
+import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
+import { freePorts, type ProcessPorts, type RunningService, startService } from "../servers/rollcall.ts";
+import { countOf, offerWork, submitService } from "../servers/work-of-nodes.ts";
+import type { Drill, Verdict } from "./drill.ts";
+
+/** How much runs when the backup is made, and how much more when it is restored. */
+interface Size {
+  readonly agents: number;
+  readonly known: number;
+  readonly unknown: number;
+}
+
+const FULL: Size = { agents: 50, known: 400, unknown: 600 };
+const SHORT: Size = { agents: 10, known: 40, unknown: 60 };
+const LIMIT_MS = 300_000;
+/** What would be stopped for the restored record would have been told so by then. */
+const QUIET_MS = 20_000;
+const INTERVAL_MS = 2_000;
+const READY = "select count(*)::integer as count from execution_observations where observed = 'READY'";
+
+/** An old backup is restored while executions run that it has not heard of. */
+export const restoredWork: Drill = {
+  name: "restored-work",
+  title: "an old backup of the record is restored under 1,000 running executions",
+  run: async (context, { length }) => {
+    const size = length === "full" ? FULL : SHORT;
+    const database = await startDatabase(context);
+    const { url } = database;
+    await seedNodes({ url, count: size.agents, identities: true });
+    const token = await createAccessToken(url, "admin");
+    await withClient(url, (client) => offerWork(client, { millicores: 50_000 }));
+    const plane = await ControlPlane.start(context, url);
+    const load = new LoadProcess<PacedOrder, PacedOutcome>("paced-load");
+    context.atEnd(() => load.stop());
+    await load.order({
+      ...{ kind: "run", firstNode: 0, agents: size.agents, fleet: size.agents, ports: [plane.agentPort] },
+      ...{ isSpread: true, intervalMs: INTERVAL_MS, patienceMs: 10_000, runsWork: true },
+    });
+    await until(url, "select count(*)::integer as count from node_sessions where health = 'HEALTHY'", size.agents);
+    await submitService(plane.apiPort, token, { name: "known", count: size.known, millicores: 50 });
+    await until(url, READY, size.known);
+    await plane.stop("SIGTERM");
+    await copyDatabase(url, "rollcall", "backup");
+    context.progress(`${size.known} executions run, and the record is backed up`);
+    await plane.start();
+    await submitService(plane.apiPort, token, { name: "unknown", count: size.unknown, millicores: 50 });
+    await until(url, READY, size.known + size.unknown);
+    await plane.stop("SIGKILL");
+    await copyDatabase(url, "backup", "rollcall");
+    context.progress(`${size.known + size.unknown} executions run, and the backup is restored`);
+    await plane.start();
+    await until(url, ORPHANED, size.unknown);
+    await delay(QUIET_MS);
+    const { work } = await load.order({ kind: "report", gapMs: LIMIT_MS });
+    return verdictOf(size, work, {
+      orphaned: await count(url, ORPHANED),
+      adopted: await count(url, LIVE),
+    });
+  },
+};
+
+const ORPHANED = "select count(*)::integer as count from executions where state = 'ORPHANED' and desired = 'RUN'";
+const LIVE = "select count(*)::integer as count from executions where state = 'LIVE' and desired = 'RUN'";
+
+function verdictOf(
+  { known, unknown }: Size,
+  work: PacedOutcome["work"],
+  record: { readonly orphaned: number; readonly adopted: number },
+): Verdict {
+  const all = known + unknown;
+  const isWhole = work.running === all && work.starts === all && work.stops === 0 && work.ends === 0;
+  const passed = isWhole && record.orphaned === unknown && record.adopted === known;
+  const lines = [
+    `${passed ? "PASSED" : "FAILED"}: ${work.running} of ${all} executions run`,
+    `  told to stop:      ${work.stops}`,
+    `  started again:     ${work.starts - all}`,
+    `  adopted again:     ${record.adopted} of ${known} that the backup has`,
+    `  shown as ORPHANED: ${record.orphaned} of ${unknown} that it has not`,
+  ];
+  return { passed, text: lines.join("\n") };
+}
+
+/** Health and the scheduler, at the same ports whenever they are started. */
+class ControlPlane {
+  readonly #context: BenchContext;
+  readonly #url: string;
+  readonly #ports: { readonly health: ProcessPorts; readonly scheduler: ProcessPorts };
+  #services: readonly RunningService[] = [];
+
+  private constructor(context: BenchContext, url: string, ports: ControlPlane["ports"]) {
+    this.#context = context;
+    this.#url = url;
+    this.#ports = ports;
+  }
+
+  static async start(context: BenchContext, url: string): Promise<ControlPlane> {
+    const plane = new ControlPlane(context, url, { health: await freePorts(), scheduler: await freePorts() });
+    await plane.start();
+    return plane;
+  }
+
+  get ports(): { readonly health: ProcessPorts; readonly scheduler: ProcessPorts } {
+    return this.#ports;
+  }
+
+  get agentPort(): number {
+    return this.#ports.health.agents;
+  }
+
+  get apiPort(): number {
+    return this.#ports.scheduler.api;
+  }
+
+  async start(): Promise<void> {
+    const { health, scheduler } = this.#ports;
+    this.#services = [
+      await startService(this.#context, "health", this.#url, [], { ports: health }),
+      await startService(this.#context, "scheduler", this.#url, [], { ports: scheduler }),
+    ];
+  }
+
+  async stop(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    for (const { server } of this.#services) server.signal(signal);
+    await Promise.all(this.#services.map(({ server }) => server.stop()));
+  }
+}
+
+/** Make one database from another, whatever there was under its name: no process is connected to either. */
+async function copyDatabase(url: string, from: string, to: string): Promise<void> {
+  const own = new URL(url).pathname.slice(1);
+  const nameOf = (name: string) => (name === "rollcall" ? own : `${own}_${name}`);
+  const maintenance = new URL(url);
+  maintenance.pathname = "/postgres";
+  await withClient(maintenance.href, async (client) => {
+    await client.query(`drop database if exists "${nameOf(to)}" with (force)`);
+    await client.query(`create database "${nameOf(to)}" template "${nameOf(from)}"`);
+  });
+}
+
+async function until(url: string, query: string, wanted: number): Promise<void> {
+  const limit = performance.now() + LIMIT_MS;
+  for (;;) {
+    const found = await count(url, query);
+    if (found >= wanted) return;
+    if (performance.now() > limit) throw new Error(`${found} of ${wanted} after ${LIMIT_MS / 1_000} s: ${query}`);
+    await delay(250);
+  }
+}
+
+function count(url: string, query: string): Promise<number> {
+  return withClient(url, (client) => countOf(client, query));
+}

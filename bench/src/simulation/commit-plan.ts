@@ -1,0 +1,158 @@
+import type { ExecutionChange, ExecutionRecord } from "@rollcall/domain";
+import { MOST_EXECUTIONS_OF_NODE, type WorkCommit, type WorkCommitted } from "@rollcall/store";
+import type { WorkTables } from "./work-tables.ts";
+
+/** Whom a commit is told, before the next one: the invariants. */
+export type OnChange = (change: ExecutionChange) => void;
+
+/**
+ * What commitWork() of the store does, on the tables of a simulation: all of it or nothing.
+ *
+ * @param isBusy whether the rows of a node are being written by others just now.
+ */
+export function commitPlan(
+  tables: WorkTables,
+  commit: WorkCommit,
+  { isBusy, onChange }: { readonly isBusy: (nodeId: string) => boolean; readonly onChange: OnChange },
+): WorkCommitted {
+  const { plan, endedOrders = [], adopted = [], orphans = [], specDigestOf } = commit;
+  const { rows, world } = tables;
+  const staleJobs = plan.jobs.flatMap(({ before: { name, state, version, count, restartBefore } }) => {
+    const job = rows.jobs.get(name);
+    const isSame =
+      job?.state === state && job.version === version && job.count === count && job.restartBefore === restartBefore;
+    return isSame ? [] : [name];
+  });
+  if (staleJobs.length > 0) return { outcome: "STALE", nodeIds: [], jobs: staleJobs };
+  const nodeIds = refusedNodes(tables, plan.executions, isBusy);
+  if (nodeIds.length > 0) return { outcome: "STALE", nodeIds, jobs: [] };
+  tables.begin();
+  for (const { after } of plan.drains) {
+    const drain = rows.drains.get(after.nodeId);
+    if (after.state !== "DRAINED" || drain === undefined || drain.deadlineAtMs !== after.deadlineAtMs) continue;
+    rows.drains.set(after.nodeId, { ...drain, drainedAtMs: world.wallMs() });
+  }
+  for (const { after } of plan.jobs) {
+    const job = rows.jobs.get(after.name);
+    const { state, message, placed, halted } = after;
+    if (job !== undefined) rows.jobs.set(after.name, { ...job, state, message, placed, halted });
+  }
+  const generations = new Map<string, bigint>();
+  const raised = (nodeId: string): bigint => {
+    const known = generations.get(nodeId) ?? tables.raise(nodeId);
+    generations.set(nodeId, known);
+    return known;
+  };
+  for (const change of plan.executions) {
+    onChange(change);
+    const { before, after } = change;
+    const row = rows.executions.get(after.id);
+    if (before === null) {
+      const specDigest = Buffer.from(specDigestOf(after.job, after.version));
+      tables.insert({ record: after, isOrphan: false, specDigest, order: null, generation: raised(after.nodeId) });
+    } else if (row !== undefined) {
+      // Whether it holds is written where a grant is given back, and there alone.
+      const holds = row.record.holds && !(before.holds && !after.holds);
+      if (row.record.holds !== holds) giveBack(tables, row.record);
+      row.record = { ...after, holds: after.holds && !before.holds ? takeAgain(tables, after) : holds };
+      if (row.isOrphan && after.endedAtMs !== null) row.isOrphan = false;
+      if (before.desired !== after.desired) row.generation = raised(after.nodeId);
+    }
+  }
+  for (const { after, kind } of plan.executions) if (kind === "PLACED") take(tables, after);
+  for (const id of endedOrders) {
+    const row = rows.executions.get(id);
+    if (row !== undefined) row.order = null;
+  }
+  for (const record of adopted) {
+    const row = rows.executions.get(record.id);
+    if (row?.isOrphan !== true) continue;
+    row.isOrphan = false;
+    row.record = record;
+    row.generation = raised(record.nodeId);
+    take(tables, record);
+  }
+  for (const { id, job, nodeId, specDigest, ports } of orphans) {
+    if (rows.executions.has(id)) continue;
+    const grant = { millicores: 0, memoryBytes: 0, diskBytes: 0, ports, gpuUuids: [] };
+    const record = { ...orphanRecord(id, job, nodeId, world.wallMs()), grant };
+    tables.insert({ record, isOrphan: true, specDigest: Buffer.from(specDigest), order: null, generation: 0n });
+  }
+  return { outcome: "COMMITTED", revision: 0n };
+}
+
+/** Nodes that may not take what a plan places there, or not just now. */
+function refusedNodes(
+  tables: WorkTables,
+  changes: readonly ExecutionChange[],
+  isBusy: (nodeId: string) => boolean,
+): readonly string[] {
+  const wanted = new Map<
+    string,
+    { cores: number; memory: number; executions: number; ports: number[]; freed: Set<number> }
+  >();
+  const of = (nodeId: string) => {
+    const known = wanted.get(nodeId) ?? { cores: 0, memory: 0, executions: 0, ports: [], freed: new Set<number>() };
+    wanted.set(nodeId, known);
+    return known;
+  };
+  for (const { before, after } of changes) {
+    const { millicores, memoryBytes, ports } = after.grant;
+    const isFreed = before?.holds === true && !after.holds;
+    if (before !== null && !isFreed) continue;
+    const sum = of(after.nodeId);
+    const sign = isFreed ? -1 : 1;
+    sum.cores += sign * millicores;
+    sum.memory += sign * memoryBytes;
+    sum.executions += sign;
+    if (isFreed) for (const port of Object.values(ports)) sum.freed.add(port);
+    else sum.ports.push(...Object.values(ports));
+  }
+  const placed = new Set(changes.flatMap(({ kind, after }) => (kind === "PLACED" ? [after.nodeId] : [])));
+  return [...placed].filter((nodeId) => {
+    const { cores, memory, executions, ports, freed } = of(nodeId);
+    const node = tables.world.nodeOf(nodeId);
+    if (node === null || isBusy(nodeId) || node.health.state !== "HEALTHY" || node.holds.length > 0) return true;
+    const taken = tables.allocation(nodeId);
+    const work = node.info?.work as { readonly millicores: number; readonly memoryBytes: string };
+    const isTaken = (port: number) => taken.ports.has(port) && !freed.has(port);
+    return (
+      taken.millicores + cores > work.millicores ||
+      taken.memoryBytes + memory > Number(work.memoryBytes) ||
+      taken.executions + executions > MOST_EXECUTIONS_OF_NODE ||
+      ports.some(isTaken) ||
+      new Set(ports).size < ports.length
+    );
+  });
+}
+
+function take(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void {
+  const taken = tables.allocation(nodeId);
+  taken.millicores += grant.millicores;
+  taken.memoryBytes += grant.memoryBytes;
+  taken.executions += 1;
+  for (const port of Object.values(grant.ports)) taken.ports.add(port);
+}
+
+/** An execution that its node had lost, and has again, holds what it was granted. */
+function takeAgain(tables: WorkTables, record: ExecutionRecord): true {
+  take(tables, record);
+  return true;
+}
+
+function giveBack(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void {
+  const taken = tables.allocation(nodeId);
+  taken.millicores -= grant.millicores;
+  taken.memoryBytes -= grant.memoryBytes;
+  taken.executions -= 1;
+  for (const port of Object.values(grant.ports)) taken.ports.delete(port);
+}
+
+function orphanRecord(id: string, job: string, nodeId: string, nowMs: number): ExecutionRecord {
+  return {
+    ...{ id, job, nodeId, version: 0, index: 0, desired: "RUN", holds: false, previous: null, replacedBy: null },
+    grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
+    ...{ attempt: 0, state: "LIVE", reason: "UNKNOWN_TO_RECORD", message: "" },
+    ...{ createdAtMs: nowMs, lostAtMs: null, endedAtMs: null },
+  };
+}

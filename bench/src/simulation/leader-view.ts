@@ -1,0 +1,127 @@
+import { isTerminal } from "@rollcall/domain";
+import type { LeaderRecord } from "@rollcall/scheduler/leader";
+import type { StoredExecution, StoredObservation } from "@rollcall/store";
+import type { ExecutionRow, ObservationRow, WorkTables } from "./work-tables.ts";
+
+/** The reads of a leader, on the tables of a simulation; each at one moment, through `call`. */
+export function leaderReads(
+  tables: WorkTables,
+  call: <T>(carryOut: () => T) => Promise<T>,
+): Omit<LeaderRecord, "commitWork" | "currentRevision"> {
+  const stored = (ids: readonly string[]) => ids.flatMap((id) => toStored(tables, id) ?? []);
+  const page = (ids: Iterable<string>, { after, limit }: { readonly after: string; readonly limit: number }) => {
+    return [...ids]
+      .filter((id) => id > after)
+      .sort()
+      .slice(0, limit);
+  };
+  const { world } = tables;
+  return {
+    noteSchedulerLeads: () => call(() => {}),
+    // No node is deleted or rejected here.
+    readHomelessOrphans: () => call(() => []),
+    changePosition: () => call(() => String(tables.position + 1)),
+    recordTimeMs: () => call(() => world.wallMs()),
+    readObservedIds: (query) =>
+      call(() => ({
+        items: page(tables.observed.since(Number(query.position)), query),
+        position: String(tables.position + 1),
+      })),
+    readUnsettledIds: (query) => call(() => page(unsettledIds(tables), query)),
+    readUnknownExecutions: (query) =>
+      call(() => {
+        const { position } = query;
+        const said = position === null ? tables.rows.observations.keys() : tables.observed.since(Number(position));
+        return page(said, { ...query, limit: Number.POSITIVE_INFINITY })
+          .flatMap((id) => {
+            const seen = tables.rows.observations.get(id);
+            if (seen === undefined || tables.rows.executions.has(id)) return [];
+            const { nodeId, job, specDigest, observed, ports = {}, gpuUuids = [] } = seen;
+            if (observed === "ABSENT" || observed === "ENDED") return [];
+            const digest = specDigest === null ? null : Buffer.from(specDigest);
+            return [{ id, nodeId, job, specDigest: digest, observed, ports, gpuUuids }];
+          })
+          .slice(0, query.limit);
+      }),
+    readLiveExecutions: (query) => call(() => stored(page(liveIds(tables), query))),
+    readNewestEnded: (query) => call(() => stored(page(newestEndedIds(tables), query))),
+    getExecutions: (ids) => call(() => stored(ids)),
+    readJobs: (query) =>
+      call(() => page(tables.rows.jobs.keys(), query).flatMap((it) => tables.rows.jobs.get(it) ?? [])),
+    getJobs: (names) => call(() => names.flatMap((name) => tables.rows.jobs.get(name) ?? [])),
+    readComputeNodeIds: (query) => call(() => page(tables.rows.allocations.keys(), query)),
+    ensureAllocations: () => call(() => {}),
+    readNodes: (ids) => once(() => call(() => ids.flatMap((id) => world.nodeOf(id) ?? []))),
+    listDrains: (ids) => call(() => ids.flatMap((id) => tables.rows.drains.get(id) ?? [])),
+    freeIndex: (job) => call(() => freePlace(tables, job)),
+    indexToAdopt: ({ name, count }) => call(() => Math.min(freePlace(tables, name), Math.max(0, count - 1))),
+  };
+}
+
+async function* once<T>(read: () => Promise<T>): AsyncGenerator<T> {
+  yield await read();
+}
+
+/** An execution as the store answers it; null for none. */
+function toStored(tables: WorkTables, id: string): StoredExecution | null {
+  const row = tables.rows.executions.get(id);
+  if (row === undefined) return null;
+  const { record: execution, isOrphan, specDigest, order } = row;
+  const seen = tables.rows.observations.get(id);
+  const isNodeWell = tables.world.nodeOf(execution.nodeId)?.health.state === "HEALTHY";
+  const observation = seen === undefined ? null : toObservation(seen);
+  return { execution, isOrphan, specDigest, order, observation, isNodeWell };
+}
+
+function toObservation(seen: ObservationRow): StoredObservation {
+  const { epoch, report, observed, startedAtMs, endedAtMs, end, exitCode, signal, message, missing } = seen;
+  const { observedAtMs } = seen;
+  return {
+    ...{ epoch, report, observed, startedAtMs, endedAtMs, end, exitCode, signal, message, missing, observedAtMs },
+    readySinceMs: observed === "READY" ? observedAtMs : null,
+  };
+}
+
+function liveIds({ rows }: WorkTables): readonly string[] {
+  const isLive = ({ record, isOrphan }: ExecutionRow) => record.holds || isOrphan || !isTerminal(record.state);
+  return [...rows.executions].flatMap(([id, row]) => (isLive(row) ? [id] : []));
+}
+
+/** Of jobs that are ACTIVE, the newest of each place, where it has ended and holds nothing. */
+function newestEndedIds(tables: WorkTables): readonly string[] {
+  const ids: string[] = [];
+  for (const { name, state } of tables.rows.jobs.values()) {
+    if (state !== "ACTIVE") continue;
+    const newest = new Map<number, ExecutionRow>();
+    for (const row of tables.ofJob(name)) {
+      const { index, id } = row.record;
+      if (id > (newest.get(index)?.record.id ?? "")) newest.set(index, row);
+    }
+    for (const { record, isOrphan } of newest.values()) {
+      if (!record.holds && !isOrphan && isTerminal(record.state)) ids.push(record.id);
+    }
+  }
+  return ids;
+}
+
+function unsettledIds({ rows }: WorkTables): readonly string[] {
+  return [...rows.executions].flatMap(([id, { record, isOrphan }]) => {
+    const seen = rows.observations.get(id);
+    if (seen === undefined || record.holds || (!isOrphan && !isTerminal(record.state))) return [];
+    const isOver = seen.observed === "ENDED" || seen.missing > 1;
+    if (isOver) return isOrphan || record.desired === "STOP" ? [id] : [];
+    const runs = seen.observed !== "ABSENT" && !isOrphan && record.desired === "FORGET";
+    return runs ? [id] : [];
+  });
+}
+
+function freePlace(tables: WorkTables, job: string): number {
+  const used = new Set(
+    tables.ofJob(job).flatMap(({ record: { index, state, desired }, isOrphan }) => {
+      return !isOrphan && !isTerminal(state) && desired === "RUN" ? [index] : [];
+    }),
+  );
+  let index = 0;
+  while (used.has(index)) index += 1;
+  return index;
+}

@@ -1,0 +1,61 @@
+import type { NewEvent, Reaction } from "@rollcall/domain";
+import { nodeIdOf, type WorkWorld } from "@rollcall/health/simulation";
+
+/** A change of a node in the record, as the simulation of health tells it. */
+type NodeEvent = Parameters<NonNullable<WorkWorld["invariants"]["listener"]>>[0];
+
+const SOONEST_MS = 2_000;
+const LATEST_MS = 20_000;
+
+/**
+ * Reactions to losses: pending from the loss on, and allowed some time later unless the node is back. What holds them
+ * back in a storm has a simulation of its own.
+ */
+export class NodeReactions {
+  readonly #world: WorkWorld;
+  readonly #append: (events: readonly NewEvent[]) => void;
+  readonly #wallMs: () => number;
+  readonly #reactions = new Map<string, { reaction: Reaction; readonly number: number }>();
+  readonly #allowedAtMs = new Map<string, number>();
+  #losses = 0;
+
+  constructor(world: WorkWorld, append: (events: readonly NewEvent[]) => void, wallMs: () => number) {
+    this.#world = world;
+    this.#append = append;
+    this.#wallMs = wallMs;
+  }
+
+  /** Of a node; null for none. */
+  of(nodeId: string): Reaction | null {
+    return this.#reactions.get(nodeId)?.reaction ?? null;
+  }
+
+  /** When one was allowed last; null for never. */
+  allowedAtMs(nodeId: string): number | null {
+    return this.#allowedAtMs.get(nodeId) ?? null;
+  }
+
+  onEvent({ node, kind, before, after }: NodeEvent): void {
+    if (kind !== "health") return;
+    const id = nodeIdOf(node);
+    if (after === "HEALTHY") {
+      this.#reactions.delete(id);
+      return;
+    }
+    if (before !== "HEALTHY") return;
+    this.#losses += 1;
+    const number = this.#losses;
+    this.#reactions.set(id, { reaction: "PENDING", number });
+    const inMs = SOONEST_MS + this.#world.random() * (LATEST_MS - SOONEST_MS);
+    this.#world.schedule.after(inMs, () => this.#allow(id, number));
+  }
+
+  #allow(id: string, number: number): void {
+    const known = this.#reactions.get(id);
+    if (known?.number !== number) return;
+    known.reaction = "ALLOWED";
+    this.#allowedAtMs.set(id, this.#wallMs());
+    const facts = { subject: id, actor: "replica:brake", message: "", before: null, after: null };
+    this.#append([{ ...facts, type: "node.reactions.allowed", reason: "NO_STORM" } as NewEvent]);
+  }
+}

@@ -1,0 +1,173 @@
+import { isOfInterest, WorkMemory } from "@rollcall/domain";
+import { StoreUnavailableError } from "@rollcall/errors";
+import { createVirtualClock, type Reached, type WorkWorld } from "@rollcall/health/simulation";
+import { type Logger, silentLogger, superviseTasks } from "@rollcall/process";
+import { Leader, type LeaderMetrics, type LeaderOptions, type LeaderRecord } from "@rollcall/scheduler/leader";
+import {
+  type Following,
+  type FollowOptions,
+  leasedTaskOf,
+  SCHEDULER_LEASE,
+  SCHEDULER_LEASE_TIMING,
+  type StoredEvent,
+} from "@rollcall/store";
+import { leaderReads } from "./leader-view.ts";
+import type { SimulatedLease } from "./simulated-lease.ts";
+import type { WorkTables } from "./work-tables.ts";
+
+/** What a scheduler of the simulation works on. */
+export interface SchedulerWorld {
+  readonly world: WorkWorld;
+  readonly tables: WorkTables;
+  readonly lease: SimulatedLease;
+  /** Carry out a commit of this instance, at one moment. */
+  readonly commit: (instance: string, commit: Parameters<LeaderRecord["commitWork"]>[0]) => Committed;
+}
+
+type Committed = Awaited<ReturnType<LeaderRecord["commitWork"]>>;
+
+interface Follower {
+  readonly options: FollowOptions;
+  position: number;
+}
+
+const POLL_MS = 1_000;
+const GATHER_MS = 250;
+/** Between two steps of a leader it ends of itself this often while there are faults. */
+const CRASH_SHARE = 0.0005;
+
+/** One scheduler: the leader as it ships, behind its lease, on a virtual clock and a simulated record. */
+export class SimulatedScheduler implements Reached {
+  readonly instance: string;
+  readonly slot: number;
+  isAlive = true;
+  readonly #options: SchedulerWorld;
+  readonly #followers = new Set<Follower>();
+  readonly #wakers = new Set<() => void>();
+  readonly #ending = new AbortController();
+  readonly #leader: Leader;
+
+  constructor(options: SchedulerWorld, instance: string, slot: number) {
+    this.#options = options;
+    this.instance = instance;
+    this.slot = slot;
+    const { world, lease } = options;
+    const clock = createVirtualClock(world.schedule, (run) => world.deliver(this, run));
+    const log = complainingLog(world, instance);
+    const random = () => world.random();
+    const leaderOptions: LeaderOptions = {
+      ...{ instance, clock, log, random, record: this.#record() },
+      feed: { follow: (follow) => this.#follow(follow) },
+      signals: { follow: (_side, wake) => this.#onSignal(wake) },
+      timing: { pollMs: POLL_MS, gatherMs: GATHER_MS, clockEveryMs: 10_000, ...SCHEDULER_LEASE_TIMING },
+      afterStep: () => {
+        if (!world.network.isCalm && world.random() < CRASH_SHARE) throw new StoreUnavailableError("crash of a step");
+      },
+    };
+    this.#leader = new Leader(leaderOptions, NO_METRICS, () => new WorkMemory());
+    const call = <T>(carryOut: () => T) => world.callRecord(this, carryOut);
+    const leading = leasedTaskOf(
+      {
+        take: () => call(() => lease.take(instance)),
+        read: () => call(() => lease.read()),
+        renew: () => call(() => lease.renew(instance)),
+        expire: (other) => call(() => lease.expire(other)),
+        release: () => call(() => lease.release(instance)),
+      },
+      {
+        ...{ clock, log, ...SCHEDULER_LEASE_TIMING },
+        claim: { name: SCHEDULER_LEASE, instance, service: "scheduler", address: instance },
+        work: (signal, succeeded) => this.#leader.run(signal, succeeded),
+      },
+    );
+    void superviseTasks([leading], { log, clock, random, signal: this.#ending.signal }).done;
+  }
+
+  get isLeading(): boolean {
+    return this.#leader.isLeading;
+  }
+
+  /** How far it has read the log; null for one that follows nothing. */
+  get readRevision(): number | null {
+    const positions = [...this.#followers].map(({ position }) => position);
+    return positions.length === 0 ? null : Math.min(...positions);
+  }
+
+  /** Die: nothing reaches it any more. */
+  kill(): void {
+    this.isAlive = false;
+    this.#followers.clear();
+    this.#wakers.clear();
+  }
+
+  /** Read what is new in the log, unless it cannot. */
+  follow(): void {
+    const { world } = this.#options;
+    if (!this.isAlive || world.isStopped(this) || !world.network.reachesRecord(this.slot)) return;
+    for (const follower of this.#followers) {
+      if (follower.position === world.record.revision || world.random() < 0.5) continue;
+      const { interest, deliver } = follower.options;
+      const all = world.record.eventsAfter(follower.position, { types: null, displaced: new Set() });
+      follower.position = world.record.revision;
+      const wanted = all.filter((event) => interest === undefined || isOfInterest(interest, event));
+      deliver(wanted, BigInt(follower.position));
+    }
+  }
+
+  /** What nodes say of their executions has changed. */
+  notified(): void {
+    for (const wake of this.#wakers) wake();
+  }
+
+  #record(): LeaderRecord {
+    const { world, tables, commit } = this.#options;
+    const call = <T>(carryOut: () => T) => world.callRecord(this, carryOut);
+    return {
+      ...leaderReads(tables, call),
+      currentRevision: () => call(() => BigInt(world.record.revision)),
+      commitWork: (work) => call(() => commit(this.instance, work)),
+    };
+  }
+
+  #follow(options: FollowOptions): Following {
+    const follower: Follower = { options, position: Number(options.after ?? 0n) };
+    this.#followers.add(follower);
+    return {
+      get position() {
+        return BigInt(follower.position);
+      },
+      caughtUp: Promise.resolve(),
+      leave: () => this.#followers.delete(follower),
+    };
+  }
+
+  #onSignal(wake: () => void): () => void {
+    this.#wakers.add(wake);
+    return () => this.#wakers.delete(wake);
+  }
+}
+
+/** The events of work, as the log of the simulation takes them. */
+export type LogEvents = readonly StoredEvent[];
+
+const ignore = () => {};
+const NO_METRICS: LeaderMetrics = {
+  ...{ planned: ignore, committed: ignore, changed: ignore, loaded: ignore, setWork: ignore },
+};
+
+/** An error in the log of the shipped code is a bug, unless it is the end of a leadership or the record's absence. */
+function complainingLog({ invariants }: WorkWorld, instance: string): Logger {
+  const complain = ({ err }: { err?: unknown }, message: string) => {
+    if (err instanceof Error && /the lease of the scheduler is another's/.test(err.message)) return;
+    invariants.note(`${instance} logged "${message}": ${err instanceof Error ? err.stack : String(err)}`);
+  };
+  const log: Logger = {
+    ...silentLogger,
+    error: complain,
+    warn: (fields, message) => {
+      if (message === "task failed") complain(fields, message);
+    },
+    child: () => log,
+  };
+  return log;
+}

@@ -1,0 +1,189 @@
+import { type ExecutionChange, type ExecutionRecord, isTerminal, type JobSpec, type JobType } from "@rollcall/domain";
+import type { WorkTables } from "./work-tables.ts";
+
+/** What the invariants are told besides. */
+export interface InvariantWorld {
+  readonly tables: WorkTables;
+  fail(message: string): never;
+  /** The newest rules of a job; null for one that was never submitted. */
+  specOf(job: string): JobSpec | null;
+  typeOf(job: string): JobType | null;
+  /** When a reaction to a node's loss was allowed last; null for never. */
+  allowedAtMs(nodeId: string): number | null;
+}
+
+/** Checks what must always hold of work, by what really runs and what was really written. */
+export class WorkInvariants {
+  readonly #world: InvariantWorld;
+  readonly #startedOnce = new Set<string>();
+  /** Running processes, by id, with their nodes. */
+  readonly #running = new Map<string, { readonly nodeId: string }>();
+  /** Executions that were given a place in which another may run already. */
+  readonly #adopted = new Set<string>();
+  placed = 0;
+  lost = 0;
+  starts = 0;
+  ends = 0;
+
+  constructor(world: InvariantWorld) {
+    this.#world = world;
+  }
+
+  /** How many processes run. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** A process runs. */
+  onStarted(id: string, nodeId: string): void {
+    this.starts += 1;
+    if (this.#startedOnce.has(id)) this.#world.fail(`execution ${id} was started twice`);
+    this.#startedOnce.add(id);
+    this.#running.set(id, { nodeId });
+    const own = this.#world.tables.rows.executions.get(id);
+    // The record may have been restored since it was told to run.
+    if (own === undefined || own.isOrphan) return;
+    if (own.record.nodeId !== nodeId) this.#world.fail(`execution ${id} of ${own.record.nodeId} runs on ${nodeId}`);
+    this.#checkPlace(own.record);
+  }
+
+  /** A process has ended. */
+  onEnded(id: string): void {
+    this.ends += 1;
+    this.#running.delete(id);
+  }
+
+  /** A history of the record stops what runs: it must have heard of it, and of an orphan an operator must have. */
+  onStopping(id: string, logId: string): void {
+    // What an earlier history said before it was replaced is carried out.
+    if (logId !== this.#world.tables.logId) return;
+    const row = this.#world.tables.rows.executions.get(id);
+    const isHeard = row !== undefined && (!row.isOrphan || row.record.desired === "STOP");
+    if (!isHeard) this.#world.fail(`execution ${id} was stopped, and the record that was restored had not heard of it`);
+  }
+
+  /** An operator had an execution adopted. */
+  onAdopted(id: string): void {
+    this.#adopted.add(id);
+  }
+
+  /** A change of an execution is being written. */
+  onChange({ kind, before, after }: ExecutionChange): void {
+    switch (kind) {
+      case "PLACED":
+        this.placed += 1;
+        this.#checkReplacement(after);
+        return;
+      case "LOST":
+        this.lost += 1;
+        if (after.reason === "NODE_LOST") this.#checkLoss(after);
+        return;
+      default:
+        if (before !== null && isTerminal(before.state) && before.state !== after.state) {
+          this.#world.fail(`execution ${after.id} was ${before.state} and became ${after.state}`);
+        }
+    }
+  }
+
+  /** All is quiet: what runs is what is wanted and accounted for. */
+  settled(): void {
+    const { rows } = this.#world.tables;
+    const sums = new Map<string, { millicores: number; executions: number }>();
+    for (const { record, isOrphan } of rows.executions.values()) {
+      const runs = this.#running.has(record.id);
+      if (isOrphan) this.#world.fail(`execution ${record.id} is an orphan still`);
+      if (record.holds !== runs) {
+        this.#world.fail(
+          `${describe(record)} ${record.holds ? "holds" : "holds nothing"}, and ${runs ? "" : "not "}runs`,
+        );
+      }
+      if (record.state === "LOST" && !this.#isGivenUp(record)) this.#world.fail(`${describe(record)} is lost still`);
+      if (!record.holds) continue;
+      const sum = sums.get(record.nodeId) ?? { millicores: 0, executions: 0 };
+      sum.millicores += record.grant.millicores;
+      sum.executions += 1;
+      sums.set(record.nodeId, sum);
+    }
+    for (const id of this.#running.keys()) {
+      if (!rows.executions.has(id)) this.#world.fail(`execution ${id} runs, and the record does not know it`);
+    }
+    for (const [nodeId, { millicores, executions }] of rows.allocations) {
+      const sum = sums.get(nodeId) ?? { millicores: 0, executions: 0 };
+      if (sum.millicores === millicores && sum.executions === executions) continue;
+      this.#world.fail(
+        `${nodeId} has given ${millicores} millicores to ${executions} executions, and ${sum.executions} run there ` +
+          `with ${sum.millicores}`,
+      );
+    }
+    for (const { name, state, count, halted } of rows.jobs.values()) {
+      const type = this.#world.typeOf(name);
+      if (state !== "ACTIVE" || type === null || halted !== null) continue;
+      if (type === "batch") this.#world.fail(`job ${name} has not ended`);
+      if (type === "service") this.#checkService(name, count);
+    }
+  }
+
+  /** What its machine has lost, of a job that replaces nothing. */
+  #isGivenUp({ job, reason, desired }: ExecutionRecord): boolean {
+    return reason === "GONE" && desired === "RUN" && this.#world.specOf(job)?.loss.replace === false;
+  }
+
+  #checkService(job: string, count: number): void {
+    const places = new Map<number, number>();
+    for (const { record } of this.#world.tables.ofJob(job)) {
+      const isGivenUp = record.state === "LOST" && this.#isGivenUp(record);
+      if (!this.#running.has(record.id) && !isGivenUp) continue;
+      places.set(record.index, (places.get(record.index) ?? 0) + 1);
+    }
+    for (let index = 0; index < count; index += 1) {
+      const running = places.get(index) ?? 0;
+      if (running !== 1) this.#world.fail(`place ${index} of job ${job} has ${running} that run, of ${count} places`);
+    }
+    if (places.size > count) this.#world.fail(`job ${job} has ${places.size} places that run, of ${count}`);
+  }
+
+  /** Beside one that was just started, others in its place run only where the loss policy or an update lets them. */
+  #checkPlace(own: ExecutionRecord): void {
+    const { tables } = this.#world;
+    const type = this.#world.typeOf(own.job);
+    const isPerNode = type === "ops" || type === "daemon";
+    if (own.desired !== "RUN" || own.replacedBy !== null || this.#adopted.has(own.id)) return;
+    for (const { record, isOrphan } of tables.ofJob(own.job)) {
+      if (record.id === own.id || isOrphan || this.#adopted.has(record.id) || !this.#running.has(record.id)) continue;
+      if (isPerNode ? record.nodeId !== own.nodeId : record.index !== own.index) continue;
+      const isToStop = record.desired !== "RUN" && type === "service";
+      const wasLost = record.replacedBy !== null || isTerminal(record.state) || record.reason === "GONE";
+      if (isToStop || wasLost || record.reason === "DUPLICATE" || record.reason === "ORIGINAL_RETURNED") continue;
+      if (own.reason === "ORIGINAL_RETURNED") continue;
+      this.#world.fail(`${describe(own)} and ${describe(record)} both run`);
+    }
+  }
+
+  /** What is replaced for a loss was lost for as long as its job says, and its job replaces at all. */
+  #checkReplacement(after: ExecutionRecord): void {
+    const spec = this.#world.specOf(after.job);
+    const before = after.previous === null ? undefined : this.#world.tables.rows.executions.get(after.previous)?.record;
+    if (spec === null || before?.state !== "LOST" || before.reason !== "NODE_LOST") return;
+    if (before.desired !== "RUN" || spec.type === "daemon") return;
+    if (!spec.loss.replace) this.#world.fail(`${describe(before)} was replaced, and its job replaces none`);
+    const lostForMs = after.createdAtMs - (before.lostAtMs ?? after.createdAtMs);
+    // Scaling down and up again fills a place, whatever was lost there.
+    if (lostForMs < spec.loss.lostAfterMs - CLOCK_MS) {
+      this.#world.fail(`${describe(before)} was replaced after ${lostForMs} ms, of ${spec.loss.lostAfterMs}`);
+    }
+  }
+
+  #checkLoss(after: ExecutionRecord): void {
+    const allowedAtMs = this.#world.allowedAtMs(after.nodeId);
+    if (allowedAtMs !== null && allowedAtMs >= after.createdAtMs - CLOCK_MS) return;
+    this.#world.fail(`${describe(after)} was lost without a reaction that was allowed`);
+  }
+}
+
+/** A leader asks for the record's clock now and then, and may be so far off in between. */
+const CLOCK_MS = 1_000;
+
+function describe({ id, job, index, nodeId, state, desired, reason }: ExecutionRecord): string {
+  const why = reason === "" ? "" : ` for ${reason}`;
+  return `execution ${id} (${job} ${index} on ${nodeId}, ${state}, to ${desired}${why})`;
+}

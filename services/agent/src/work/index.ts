@@ -1,0 +1,23 @@
+// What an agent decides about work, without sockets, clocks and keeper: simulations run it.
+export {
+  applyExecutions,
+  type DesiredWork,
+  dropPartial,
+  hexOf,
+  type KeptWork,
+  type MachineWork,
+  NOTHING_DESIRED,
+  planWork,
+  pruneForgotten,
+  usefulSpecs,
+  type WorkAction,
+} from "./desired-work.ts";
+export { executionsDigest } from "./executions-digest.ts";
+export {
+  beginReports,
+  type ReportEvent,
+  type ReportState,
+  reportDueMs,
+  stepReports,
+} from "./report-machine.ts";
+export { reportParts } from "./report-parts.ts";
