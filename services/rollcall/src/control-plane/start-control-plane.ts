@@ -19,6 +19,7 @@ import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { exposeBuild, exposeLease } from "./expose-process.ts";
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
@@ -28,6 +29,7 @@ import type { Probes } from "./open-probes.ts";
 import { openPeerTls } from "./open-tls.ts";
 import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
+import { reportProcess } from "./report-process.ts";
 
 /** What a process of the control plane is started with. */
 export interface ControlPlaneOptions {
@@ -72,6 +74,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const { plan, config, store, probes, tls, version, clock, log } = options;
   const { metrics } = probes;
   tls?.measure(metrics);
+  exposeBuild(metrics, plan);
   exposePools(metrics, store);
   const serving = new ServingStatus();
   const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
@@ -132,13 +135,20 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     },
     onDoubt: (doubt) => services.health?.onLeaseDoubt(doubt),
   });
+  exposeLease(metrics, keeper, clock);
   probes.answerWith(async () => ({
     ...(await services.ready()),
     lease: keeper.held ? { ok: true, message: "held" } : { ok: false, message: "not held for certain" },
   }));
   const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
   const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
-  const own = [node, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
+  const report = reportProcess({
+    ...{ store: store.reserved, clock, instance, service: plan.name, version, openFilesLimit: limit },
+    tls: tls ?? null,
+    natsConnected: nats === null ? null : () => nats.isConnected(),
+    feedLagMs: () => services.feedLagMs(),
+  });
+  const own = [node, report, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
   work = startTasks([...own, ...services.tasks], supervised);
   keeping = startTasks([keeper], supervised);
   if (servers.agents !== null && servers.internal !== null) {
