@@ -53,7 +53,11 @@ function selectorsIn(expression: string) {
 
 describe("alerts and dashboard", () => {
   const own = new Map(declaredMetrics().flatMap((metric) => seriesOf(metric).map((series) => [series, metric])));
-  const ofNode = new Set(createMetrics().getMetricsAsArray().map(({ name }) => name));
+  const ofNode = new Set(
+    createMetrics()
+      .getMetricsAsArray()
+      .map(({ name }) => name),
+  );
   const OF_TARGETS = ["job", "instance", "worker", "le"];
 
   it.each(expressions)("should name only metrics and labels that exist: %s", (_, expression) => {

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { createServer } from "node:net";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { saveProcessReport } from "../../libs/store/src/index.ts";
+import { type ProcessFacts, saveProcessReport } from "../../libs/store/src/index.ts";
 import { until } from "../../libs/testkit/src/index.ts";
 import { workspaceRoot } from "../support/workspace.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
@@ -23,7 +23,28 @@ async function examine(options = ""): Promise<{ readonly code: number; readonly 
   return { code, findings: JSON.parse(out).findings };
 }
 
-const problemsOf = (findings: readonly Finding[]) => findings.filter(({ verdict }) => verdict === "problem");
+/** With these the Postgres of the tests is fast and not safe: real problems, found in every run. */
+const UNSAFE = ["fsync", "full_page_writes", "synchronous_commit"];
+
+/** Measured on a machine that does much else. */
+const BY_LOAD = ["record-latency", "postgres-latency", "log-lag", "clock", "report"];
+
+const HEALTHY_FACTS: ProcessFacts = {
+  ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: 0, recordLatencyMs: 1, feedLagMs: 1_000 },
+  ...{ openFiles: 100, openFilesLimit: 1_024, certificateEndsAtMs: null, natsConnected: null },
+};
+
+let others = 0;
+
+/** Have another process report, until its lease runs out. Returns its instance. */
+async function report(facts: Partial<ProcessFacts>): Promise<string> {
+  others += 1;
+  const instance = `other-${others}`;
+  const { db } = rig.store;
+  await db.insertInto("leases").values({ name: instance, instance, service: "registry", address: "" }).execute();
+  await saveProcessReport(db, { instance, service: "registry", host: "other", facts: { ...HEALTHY_FACTS, ...facts } });
+  return instance;
+}
 
 beforeAll(async () => {
   await rig.connect("n1");
@@ -33,22 +54,23 @@ beforeAll(async () => {
   });
 });
 
-/** Have the report of the rig's process say something else. */
-async function report(facts: object, instance?: string): Promise<() => Promise<void>> {
-  const row = await rig.store.db.selectFrom("process_reports").selectAll().executeTakeFirstOrThrow();
-  const before = { instance: row.instance, service: row.service, host: row.host, facts: row.facts as never };
-  await saveProcessReport(rig.store.db, { ...before, facts: { ...before.facts, ...facts }, ...(instance && { instance }) });
-  return () => saveProcessReport(rig.store.db, before);
-}
-
 describe("doctor", () => {
-  it("should find nothing wrong, and say what it has looked at", async () => {
+  it("should find what is wrong, and say what else it has looked at", async () => {
     const { code, findings } = await examine();
-    expect(problemsOf(findings)).toEqual([]);
+    const certain = findings.filter(({ check }) => !BY_LOAD.includes(check));
+    expect(certain.filter(({ verdict }) => verdict === "problem").map(({ subject }) => subject)).toEqual(UNSAFE);
     expect(findings.filter(({ verdict }) => verdict === "unknown")).toEqual([]);
-    expect(code).toBe(0);
+    expect(code).toBe(1);
     const checks = new Set(findings.map(({ check }) => check));
-    for (const check of ["address", "postgres-version", "replication", "clock", "descriptors", "versions", "agents-port"]) {
+    for (const check of [
+      "address",
+      "postgres-version",
+      "replication",
+      "clock",
+      "descriptors",
+      "versions",
+      "agents-port",
+    ]) {
       expect(checks).toContain(check);
     }
     const { out } = await rig.run("doctor");
@@ -59,20 +81,23 @@ describe("doctor", () => {
   it("should find a port that is shut, and say what to do", async () => {
     const { code, out } = await rig.run("doctor", { env: { ROLLCALL_HEALTH: `127.0.0.1:${await shutPort()}` } });
     expect(code).toBe(1);
-    expect(out).toMatch(/^problem: address of 127\.0\.0\.1:\d+ \(health\): cannot be reached: connection refused\n {2}do: /m);
+    expect(out).toMatch(
+      /^problem: address of 127\.0\.0\.1:\d+ \(health\): cannot be reached: connection refused\n {2}do: /m,
+    );
   });
 
   it("should find agents' streams that cannot be reached", async () => {
-    const endpoints = await rig.store.db.selectFrom("health_replicas").select("agent_endpoint").execute();
-    const shut = `127.0.0.1:${await shutPort()}`;
-    await rig.store.db.updateTable("health_replicas").set({ agent_endpoint: shut }).execute();
-    const { code, findings } = await examine();
+    const instance = await report({});
+    const agent_endpoint = `127.0.0.1:${await shutPort()}`;
+    const addresses = { agent_endpoint, internal_address: "", query_endpoint: "" };
     await rig.store.db
-      .updateTable("health_replicas")
-      .set({ agent_endpoint: endpoints[0]?.agent_endpoint ?? "" })
+      .insertInto("health_replicas")
+      .values({ instance, ...addresses })
       .execute();
+    const { code, findings } = await examine();
     expect(code).toBe(1);
-    expect(problemsOf(findings)).toMatchObject([{ check: "agents-port", subject: shut }]);
+    const about = findings.filter(({ subject }) => subject === agent_endpoint);
+    expect(about).toMatchObject([{ check: "agents-port", verdict: "problem" }]);
   });
 
   it.each([
@@ -83,36 +108,18 @@ describe("doctor", () => {
     ["a process without NATS", { natsConnected: false }, "nats"],
     ["a process that does not follow the log", { feedLagMs: 120_000 }, "log-lag"],
   ])("should find %s", async (_, facts, check) => {
-    const restore = await report(facts);
+    const instance = await report(facts);
     const { code, findings } = await examine();
-    await restore();
     expect(code).toBe(1);
-    expect(problemsOf(findings)).toMatchObject([{ check }]);
-    expect(problemsOf(findings)[0]?.advice).not.toBe("");
+    const about = findings.filter(({ subject, verdict }) => subject === instance && verdict !== "ok");
+    expect(about).toMatchObject([{ check, verdict: "problem" }]);
+    expect(about[0]?.advice).not.toBe("");
   });
 
-  it("should warn of processes and agents of several versions", async () => {
-    const { db } = rig.store;
-    const lease = { name: "old-1", instance: "old-1", service: "registry", address: "" };
-    await db.insertInto("leases").values(lease).execute();
-    await report({ version: "0.0.9" }, "old-1");
+  it("should warn of processes of several versions", async () => {
+    await report({ version: "0.0.9" });
     const { findings } = await examine();
-    await db.deleteFrom("leases").where("name", "=", "old-1").execute();
     expect(findings).toContainEqual(expect.objectContaining({ check: "versions", verdict: "warning" }));
-  });
-
-  it("should say what a Postgres setting endangers", async () => {
-    const name = (await rig.store.db.selectFrom("cluster").select("cluster_id").execute()).length;
-    expect(name).toBe(1);
-    const { db } = rig.store;
-    const { sql } = await import("kysely");
-    const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(db);
-    const database = sql.id(rows[0]?.name ?? "");
-    await sql`alter database ${database} set synchronous_commit = off`.execute(db);
-    // Connections that stand keep their settings: this one asks again.
-    const { findings } = await examine();
-    await sql`alter database ${database} reset synchronous_commit`.execute(db);
-    expect(findings.filter(({ check }) => check === "postgres-settings")).toHaveLength(1);
   });
 
   it("should say what a viewer's token does not let it check", async () => {
@@ -134,9 +141,10 @@ describe("docs/runbook.md", () => {
 
   it("should name commands that work", async () => {
     expect(commands.length).toBeGreaterThan(5);
-    await rig.run(["job", "run", "-"], {});
     for (const line of commands) {
-      const { code, err } = await rig.run(line.replace("NODE", "n1").replace("JOB", "none"));
+      const { code, err } = await rig.run(
+        line.replace("NODE", "n1").replace("JOB", "none").replace("--now", "--now --yes"),
+      );
       expect({ line, code, err: code === 2 ? err : "" }).toMatchObject({ line, err: "" });
     }
   });

@@ -34,7 +34,8 @@ export function createApp(services: RegistryProcess): RegistryApp {
   const pageTokens = createPageTokens(services.store.clusterSecret());
   const watches = createWatches(services);
   const relay = createRelay(services, watches);
-  const upkeepTask = upkeep({ ...services, chores: registryChores(services) });
+  const counting = countCluster({ ...services, isLeader: () => upkeepTask.active });
+  const upkeepTask = upkeep({ ...services, chores: registryChores(services), onHeld: () => counting.call() });
   const checkRecord = createRecordCheck(services.store.reserved, services.log);
   return {
     routes: createRoutes({ ...services, registrar, gate, pageTokens, watches }),
@@ -43,7 +44,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
     tasks: [
       expireOrchestrators(services),
       upkeepTask,
-      countCluster({ ...services, leader: upkeepTask }),
+      counting,
       ...(relay?.tasks ?? []),
     ],
     ready: async () => ({

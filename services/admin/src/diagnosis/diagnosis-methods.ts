@@ -32,12 +32,11 @@ export function routeDiagnosis(router: ConnectRouter, services: AdminServices): 
   router.service(DiagnosisService, { getDiagnosis: getDiagnosis(services) });
 }
 
-function getDiagnosis({ store, clock }: AdminServices): MethodImpl<typeof DiagnosisService.method.getDiagnosis> {
+function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisService.method.getDiagnosis> {
+  const { store, clock } = services;
   return async () => {
     const { db } = store;
-    const askedAtMs = clock.nowMs();
-    await recordTimeMs(db);
-    const latencyMs = clock.nowMs() - askedAtMs;
+    const latencyMs = await measureLatency(services);
     const facts = await readRecordFacts(db);
     const [reports, versions, replicas] = await Promise.all([
       listProcessReports(db),
@@ -52,6 +51,20 @@ function getDiagnosis({ store, clock }: AdminServices): MethodImpl<typeof Diagno
       agentEndpoints: [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))],
     });
   };
+}
+
+/** One answer may have waited for a connection. */
+const ASKED = 3;
+
+/** The time of the fastest of some answers to the simplest question. */
+async function measureLatency({ store, clock }: AdminServices): Promise<number> {
+  let fastestMs = Number.POSITIVE_INFINITY;
+  for (let time = 0; time < ASKED; time += 1) {
+    const askedAtMs = clock.nowMs();
+    await recordTimeMs(store.db);
+    fastestMs = Math.min(fastestMs, clock.nowMs() - askedAtMs);
+  }
+  return fastestMs;
 }
 
 function recordToProto({ isStandby, standbys, settings, ...facts }: RecordFacts, latencyMs: number) {

@@ -7,7 +7,8 @@ import { Exit } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, writePlain } from "../output/format.ts";
 import { choosePaint, columnsOf, type Style } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
-import { wrap } from "../output/wrap.ts";
+import { printable } from "../output/text.ts";
+import { wrapValue } from "../output/wrap.ts";
 import type { Shell } from "../shell.ts";
 
 /** Exit codes, as the help lists them. */
@@ -38,15 +39,13 @@ const doctor: Verb = async ({ shell, options }) => {
   if (format === "table") {
     const look = { paint: choosePaint(shell, options), columns: columnsOf(shell) };
     shell.out.write(new TablePrinter(COLUMNS, look).print(findings));
-    shell.out.write(adviceText(findings, look.columns || WIDTH));
+    shell.out.write(adviceText(findings, look.columns));
   } else {
     await writePlain(shell, format, { verdict, findings: findings.map((it) => ({ ...it })) });
   }
   if (verdict === "problem") throw new Exit(PROBLEM);
   if (verdict === "unknown") throw new Exit(NOT_ALL_CHECKED);
 };
-
-const WIDTH = 100;
 
 const STYLES: Readonly<Record<Verdict, Style>> = { ok: "good", warning: "warning", unknown: "warning", problem: "bad" };
 
@@ -57,14 +56,20 @@ const COLUMNS: readonly Column<Finding>[] = [
   { title: "FOUND", name: "found", rank: 1, limit: 100, cell: ({ found }) => ({ text: found }) },
 ];
 
-/** What to do, the worst first; several findings may have the same answer. */
+/** What to do, the worst first. */
 function adviceText(findings: readonly Finding[], columns: number): string {
   const order: readonly Verdict[] = ["problem", "unknown", "warning"];
-  const lines = order.flatMap((verdict) =>
+  const parts = order.flatMap((verdict) =>
     findings
       .filter((it) => it.verdict === verdict)
-      .map(({ check, subject, found, advice }) => `${verdict}: ${check} of ${subject}: ${found}\n  do: ${advice}`),
+      .map(({ check, subject, found, advice }) => {
+        const label = `${verdict}: `;
+        const what = printable(`${check} of ${subject}: ${found}`);
+        const text = wrapValue(label, what, columns, label.length);
+        return `${text}\n${wrapValue(DO, printable(advice), columns, DO.length)}\n`;
+      }),
   );
-  if (lines.length === 0) return "\nNothing is wrong.\n";
-  return `\n${lines.map((line) => `${wrap(line, columns)}\n`).join("")}`;
+  return parts.length === 0 ? "\nNothing is wrong.\n" : `\n${parts.join("")}`;
 }
+
+const DO = "  do: ";

@@ -1,13 +1,13 @@
-import { gauge, Loop, type MetricsRegistry, onScrape, type Task } from "@rollcall/process";
-import { type ClusterCensus, type LeasedTask, listUpkeepRuns, takeCensus, type UpkeepRun } from "@rollcall/store";
+import { gauge, Loop, type MetricsRegistry, onScrape } from "@rollcall/process";
+import { type ClusterCensus, listUpkeepRuns, takeCensus, type UpkeepRun } from "@rollcall/store";
 import type { RegistryProcess } from "../registry-process.ts";
 
 const EVERY_MS = 15_000;
 
 /** What is counted with. */
 export interface CountOptions extends Pick<RegistryProcess, "store" | "clock" | "metrics"> {
-  /** The task whose holder counts: one process of the cluster. */
-  readonly leader: Pick<LeasedTask, "active">;
+  /** Whether this process counts: one of the cluster does. */
+  isLeader(): boolean;
   /** Default 15 s. */
   readonly everyMs?: number;
 }
@@ -21,17 +21,17 @@ interface Counted {
  * Count the cluster for its metrics, in the one registry that does upkeep, so that sums over all processes are right.
  * In the others, and where the last count failed, the gauges have no samples.
  */
-export function countCluster({ store, clock, metrics, leader, everyMs = EVERY_MS }: CountOptions): Task {
+export function countCluster({ store, clock, metrics, isLeader, everyMs = EVERY_MS }: CountOptions): Loop {
   const { db } = store.reserved;
   let counted: Counted | null = null;
   const expose = clusterGauges(metrics);
-  onScrape(metrics, () => expose(leader.active ? counted : null));
+  onScrape(metrics, () => expose(isLeader() ? counted : null));
   return new Loop({
     name: "count-cluster",
     everyMs,
     clock,
     turn: async () => {
-      if (!leader.active) {
+      if (!isLeader()) {
         counted = null;
         return;
       }
@@ -89,7 +89,9 @@ function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => v
       return;
     }
     const { census, runs } = counted;
-    for (const { count, ...states } of census.nodes) nodes.set(states, count);
+    for (const { membership, health, connection, scheduling, count } of census.nodes) {
+      nodes.set({ membership, health, connection, scheduling }, count);
+    }
     for (const { count, ...group } of census.jobs) jobs.set(group, count);
     for (const { state, count } of census.executions) executions.set({ state }, count);
     for (const { service, count, oldestMs } of census.leases) {

@@ -47,15 +47,20 @@ export function reportProcess(options: ReportOptions): Task {
   });
 }
 
-/** How far this clock is ahead of the record's, known to half of the time that the answer took. */
+/** One answer may have waited for something else of this process. */
+const ASKED = 3;
+
+/** How far this clock is ahead of the record's, known to half of the time that the fastest of some answers took. */
 async function compareClocks(store: ReservedStore, clock: Clock) {
-  // A connection that has to be opened first would be taken for a slow answer.
-  await recordTimeMs(store.db);
-  const startedAtMs = clock.nowMs();
-  const wallMs = clock.wallMs();
-  const recordMs = await recordTimeMs(store.db);
-  const latencyMs = clock.nowMs() - startedAtMs;
-  return { aheadMs: wallMs + latencyMs / 2 - recordMs, latencyMs };
+  let best = { aheadMs: 0, latencyMs: Number.POSITIVE_INFINITY };
+  for (let time = 0; time < ASKED; time += 1) {
+    const startedAtMs = clock.nowMs();
+    const wallMs = clock.wallMs();
+    const recordMs = await recordTimeMs(store.db);
+    const latencyMs = clock.nowMs() - startedAtMs;
+    if (latencyMs < best.latencyMs) best = { aheadMs: wallMs + latencyMs / 2 - recordMs, latencyMs };
+  }
+  return best;
 }
 
 async function countOpenFiles(): Promise<number | null> {
