@@ -12,14 +12,17 @@ import {
   startParts,
   startTasks,
   type Task,
+  type Tracer,
   watchOpenFiles,
 } from "@rollcall/process";
 import { createGrpcServer, createRpcServer, type GrpcServer, type GuardedServer, ServingStatus } from "@rollcall/rpc";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { exposeBuild, exposeLease } from "../observability/expose-process.ts";
+import { openTracer } from "../observability/open-tracer.ts";
+import { reportProcess } from "../observability/report-process.ts";
 import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
-import { exposeBuild, exposeLease } from "./expose-process.ts";
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
@@ -29,7 +32,6 @@ import type { Probes } from "./open-probes.ts";
 import { openPeerTls } from "./open-tls.ts";
 import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
-import { reportProcess } from "./report-process.ts";
 
 /** What a process of the control plane is started with. */
 export interface ControlPlaneOptions {
@@ -85,6 +87,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   parts.onClose(() => keeping?.close());
   const peerTls = tls ? openPeerTls(tls, options.caFile ?? null) : null;
   const common = { store, config, instance, clock, log, metrics, peerTls };
+  const tracer = await openTracer(plan, { config, instance, version, clock, log });
+  if (tracer !== null) parts.add(tracer);
   const nats = await openNats(plan, common);
   if (nats !== null) parts.add(nats);
   let work: RunningTasks | null = null;
@@ -115,6 +119,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     serving,
     parts,
     shares,
+    tracer,
     closeServices,
   });
   agents = servers.agents;
@@ -187,13 +192,14 @@ interface Listening {
   readonly parts: Parts;
   /** How many connections each port may take. */
   readonly shares: DescriptorPlan;
+  readonly tracer: Tracer | null;
   /** Between the end of the API and that of the agents' port: streams are told to come back. */
   closeServices(): Promise<void>;
 }
 
 async function listen(
   { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
-  { services, authentication, guards, serving, parts, shares, closeServices }: Listening,
+  { services, authentication, guards, serving, parts, shares, tracer, closeServices }: Listening,
 ): Promise<Servers> {
   const { calls, strangers, clientAddress } = guards;
   const counted = { calls, strangers, clientAddress };
@@ -229,6 +235,7 @@ async function listen(
           // Its callers are replicas, which prove themselves by the cluster's secret.
           asksClients: false,
           ...services.health.internal,
+          tracer,
           // No access token opens it.
           authenticate: async () => null,
           serving,
@@ -247,6 +254,7 @@ async function listen(
     authenticate: authentication.authenticate,
     recordRefusal: guards.refusals.record,
     failures: guards.failures,
+    tracer,
     hosts: hostRule(config, tls ?? null),
     serving,
   });

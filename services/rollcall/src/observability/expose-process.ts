@@ -1,7 +1,7 @@
 import { buildInfo } from "@rollcall/cli";
 import { type Clock, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { LeaseKeeper } from "@rollcall/store";
-import type { ProcessPlan } from "./process-plan.ts";
+import type { ProcessPlan } from "../control-plane/process-plan.ts";
 
 /** Show in a registry what runs in this process: always 1, with the build in its labels. */
 export function exposeBuild(metrics: MetricsRegistry, { name }: Pick<ProcessPlan, "name">): void {
