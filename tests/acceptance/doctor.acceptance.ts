@@ -76,7 +76,7 @@ async function oldBuild(): Promise<string> {
 async function examine(): Promise<{ readonly code: number | string; readonly findings: readonly Finding[] }> {
   const addresses = (["registry", "admin", "scheduler"] as const).flatMap((it) => [
     `--${it}`,
-    `127.0.0.1:${ports[it]}`,
+    `http://127.0.0.1:${ports[it]}`,
   ]);
   const health = ["--health", `https://127.0.0.1:${ports.health}`, "--ca-file", authority.caFile];
   const token = ["--token-file", join(root, "admin-token")];

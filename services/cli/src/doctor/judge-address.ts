@@ -26,6 +26,8 @@ export function judgeAddress(check: "address" | "agents-port", probe: Probe, now
   const { subject, failure, certificate, isTls, host } = probe;
   const about = { check, subject };
   if (failure !== null) {
+    const trouble = explainTlsError(failure);
+    if (trouble !== null) return [finding("problem", about, trouble.problem, trouble.advice)];
     const why = WHY[failure] ?? failure;
     return [finding("problem", about, `cannot be reached: ${why}`, ADVICE[failure] ?? FIREWALL)];
   }

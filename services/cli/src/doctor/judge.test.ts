@@ -127,6 +127,7 @@ describe("judgeAddress()", () => {
   it.each([
     [{ failure: "ECONNREFUSED" }, ["problem address"]],
     [{ failure: "a strange error" }, ["problem address"]],
+    [{ failure: "ERR_SSL_WRONG_VERSION_NUMBER", isTls: true }, ["problem address"]],
     [{}, ["warning address"]],
     [{ host: "127.0.0.1" }, []],
     [{ isTls: true, certificate }, []],
