@@ -36,7 +36,7 @@ export interface Limits {
 }
 
 /** Compare a value with its limits. */
-export function verdictOf(value: number, { warning, problem }: Limits): Exclude<Verdict, "unknown"> {
+function verdictOf(value: number, { warning, problem }: Limits): Exclude<Verdict, "unknown"> {
   if (value > problem) return "problem";
   return value > warning ? "warning" : "ok";
 }
