@@ -41,12 +41,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
     routes: createRoutes({ ...services, registrar, gate, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [
-      expireOrchestrators(services),
-      upkeepTask,
-      counting,
-      ...(relay?.tasks ?? []),
-    ],
+    tasks: [expireOrchestrators(services), upkeepTask, counting, ...(relay?.tasks ?? [])],
     ready: async () => ({
       store: await checkRecord(),
       ...(relay === null ? {} : { relay: relay.report() }),
