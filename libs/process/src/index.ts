@@ -37,4 +37,14 @@ export {
   type Task,
   type TaskStatus,
 } from "./tasks.ts";
+export {
+  activeSpan,
+  inSpan,
+  type Span,
+  type SpanIds,
+  type SpanPart,
+  type SpanStart,
+  type SpanValue,
+  type Tracer,
+} from "./tracing/span.ts";
 export { type RestTime, WakeUp } from "./wake-up.ts";

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "@jest/globals";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { createLogger, silentLogger } from "./logging.ts";
+import { inSpan } from "./tracing/span.ts";
 
 const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
 /** Writes 24 MiB while nothing is read, says so, and ends when it is told to. */
@@ -80,5 +81,41 @@ describe("createLogger()", () => {
   it("should write nothing at all when silent", () => {
     expect(silentLogger.child({})).toBe(silentLogger);
     silentLogger.fatal({}, "unheard");
+  });
+});
+
+describe("createLogger() with repeated lines", () => {
+  it("should count warnings and errors of one cause, and write the others", () => {
+    let nowMs = 0;
+    const lines: Record<string, unknown>[] = [];
+    const destination = { write: (line: string) => lines.push(JSON.parse(line)) };
+    const log = createLogger({ level: "info", destination, clock: { nowMs: () => nowMs } });
+    const task = log.child({ part: "feed" });
+    for (let n = 0; n < 25; n += 1) {
+      task.warn({ task: "relay", err: new Error(`connect to 10.0.0.${n}:4222 failed`) }, "task failed");
+      task.info({ n }, "call finished");
+    }
+    task.warn({ task: "upkeep", err: new Error("connect to 10.0.0.1:4222 failed") }, "task failed");
+    log.fatal({}, "failed");
+    const count = (level: string) => lines.filter((line) => line.level === level).length;
+    expect([count("warn"), count("info"), count("fatal")]).toEqual([11, 25, 1]);
+    nowMs = 60_000;
+    lines.length = 0;
+    log.info({}, "call finished");
+    log.warn({ task: "relay", err: new Error("connect to 10.0.0.1:4222 failed") }, "task failed");
+    expect(lines.map(({ msg }) => msg)).toEqual(["lines of one cause left out", "call finished", "task failed"]);
+    expect(lines[0]).toMatchObject({ level: "info", of: "task failed", lines: 15 });
+    expect(lines[0]?.cause).toMatch(/^relay Error: connect to /);
+  });
+
+  it("should name the trace of the call within which a line is written", () => {
+    const lines: Record<string, unknown>[] = [];
+    const log = createLogger({ level: "info", destination: { write: (line: string) => lines.push(JSON.parse(line)) } });
+    const ids = { trace_id: "a".repeat(32), span_id: "b".repeat(16) };
+    const span = { ids, traceparent: "", set: () => {}, note: () => {}, end: () => {} };
+    inSpan(span, () => log.info({}, "within"));
+    log.info({}, "outside");
+    expect(lines[0]).toMatchObject({ msg: "within", ...ids });
+    expect(lines[1]).not.toHaveProperty("trace_id");
   });
 });

@@ -1,6 +1,9 @@
 import process from "node:process";
 import { pino } from "pino";
+import { type Clock, systemClock } from "./clock.ts";
 import { formatLogLine } from "./log-format.ts";
+import { RepeatedLines } from "./repeated-lines.ts";
+import { activeSpan } from "./tracing/span.ts";
 
 /** The least that is written. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
@@ -28,21 +31,42 @@ export interface LoggerOptions {
   readonly destination?: { write(line: string): unknown };
   /** Fields of every line, for example { service: "registry" }. */
   readonly fields?: Readonly<Record<string, unknown>>;
+  /** By which lines of one cause are counted. Default the system's. */
+  readonly clock?: Pick<Clock, "nowMs">;
 }
 
+/** Levels as pino numbers them. */
+const WARN = 40;
+const FATAL = 60;
 /** What may wait for a reader of standard output that does not keep up. Beyond it lines are dropped. */
 const MOST_WAITING_BYTES = 16_777_216;
 
-/** Create the log of a process. */
+/**
+ * Create the log of a process. Warnings and errors of one cause are ten a minute at most; how many more there were is
+ * written with the next line after that minute.
+ */
 export function createLogger(options: LoggerOptions): Logger {
   const target = options.destination ?? standardOutput();
   const destination = options.pretty ? { write: (line: string) => target.write(formatLogLine(line)) } : target;
+  const repeated = new RepeatedLines(options.clock ?? systemClock);
   return pino(
     {
       level: options.level,
       base: { ...options.fields },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      hooks: {
+        logMethod(words, write, level) {
+          if (repeated.isDue) {
+            for (const leftOut of repeated.takeDue()) write.call(this, leftOut, "lines of one cause left out");
+          }
+          const [fields, message] = words as unknown[];
+          const isCounted = level >= WARN && level < FATAL;
+          if (!isCounted || repeated.note(String(message), fields)) write.apply(this, words);
+        },
+      },
+      // Lines that are written within a call lead to its trace, and back.
+      mixin: () => activeSpan()?.ids ?? {},
       serializers: { err: pino.stdSerializers.errWithCause },
       redact: {
         paths: ["token", "authorization", "password", "*.token", "*.authorization", "*.password"],

@@ -16,8 +16,12 @@ export type MetricsRegistry = Registry;
 export function createMetrics(options: { readonly defaults?: boolean } = {}): MetricsRegistry {
   const registry = new Registry();
   if (options.defaults ?? true) collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
   return registry;
 }
+
+/** Gauges that are named as counters are; the same figures are there by type, under names without "_total". */
+const MISNAMED = ["nodejs_active_resources_total", "nodejs_active_handles_total", "nodejs_active_requests_total"];
 
 /** Counts by labels. */
 export type LabelledCounter<L extends string> = Counter<L>;

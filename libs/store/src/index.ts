@@ -76,6 +76,28 @@ export {
 } from "./database/store.ts";
 export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
 export {
+  type ClusterCensus,
+  type ExecutionGroup,
+  type JobGroup,
+  type LeaseGroup,
+  type NodeGroup,
+  takeCensus,
+} from "./diagnosis/cluster-census.ts";
+export {
+  forgetProcessReport,
+  listProcessReports,
+  type ProcessFacts,
+  type ProcessReport,
+  saveProcessReport,
+} from "./diagnosis/process-reports.ts";
+export {
+  type AgentVersion,
+  countAgentVersions,
+  type RecordFacts,
+  readRecordFacts,
+  type Standby,
+} from "./diagnosis/record-facts.ts";
+export {
   createLeaseKeeper,
   createLeaseKeeperOf,
   type LeaseKeeper,
@@ -129,7 +151,8 @@ export {
   readLatestEvents,
   type StoredEvent,
 } from "./log/events.ts";
-export { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./log/feed.ts";
+export { exposeFeed } from "./log/expose-feed.ts";
+export { EventFeed, type EventFeedOptions, type FollowerLag, type Following, type FollowOptions } from "./log/feed.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
 export {

@@ -3,6 +3,7 @@ import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { DiagnosisService } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
@@ -11,6 +12,7 @@ import type { AdminServices } from "./admin-services.ts";
 import { AUDIT_POLICIES, routeAudit } from "./audit/audit-methods.ts";
 import { banMethods } from "./bans/ban-methods.ts";
 import { BRAKE_POLICIES, routeBrake } from "./brake/brake-methods.ts";
+import { DIAGNOSIS_POLICIES, routeDiagnosis } from "./diagnosis/diagnosis-methods.ts";
 import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-methods.ts";
 import { drainMethods } from "./nodes/drain-methods.ts";
 import { nodeMethods } from "./nodes/node-methods.ts";
@@ -24,6 +26,7 @@ export const SERVICES = [
   AuditService,
   HealthPolicyService,
   BrakeService,
+  DiagnosisService,
 ];
 
 /**
@@ -57,6 +60,7 @@ export const POLICIES: PolicyTable = {
   ...ACCESS_POLICIES,
   ...HEALTH_POLICY_POLICIES,
   ...BRAKE_POLICIES,
+  ...DIAGNOSIS_POLICIES,
   ...AUDIT_POLICIES,
   ...JOIN_TOKEN_POLICIES,
 };
@@ -68,6 +72,7 @@ export function createRoutes(services: AdminServices): (router: ConnectRouter) =
     routeAccess(router, services);
     routeHealthPolicies(router, services);
     routeBrake(router, services);
+    routeDiagnosis(router, services);
     routeAudit(router, services);
     routeJoinTokens(router, services);
   };

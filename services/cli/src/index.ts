@@ -1,4 +1,4 @@
-export { cliVersion } from "./build-info.ts";
+export { buildInfo, cliVersion } from "./build-info.ts";
 export {
   ADMIN_TOKEN_FILE,
   CLIENT_VARIABLES,

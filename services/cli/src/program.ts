@@ -65,6 +65,11 @@ const NOUNS: readonly Noun[] = [
     load: async () => (await import("./nouns/status.ts")).defineStatus,
   },
   {
+    name: "doctor",
+    description: "Check the deployment, and say what to do about what is wrong",
+    load: async () => (await import("./nouns/doctor.ts")).defineDoctor,
+  },
+  {
     name: "config",
     description: "Show the configuration",
     load: async () => (await import("./nouns/config.ts")).defineConfig,

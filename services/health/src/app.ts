@@ -161,6 +161,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     watches: new HealthWatches({ ...shared, feed: deps.feed }),
   };
   const following = deps.feed.follow({
+    name: "health",
     interest: unitedInterest([replicaInterest(instance), POLICY_INTEREST]),
     gatherMs: deps.gatherMs,
     deliver: (events) => {

@@ -8,6 +8,7 @@ import { createRegistrationGate } from "./registration-gate.ts";
 import type { RegistryProcess } from "./registry-process.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { expireOrchestrators } from "./tasks/collect-nodes.ts";
+import { countCluster } from "./tasks/count-cluster.ts";
 import { registryChores } from "./tasks/registry-chores.ts";
 import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
 import { upkeep } from "./tasks/upkeep.ts";
@@ -33,16 +34,14 @@ export function createApp(services: RegistryProcess): RegistryApp {
   const pageTokens = createPageTokens(services.store.clusterSecret());
   const watches = createWatches(services);
   const relay = createRelay(services, watches);
+  const counting = countCluster({ ...services, isLeader: () => upkeepTask.active });
+  const upkeepTask = upkeep({ ...services, chores: registryChores(services), onHeld: () => counting.call() });
   const checkRecord = createRecordCheck(services.store.reserved, services.log);
   return {
     routes: createRoutes({ ...services, registrar, gate, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [
-      expireOrchestrators(services),
-      upkeep({ ...services, chores: registryChores(services) }),
-      ...(relay?.tasks ?? []),
-    ],
+    tasks: [expireOrchestrators(services), upkeepTask, counting, ...(relay?.tasks ?? [])],
     ready: async () => ({
       store: await checkRecord(),
       ...(relay === null ? {} : { relay: relay.report() }),

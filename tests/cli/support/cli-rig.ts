@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "@jest/globals";
-import { silentLogger, systemClock } from "../../../libs/process/src/index.ts";
+import { type MetricsRegistry, renderMetrics, silentLogger, systemClock } from "../../../libs/process/src/index.ts";
 import { accessTokenHash, ensureAccessToken, type Store } from "../../../libs/store/src/index.ts";
 import {
   addNode,
@@ -33,6 +33,8 @@ export interface CliRig {
   /** An empty directory of this rig. */
   readonly folder: string;
   readonly client: ControlPlaneClient;
+  /** What /metrics of the control plane shows. */
+  metrics(): Promise<string>;
   /** Run a command line, written as one text without quotes or as words, as an administrator. */
   run(line: string | readonly string[], surroundings?: Surroundings): Promise<Outcome>;
   /** Register a machine by the API. */
@@ -59,6 +61,7 @@ interface Parts {
   readonly token: string;
   readonly folder: string;
   readonly client: ControlPlaneClient;
+  readonly metrics: MetricsRegistry;
   close(): Promise<void>;
 }
 
@@ -102,6 +105,7 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
     get client() {
       return running().client;
     },
+    metrics: () => renderMetrics(running().metrics),
     run: (line, surroundings = {}) => {
       const env = { ROLLCALL_SERVER: address(), ROLLCALL_TOKEN: running().token, ...surroundings.env };
       const { folder } = running();
@@ -151,7 +155,7 @@ async function start(flags: Readonly<Record<string, string>>, text: string): Pro
   const { port } = controlPlane;
   const address = `127.0.0.1:${port}`;
   return {
-    ...{ database, port, token, folder },
+    ...{ database, port, token, folder, metrics: probes.metrics },
     agentPort: controlPlane.agentPort ?? 0,
     client: new ControlPlaneClient({ registry: address, admin: address, tokenFile }),
     close: async () => {

@@ -4,6 +4,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { ClientTls } from "@rollcall/identity";
+import { activeSpan } from "@rollcall/process";
 
 /** One connection to another process of the control plane, shared by all calls to it. */
 export interface PeerConnection {
@@ -60,7 +61,7 @@ export function connectPeer(options: PeerOptions): PeerConnection {
   const transport = createGrpcTransport({
     baseUrl,
     sessionManager: sessions,
-    interceptors: [...interceptors],
+    interceptors: [...interceptors, nameParent],
     defaultTimeoutMs: timeoutMs,
     acceptCompression: [],
   });
@@ -69,6 +70,13 @@ export function connectPeer(options: PeerOptions): PeerConnection {
     close: () => sessions.abort(),
   };
 }
+
+/** What a peer does for a call that is traced is a part of its trace. */
+const nameParent: Interceptor = (next) => (request) => {
+  const span = activeSpan();
+  if (span !== undefined) request.header.set("traceparent", span.traceparent);
+  return next(request);
+};
 
 function connectSecurely({ hostname, port }: URL, peers: PeerTls): TLSSocket {
   const host = hostname.replace(/^\[(.*)\]$/, "$1");

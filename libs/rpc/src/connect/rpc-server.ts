@@ -23,6 +23,7 @@ import { mapErrors } from "../interceptors/map-errors.ts";
 import { measureCalls, rpcDurations } from "../interceptors/measure-calls.ts";
 import { recordRefusals } from "../interceptors/record-refusals.ts";
 import { requestId } from "../interceptors/request-id.ts";
+import { traceCalls } from "../interceptors/trace-calls.ts";
 import { validateRequests } from "../interceptors/validate-requests.ts";
 import { AnswerWatch } from "../limits/answer-watch.ts";
 import { HostGuard, type HostGuardOptions } from "../limits/host-guard.ts";
@@ -153,6 +154,8 @@ function rpcHandler(
   const { failures, calls, clientAddress, fallback } = options;
   const interceptors: Interceptor[] = [
     requestId,
+    // Before the log, whose lines name the trace.
+    ...(options.tracer ? [traceCalls(options.tracer)] : []),
     logCalls({ log, strangers, clock }),
     measureCalls(metrics, clock),
     mapErrors,

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Authenticator, ReplicaAuthenticator, TlsSource } from "@rollcall/identity";
-import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
+import type { Clock, Logger, MetricsRegistry, Tracer } from "@rollcall/process";
 import type { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
@@ -59,6 +59,8 @@ export interface RpcServerOptions {
   readonly requestMs?: number;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** Traces unary calls; they are not traced when absent or null. */
+  readonly tracer?: Tracer | null;
   /** What grpc.health.v1 answers; one for all ports of a process. Its own when absent. */
   readonly serving?: ServingStatus;
   /** Answers what is no RPC. Without it: 404. */

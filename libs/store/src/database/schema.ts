@@ -251,6 +251,15 @@ export interface UpkeepRunsTable {
   readonly runs: Generated<bigint>;
 }
 
+/** What processes of the control plane say of themselves. */
+export interface ProcessReportsTable {
+  readonly instance: string;
+  readonly service: string;
+  readonly host: string;
+  readonly facts: JsonColumn<unknown>;
+  readonly reported_at: Timestamp;
+}
+
 /** Every table of the record. */
 export interface Database extends WorkTables {
   readonly cluster: ClusterTable;
@@ -275,6 +284,7 @@ export interface Database extends WorkTables {
   readonly request_ids: RequestIdsTable;
   readonly event_relay: EventRelayTable;
   readonly upkeep_runs: UpkeepRunsTable;
+  readonly process_reports: ProcessReportsTable;
 }
 
 /** Who did what: one row for each mutation by an authenticated caller, chained by hashes. */

@@ -1,5 +1,5 @@
-import type { Logger } from "@rollcall/process";
-import { Kysely, PostgresDialect, sql, type Transaction } from "kysely";
+import { activeSpan, errorCode, type Logger } from "@rollcall/process";
+import { Kysely, type LogEvent, PostgresDialect, sql, type Transaction } from "kysely";
 import { type Change, type CommittedChange, commitChange } from "./change.ts";
 import { type ClusterIdentity, identifyCluster } from "./cluster.ts";
 import { type BoundedPool, createPool, type Lane, type PoolUse } from "./pool.ts";
@@ -147,7 +147,24 @@ function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number):
     statementTimeoutMs: statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
     ...(waitMs === undefined ? {} : { waitMs }),
   });
-  return { lane, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }) };
+  return { lane, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }), log: noteQuery }) };
+}
+
+/** The longest text of a query that a trace has. */
+const MOST_TEXT = 1_000;
+
+/** A query of a call that is traced is a part of its span. Values are not in its text. */
+function noteQuery(event: LogEvent): void {
+  const span = activeSpan();
+  if (span === undefined) return;
+  const text = event.query.sql.trim();
+  const operation = /^[a-z]+/i.exec(text)?.[0].toLowerCase() ?? "query";
+  span.note({
+    name: `postgresql ${operation}`,
+    durationMs: event.queryDurationMillis,
+    values: { "db.system.name": "postgresql", "db.query.text": text.slice(0, MOST_TEXT) },
+    ...(event.level === "error" ? { failure: errorCode(event.error) ?? "error" } : {}),
+  });
 }
 
 /**

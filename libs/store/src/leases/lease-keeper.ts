@@ -55,6 +55,8 @@ export interface LeaseKeeping extends Partial<LeaseTiming> {
 export interface LeaseKeeper extends Task {
   /** Whether the lease is known to be held. */
   readonly held: boolean;
+  /** When it was last renewed, in monotonic milliseconds; null before the first time. */
+  readonly renewedAtMs: number | null;
 }
 
 /** Well below the expiry, so that one answer that never comes leaves time for another try. */
@@ -94,6 +96,7 @@ class Keeper implements LeaseKeeper {
   readonly #holding: LeaseHolding;
   readonly #others: OtherLeases;
   #failures = 0;
+  #renewedAtMs: number | null = null;
 
   constructor(open: () => LeaseRecord, options: LeaseKeeping) {
     this.#open = open;
@@ -106,6 +109,10 @@ class Keeper implements LeaseKeeper {
 
   get held(): boolean {
     return this.#holding.isHeld;
+  }
+
+  get renewedAtMs(): number | null {
+    return this.#renewedAtMs;
   }
 
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
@@ -163,6 +170,7 @@ class Keeper implements LeaseKeeper {
       if (taken === null) throw new Error(`the lease ${claim.instance} belongs to another process`);
     }
     const begun = this.#holding.proved(startMs, clock.nowMs());
+    this.#renewedAtMs = startMs;
     if (begun !== null) onHeld?.({ first: begun === "held" });
     await this.#endOthers(record);
   }

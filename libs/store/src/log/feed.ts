@@ -17,6 +17,8 @@ export interface EventFeedOptions {
 
 /** Who reads the log by a feed, and what of it. */
 export interface FollowOptions {
+  /** What it is called in metrics, in snake_case; absent means "other". */
+  readonly name?: string;
   /** What it wants of the log; absent means all. */
   readonly interest?: EventInterest;
   /** Begin after this revision; absent means after the present position of the feed. */
@@ -40,11 +42,22 @@ export interface Following {
   leave(): void;
 }
 
+/** How far a follower is behind the log. */
+export interface FollowerLag {
+  readonly name: string;
+  /** Revisions that are known to be in the log, and have not been delivered. */
+  readonly revisions: number;
+  /** Since it was last known to have all that is in the log. */
+  readonly sinceEndMs: number;
+}
+
 interface Follower {
   readonly options: FollowOptions;
   readonly interest: EventInterest;
   readonly caughtUp: Deferred;
   position: bigint;
+  /** When it was last at the end of the log. */
+  endAtMs: number;
 }
 
 interface Waiter extends Deferred {
@@ -75,6 +88,8 @@ export class EventFeed {
   /** What listens on other channels. */
   readonly #listeners = new Map<string, (payload: string | null) => void>();
   #position = 0n;
+  /** The log goes at least this far. */
+  #head = 0n;
   #logId: string;
   #isHistoryKnown = true;
   #starting: Promise<void> | null = null;
@@ -99,7 +114,8 @@ export class EventFeed {
   /** Follow the log. Those who follow before the feed starts, and name no revision, begin where it starts. */
   follow(options: FollowOptions): Following {
     const { interest = EVERY_EVENT, after = this.#position } = options;
-    const follower: Follower = { options, interest, position: after, caughtUp: createDeferred() };
+    const caughtUp = createDeferred();
+    const follower: Follower = { options, interest, position: after, caughtUp, endAtMs: this.#clock.nowMs() };
     this.#followers.add(follower);
     if (this.#ending.signal.aborted) follower.caughtUp.reject(this.#ending.signal.reason);
     else if (this.#loops !== null && after >= this.#position) follower.caughtUp.resolve();
@@ -114,6 +130,17 @@ export class EventFeed {
         follower.caughtUp.reject(new Error("the follower has left"));
       },
     };
+  }
+
+  /** How far each follower is behind the log. */
+  lags(): readonly FollowerLag[] {
+    const nowMs = this.#clock.nowMs();
+    const head = this.#head;
+    return [...this.#followers].map(({ options, position, endAtMs }) => ({
+      name: options.name ?? "other",
+      revisions: Number(head > position ? head - position : 0n),
+      sinceEndMs: nowMs - endAtMs,
+    }));
   }
 
   /**
@@ -196,8 +223,13 @@ export class EventFeed {
   }
 
   #onNotification(channel: string, payload: string): void {
-    if (channel !== CHANNEL) this.#listeners.get(channel)?.(payload);
-    else if (BigInt(payload) > this.#position) this.#wakeUp.call();
+    if (channel !== CHANNEL) {
+      this.#listeners.get(channel)?.(payload);
+      return;
+    }
+    const revision = BigInt(payload);
+    if (revision > this.#head) this.#head = revision;
+    if (revision > this.#position) this.#wakeUp.call();
   }
 
   /** A new connection: notifications may have been missed, and the server may be another copy than before. */
@@ -217,6 +249,7 @@ export class EventFeed {
       const head = await currentRevision(store.db);
       log.error({ before, after, position: `${this.#position}`, head: `${head}` }, "log replaced");
       if (head < this.#position) this.#position = head;
+      this.#head = head;
       for (const follower of this.#followers) if (head < follower.position) follower.position = head;
       this.#logId = after;
     }
@@ -235,6 +268,7 @@ export class EventFeed {
         if (failures > 0) log.info({ failures }, "feed reads the log again");
         failures = 0;
         if (!atEnd) continue;
+        this.#noteEnd();
         onFirstEnd();
         if (isBehind) continue;
         await this.#wakeUp.rest(this.#clock, { atMostMs, atLeastMs: this.#gatherMs() }, signal);
@@ -254,11 +288,18 @@ export class EventFeed {
     const batch = await this.#read(followers, this.#position);
     if (this.#ending.signal.aborted) return true;
     this.#position = batch.through;
+    if (batch.through > this.#head) this.#head = batch.through;
     this.#deliver(batch, followers);
     for (const waiter of this.#waiters) {
       if (waiter.revision <= this.#position) waiter.resolve();
     }
     return batch.events.length < batchSize;
+  }
+
+  /** The log has been read to its end. */
+  #noteEnd(): void {
+    const nowMs = this.#clock.nowMs();
+    for (const follower of this.#followers) if (follower.position >= this.#position) follower.endAtMs = nowMs;
   }
 
   /**

@@ -1,5 +1,6 @@
 import { type NewEvent, replicaActor } from "@rollcall/domain";
 import type { LaneStore, Tx } from "../database/store.ts";
+import { forgetProcessReport } from "../diagnosis/process-reports.ts";
 import { expireLease, type Lease } from "../leases/leases.ts";
 import { orchestratorLost } from "../nodes/control-plane-nodes.ts";
 import { withdraw } from "./health-replicas.ts";
@@ -45,5 +46,6 @@ async function clear(
 ): Promise<readonly NewEvent[]> {
   await tx.deleteFrom("leases").where("instance", "=", instance).execute();
   await withdraw(tx, instance);
+  await forgetProcessReport(tx, instance);
   return orchestratorLost(tx, { instance, signal, actor });
 }

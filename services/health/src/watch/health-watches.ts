@@ -50,6 +50,7 @@ export class HealthWatches {
     const watch = new HealthWatch(this.#options, selection);
     this.#watches.add(watch);
     this.#following ??= this.#feed.follow({
+      name: "health_watches",
       interest: ABOUT_NODES,
       gatherMs: ROUTE_PAUSE_MS,
       deliver: (events) => this.#observe(events),

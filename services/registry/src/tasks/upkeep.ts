@@ -24,6 +24,8 @@ export interface Chore {
 /** What upkeep is made of. */
 export interface UpkeepOptions extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly chores: readonly Chore[];
+  /** Told when this process begins to do upkeep. */
+  readonly onHeld?: () => void;
   /** See LeasedTaskOptions. */
   readonly renewEveryMs?: number;
   readonly expiryMs?: number;
@@ -31,7 +33,7 @@ export interface UpkeepOptions extends Pick<RegistryProcess, "store" | "clock" |
 
 /** Forget what has served its time: by schedule, in one registry of the cluster, each run recorded. */
 export function upkeep(services: UpkeepOptions): LeasedTask {
-  const { clock, log, instance, chores, renewEveryMs, expiryMs } = services;
+  const { clock, log, instance, chores, onHeld, renewEveryMs, expiryMs } = services;
   const store = services.store.reserved;
   const runner = new ChoreRunner(services);
   return leasedTask({
@@ -40,6 +42,7 @@ export function upkeep(services: UpkeepOptions): LeasedTask {
     ...(expiryMs === undefined ? {} : { expiryMs }),
     claim: { name: "upkeep", instance, service: "registry", address: "" },
     work: async (signal, succeeded) => {
+      onHeld?.();
       const logger = cronLogger(log);
       const tasks = chores.map((chore) =>
         createTask(chore.schedule, () => runner.run(chore, signal, succeeded), {

@@ -165,6 +165,7 @@ export class EventHub {
     const window = new LogWindow<StoredEvent>(size, floor);
     this.#logId = feed.logId;
     const following = feed.follow({
+      name: "event_watches",
       after: floor,
       gatherMs: GATHER_MS,
       deliver: (events, through) => {

@@ -55,6 +55,7 @@ export class LogWake {
   join(waiter: Waiter): () => void {
     this.#waiters.add(waiter);
     this.#following ??= this.#options.feed.follow({
+      name: "log_wake",
       interest: NO_EVENT,
       gatherMs: GATHER_MS,
       deliver: () => this.#wakeSoon(),

@@ -1,4 +1,15 @@
-import { bool, type ConfigValues, defineKeys, int, list, network, oneOf, optional, text } from "@rollcall/config";
+import {
+  bool,
+  type ConfigValues,
+  decimal,
+  defineKeys,
+  int,
+  list,
+  network,
+  oneOf,
+  optional,
+  text,
+} from "@rollcall/config";
 import { DEFAULT_CALL_LIMITS } from "@rollcall/domain";
 
 /** The least that is logged. The same words as the runtime's, which is not loaded for them. */
@@ -261,6 +272,27 @@ export const PROCESS_KEYS = defineKeys({
       "Whether `up` makes a development authority and a certificate for this machine in its data directory " +
       "(tls/), renews them in time, and speaks TLS with them. The clients of this user and the local agent trust " +
       "it by themselves; others by --ca-file. For more than one machine's use take TLS.CertFile.",
+  },
+  "Tracing.Endpoint": {
+    schema: optional(
+      text({ pattern: /^https?:\/\/[^\s/]/, expects: "the URL of a collector, such as http://127.0.0.1:4318" }),
+    ),
+    default: undefined,
+    flag: "tracing-endpoint",
+    env: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
+    doc:
+      "URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; /v1/traces is " +
+      "added where it is not there. When set, every unary call is a span with its queries of Postgres in it, part of " +
+      "the trace that the caller's traceparent header names, and lines of the log that are written for it carry " +
+      "trace_id and span_id. Streams are not traced. A collector that is away costs nothing: 2,048 spans wait, and " +
+      "further ones are dropped.",
+  },
+  "Tracing.SampleRatio": {
+    schema: decimal({ min: 0, max: 1 }),
+    default: 1,
+    doc:
+      "The share of traces that is kept of those that begin here. A caller that sends a traceparent header has " +
+      "decided for its own. See Tracing.Endpoint.",
   },
   "Log.Level": {
     schema: oneOf<LogLevel>(["trace", "debug", "info", "warn", "error", "fatal", "silent"]),

@@ -8,7 +8,7 @@ import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type { ClientAddress, FailedAttempts, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
-import { EventFeed, type Store, WorkSignals } from "@rollcall/store";
+import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
@@ -48,6 +48,8 @@ export interface Services {
   /** The agents' side, in a process that runs health. */
   readonly health: HealthApp | null;
   ready(): Promise<ReadyReport>;
+  /** How long what follows the log here, and is furthest behind, has lacked something of it. */
+  feedLagMs(): number;
   /** Begin to follow the record's log, in a process that runs health; in others the first watch does. */
   start(): Promise<void>;
   /** Finish what is under way, and write what is not written yet. */
@@ -68,6 +70,7 @@ interface App {
 export function createServices(plan: ProcessPlan, parts: SharedParts, nats: ProcessNats | null): Services {
   const { store, log } = parts;
   const feed = new EventFeed({ store: store.reserved, log, clock: parts.clock });
+  exposeFeed(parts.metrics, feed);
   const signals = new WorkSignals(feed);
   const apps: App[] = [];
   let health: HealthApp | null = null;
@@ -95,6 +98,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     tasks: apps.flatMap((app) => app.tasks),
     health,
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
+    feedLagMs: () => Math.max(0, ...feed.lags().map(({ sinceEndMs }) => sinceEndMs)),
     start: async () => {
       if (health !== null) await feed.start();
     },

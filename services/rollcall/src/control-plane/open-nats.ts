@@ -11,6 +11,8 @@ export interface ProcessNats {
   readonly outward: NonNullable<RegistryProcess["outward"]>;
   /** Publishes heartbeats; null when there is no topic for them. */
   readonly onBeat: NonNullable<HealthProcess["onBeat"]> | null;
+  /** Whether there is a connection just now. */
+  isConnected(): boolean;
   /** End the connection, after all that uses it. */
   close(): Promise<void>;
 }
@@ -56,6 +58,7 @@ export async function openNats(
             // Dropped and counted when NATS is away or slow.
             topic.publish({ nodeId, sequence });
           },
+    isConnected: () => link.connection !== null,
     close: () => link.close(),
   };
 }

@@ -12,11 +12,15 @@ import {
   startParts,
   startTasks,
   type Task,
+  type Tracer,
   watchOpenFiles,
 } from "@rollcall/process";
 import { createGrpcServer, createRpcServer, type GrpcServer, type GuardedServer, ServingStatus } from "@rollcall/rpc";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { exposeBuild, exposeLease } from "../observability/expose-process.ts";
+import { openTracer } from "../observability/open-tracer.ts";
+import { reportProcess } from "../observability/report-process.ts";
 import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
@@ -72,6 +76,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const { plan, config, store, probes, tls, version, clock, log } = options;
   const { metrics } = probes;
   tls?.measure(metrics);
+  exposeBuild(metrics, plan);
   exposePools(metrics, store);
   const serving = new ServingStatus();
   const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
@@ -82,6 +87,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   parts.onClose(() => keeping?.close());
   const peerTls = tls ? openPeerTls(tls, options.caFile ?? null) : null;
   const common = { store, config, instance, clock, log, metrics, peerTls };
+  const tracer = await openTracer(plan, { config, instance, version, clock, log });
+  if (tracer !== null) parts.add(tracer);
   const nats = await openNats(plan, common);
   if (nats !== null) parts.add(nats);
   let work: RunningTasks | null = null;
@@ -112,6 +119,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     serving,
     parts,
     shares,
+    tracer,
     closeServices,
   });
   agents = servers.agents;
@@ -132,13 +140,20 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     },
     onDoubt: (doubt) => services.health?.onLeaseDoubt(doubt),
   });
+  exposeLease(metrics, keeper, clock);
   probes.answerWith(async () => ({
     ...(await services.ready()),
     lease: keeper.held ? { ok: true, message: "held" } : { ok: false, message: "not held for certain" },
   }));
   const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
   const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
-  const own = [node, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
+  const report = reportProcess({
+    ...{ store: store.reserved, clock, instance, service: plan.name, version, openFilesLimit: limit },
+    tls: tls ?? null,
+    natsConnected: nats === null ? null : () => nats.isConnected(),
+    feedLagMs: () => services.feedLagMs(),
+  });
+  const own = [node, report, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
   work = startTasks([...own, ...services.tasks], supervised);
   keeping = startTasks([keeper], supervised);
   if (servers.agents !== null && servers.internal !== null) {
@@ -177,13 +192,14 @@ interface Listening {
   readonly parts: Parts;
   /** How many connections each port may take. */
   readonly shares: DescriptorPlan;
+  readonly tracer: Tracer | null;
   /** Between the end of the API and that of the agents' port: streams are told to come back. */
   closeServices(): Promise<void>;
 }
 
 async function listen(
   { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
-  { services, authentication, guards, serving, parts, shares, closeServices }: Listening,
+  { services, authentication, guards, serving, parts, shares, tracer, closeServices }: Listening,
 ): Promise<Servers> {
   const { calls, strangers, clientAddress } = guards;
   const counted = { calls, strangers, clientAddress };
@@ -219,6 +235,7 @@ async function listen(
           // Its callers are replicas, which prove themselves by the cluster's secret.
           asksClients: false,
           ...services.health.internal,
+          tracer,
           // No access token opens it.
           authenticate: async () => null,
           serving,
@@ -237,6 +254,7 @@ async function listen(
     authenticate: authentication.authenticate,
     recordRefusal: guards.refusals.record,
     failures: guards.failures,
+    tracer,
     hosts: hostRule(config, tls ?? null),
     serving,
   });

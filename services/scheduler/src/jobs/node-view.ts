@@ -124,6 +124,7 @@ export class NodeView {
     await this.#feed.start();
     const after = await currentRevision(this.#store.db);
     const following = this.#feed.follow({
+      name: "job_plans",
       interest: LEADER_INTEREST,
       after,
       deliver: (events) => this.#dirty.note(events),

@@ -47,6 +47,7 @@ export class Leader {
     const position = await record.changePosition();
     // Before the record is read: what changes meanwhile is read again.
     const following = feed.follow({
+      name: "scheduler",
       interest: LEADER_INTEREST,
       after,
       deliver: (events) => {

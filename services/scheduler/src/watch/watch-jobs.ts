@@ -30,6 +30,7 @@ export function watchJobs({
     await feed.start();
     const after = await currentRevision(store.db);
     const following = feed.follow({
+      name: "job_watches",
       ...{ interest: JOB_INTEREST, after },
       deliver: (events) => {
         for (const { subject } of events) note(subject);

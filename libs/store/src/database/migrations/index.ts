@@ -20,6 +20,7 @@ import { displacedReplicas } from "./0019-displaced-replicas.ts";
 import { work } from "./0020-work.ts";
 import { drains } from "./0021-drains.ts";
 import { adoptedGrants } from "./0023-adopted-grants.ts";
+import { processReports } from "./0025-process-reports.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -44,4 +45,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0020-work": work,
   "0021-drains": drains,
   "0023-adopted-grants": adoptedGrants,
+  "0025-process-reports": processReports,
 };

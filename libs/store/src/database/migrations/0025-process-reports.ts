@@ -1,0 +1,21 @@
+import { type Migration, sql } from "kysely";
+
+/** What each process of the control plane says of itself, for those who look for what is wrong. */
+export const processReports: Migration = {
+  async up(db) {
+    await sql`
+      create table process_reports (
+        instance text collate "C" not null,
+        service text not null,
+        host text not null,
+        facts jsonb not null,
+        reported_at timestamptz(3) not null default now(),
+        constraint process_reports_pkey primary key (instance),
+        constraint process_reports_facts_are_object check (jsonb_typeof(facts) = 'object')
+      )`.execute(db);
+    await sql`
+      comment on table process_reports is
+        'What processes of the control plane say of themselves: version, clock, descriptors, certificate. Each process writes its own row, and forgets rows that are a day old.'
+    `.execute(db);
+  },
+};

@@ -1,0 +1,118 @@
+import type {
+  ConnectionState,
+  HealthState,
+  JobState,
+  JobType,
+  MembershipState,
+  SchedulingState,
+} from "@rollcall/domain";
+import { sql } from "kysely";
+import type { Db } from "../database/store.ts";
+
+/** Compute nodes that are in the same states. */
+export interface NodeGroup {
+  readonly membership: MembershipState;
+  /** Effective: an operator's mark counts. */
+  readonly health: HealthState;
+  readonly connection: ConnectionState;
+  readonly scheduling: SchedulingState;
+  readonly count: number;
+}
+
+/** Jobs of one type in one state. */
+export interface JobGroup {
+  readonly type: JobType;
+  readonly state: JobState;
+  readonly count: number;
+}
+
+/** Executions in one state. */
+export interface ExecutionGroup {
+  readonly state: string;
+  readonly count: number;
+}
+
+/** Leases of one service: those of its processes, and those of tasks that one of them does. */
+export interface LeaseGroup {
+  readonly service: string;
+  readonly count: number;
+  /** Since the lease among them that was renewed the longest ago. */
+  readonly oldestMs: number;
+}
+
+/** The cluster in numbers. */
+export interface ClusterCensus {
+  readonly nodes: readonly NodeGroup[];
+  readonly jobs: readonly JobGroup[];
+  /** Those that have not ended. */
+  readonly executions: readonly ExecutionGroup[];
+  readonly leases: readonly LeaseGroup[];
+  /** The last revision of the log. */
+  readonly head: bigint;
+}
+
+/** Count what the record has. Its cost grows with the number of nodes and of live executions. */
+export async function takeCensus(db: Db): Promise<ClusterCensus> {
+  return {
+    nodes: await readNodeGroups(db),
+    jobs: await readJobGroups(db),
+    executions: await readExecutionGroups(db),
+    leases: await readLeaseGroups(db),
+    head: await readHead(db),
+  };
+}
+
+async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
+  const { rows } = await sql<NodeGroup>`
+    select
+      n.membership, s.connection, scheduling_of(n.holds) as scheduling,
+      case when s.marked then 'UNHEALTHY' else s.health end as health,
+      count(*)::integer as count
+    from nodes as n
+    join node_sessions as s on s.node_id = n.id
+    where n.type = 'COMPUTE'
+    group by 1, 2, 3, 4`.execute(db);
+  return rows;
+}
+
+async function readJobGroups(db: Db): Promise<readonly JobGroup[]> {
+  const { rows } = await sql<JobGroup>`
+    select type, state, count(*)::integer as count from jobs group by 1, 2`.execute(db);
+  return rows;
+}
+
+/** The states of shownState() in the domain. */
+async function readExecutionGroups(db: Db): Promise<readonly ExecutionGroup[]> {
+  const { rows } = await sql<ExecutionGroup>`
+    select
+      case
+        when e.state <> 'LIVE' then e.state
+        when s.health is distinct from 'HEALTHY' then 'LOST'
+        when o.observed is null or o.observed = 'ABSENT' then 'PENDING'
+        when o.observed = 'ENDED' then 'RUNNING'
+        else o.observed
+      end as state,
+      count(*)::integer as count
+    from executions as e
+    left join node_sessions as s on s.node_id = e.node_id
+    left join execution_observations as o on o.execution_id = e.id
+    where e.state in ('LIVE', 'LOST', 'ORPHANED')
+    group by 1`.execute(db);
+  return rows;
+}
+
+async function readLeaseGroups(db: Db): Promise<readonly LeaseGroup[]> {
+  const { rows } = await sql<LeaseGroup>`
+    select
+      service,
+      count(*)::integer as count,
+      (extract(epoch from max(clock_timestamp() - renewed_at)) * 1000)::double precision as "oldestMs"
+    from leases
+    group by 1`.execute(db);
+  return rows;
+}
+
+async function readHead(db: Db): Promise<bigint> {
+  const { rows } = await sql<{ head: bigint }>`select coalesce(max(revision), 0) as head from events`.execute(db);
+  return rows[0]?.head ?? 0n;
+}

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import { endOwnProcess } from "../sessions/process-end.ts";
+import { takeCensus } from "./cluster-census.ts";
+import { listProcessReports, type ProcessFacts, saveProcessReport } from "./process-reports.ts";
+import { countAgentVersions, readRecordFacts } from "./record-facts.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe("takeCensus()", () => {
+  it("should count nodes, jobs, executions and leases, and know the end of the log", async () => {
+    const { db } = database.store;
+    expect(await takeCensus(db)).toEqual({ nodes: [], jobs: [], executions: [], leases: [], head: 0n });
+    await addNode(database.store, "n1");
+    await addNode(database.store, "n2");
+    await addNode(database.store, "control", { type: "ORCHESTRATOR" });
+    await db.insertInto("leases").values({ name: "a", instance: "a", service: "registry", address: "" }).execute();
+    await sql`
+      insert into jobs (name, type, version, count, spec, spec_digest, actor)
+      values ('web', 'service', 1, 1, '{}', '', 'token:1')`.execute(db);
+    for (const [id, state] of Object.entries({ e1: "LIVE", e2: "ORPHANED", e3: "COMPLETED" })) {
+      await sql`
+        insert into executions
+          (id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes,
+            state)
+        values (${id}, 'web', 1, 0, 'n1', 'RUN', 1, '', 0, 0, 0, ${state})`.execute(db);
+    }
+    const census = await takeCensus(db);
+    expect(census.nodes).toEqual([expect.objectContaining({ membership: "APPROVED", count: 2 })]);
+    expect(census.jobs).toEqual([{ type: "service", state: "ACTIVE", count: 1 }]);
+    expect(census.executions.map(({ count }) => count)).toEqual([1, 1]);
+    expect(census.executions.map(({ state }) => state)).toContain("ORPHANED");
+    expect(census.leases).toEqual([{ service: "registry", count: 1, oldestMs: expect.any(Number) }]);
+  });
+});
+
+describe("saveProcessReport()", () => {
+  const facts: ProcessFacts = {
+    ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: -2, recordLatencyMs: 1, feedLagMs: 3 },
+    ...{ openFiles: 10, openFilesLimit: null, certificateEndsAtMs: null, natsConnected: null },
+  };
+
+  it("should keep one report a process, for as long as the process has its lease", async () => {
+    const { store } = database;
+    const lease = { name: "p-1", instance: "p-1", service: "admin", address: "" };
+    const report = { instance: "p-1", service: "admin", host: "h", facts };
+    await saveProcessReport(store.db, report);
+    expect(await listProcessReports(store.db)).toEqual([]);
+    await store.db.insertInto("leases").values(lease).execute();
+    await saveProcessReport(store.db, { ...report, facts: { ...facts, openFiles: 11 } });
+    expect(await listProcessReports(store.db)).toEqual([
+      { ...report, facts: { ...facts, openFiles: 11 }, ageMs: expect.any(Number) },
+    ]);
+    await endOwnProcess(store, "p-1");
+    expect(await store.db.selectFrom("process_reports").select("instance").execute()).toEqual([]);
+  });
+
+  it("should forget reports that are a day old, with the next one", async () => {
+    const { db } = database.store;
+    await saveProcessReport(db, { instance: "old", service: "admin", host: "h", facts });
+    await sql`update process_reports set reported_at = now() - interval '25 hours'`.execute(db);
+    await saveProcessReport(db, { instance: "new", service: "admin", host: "h", facts });
+    const rows = await db.selectFrom("process_reports").select("instance").execute();
+    expect(rows).toEqual([{ instance: "new" }]);
+  });
+});
+
+describe("readRecordFacts()", () => {
+  it("should know version, settings, connections and standbys", async () => {
+    const facts = await readRecordFacts(database.store.db);
+    expect(facts.versionNumber).toBeGreaterThanOrEqual(130_000);
+    expect(facts.settings.max_connections).toMatch(/^\d+$/);
+    expect(facts.settings).toHaveProperty("fsync");
+    expect(facts.connections).toBeGreaterThan(0);
+    expect(facts).toMatchObject({ isStandby: false, standbys: [] });
+  });
+});
+
+describe("countAgentVersions()", () => {
+  it("should count approved nodes by the version that they report", async () => {
+    const { db } = database.store;
+    await sql`update nodes set info = '{"agentVersion": "0.3.0"}' where id = 'n2'`.execute(db);
+    const versions = await countAgentVersions(db);
+    expect(versions).toContainEqual({ version: "0.3.0", nodes: 1 });
+  });
+});

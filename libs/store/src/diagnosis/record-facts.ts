@@ -1,0 +1,106 @@
+import { errorCode } from "@rollcall/process";
+import { sql } from "kysely";
+import type { Db } from "../database/store.ts";
+
+/** A server that follows the record's by streaming replication. */
+export interface Standby {
+  readonly name: string;
+  readonly address: string;
+  readonly state: string;
+  readonly sync: string;
+  /** How much of the log it has not replayed, in bytes; null when the server does not tell. */
+  readonly behindBytes: bigint | null;
+  /** How long ago was what it replayed last; null when it has nothing to replay. */
+  readonly behindMs: number | null;
+}
+
+/** What Postgres says of itself. */
+export interface RecordFacts {
+  /** For example 160004. */
+  readonly versionNumber: number;
+  readonly version: string;
+  readonly isStandby: boolean;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly connections: number;
+  readonly sizeBytes: bigint;
+  /** Null when this user may not know them. */
+  readonly standbys: readonly Standby[] | null;
+}
+
+/** How many nodes run which version of the agent. */
+export interface AgentVersion {
+  readonly version: string;
+  readonly nodes: number;
+}
+
+/** Settings by which the record is safe, or fast enough. */
+const SETTINGS = [
+  "fsync",
+  "full_page_writes",
+  "synchronous_commit",
+  "max_connections",
+  "superuser_reserved_connections",
+  "autovacuum",
+  "default_transaction_read_only",
+  "ssl",
+] as const;
+
+/** Ask Postgres for its version, settings and standbys. */
+export async function readRecordFacts(db: Db): Promise<RecordFacts> {
+  const { rows: settings } = await sql<{ name: string; setting: string }>`
+    select name, setting from pg_settings where name = any(${[...SETTINGS]}) order by name`.execute(db);
+  const { rows } = await sql<Omit<RecordFacts, "settings" | "standbys">>`
+    select
+      current_setting('server_version_num')::integer as "versionNumber",
+      current_setting('server_version') as version,
+      pg_is_in_recovery() as "isStandby",
+      (select count(*)::integer from pg_stat_activity where backend_type = 'client backend') as connections,
+      pg_database_size(current_database()) as "sizeBytes"`.execute(db);
+  const [row] = rows;
+  if (row === undefined) throw new Error("the record does not tell its version");
+  return {
+    ...row,
+    settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
+    standbys: row.isStandby ? null : await readStandbys(db),
+  };
+}
+
+/** Which versions of the agent approved nodes run, the most frequent first. */
+export async function countAgentVersions(db: Db): Promise<readonly AgentVersion[]> {
+  const { rows } = await sql<AgentVersion>`
+    select coalesce(info ->> 'agentVersion', '') as version, count(*)::integer as nodes
+    from nodes
+    where type = 'COMPUTE' and membership = 'APPROVED'
+    group by 1
+    order by 2 desc, 1
+    limit ${MOST_VERSIONS}`.execute(db);
+  return rows;
+}
+
+const MOST_VERSIONS = 100;
+const MOST_STANDBYS = 100;
+/** Insufficient privilege, feature not supported, undefined function: some managed servers keep it to themselves. */
+const NOT_TOLD = new Set(["42501", "0A000", "42883"]);
+
+async function readStandbys(db: Db): Promise<readonly Standby[] | null> {
+  try {
+    const { rows } = await sql<Standby & { readonly isTold: boolean }>`
+      select
+        coalesce(application_name, '') as name,
+        coalesce(host(client_addr), '') as address,
+        coalesce(state, '') as state,
+        coalesce(sync_state, '') as sync,
+        pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint as "behindBytes",
+        (extract(epoch from replay_lag) * 1000)::double precision as "behindMs",
+        state is not null as "isTold"
+      from pg_stat_replication
+      order by 1, 2
+      limit ${MOST_STANDBYS}`.execute(db);
+    // Without the role pg_monitor the rows are there, and their columns are null.
+    if (rows.some(({ isTold }) => !isTold)) return null;
+    return rows.map(({ isTold: _, ...standby }) => standby);
+  } catch (error) {
+    if (!NOT_TOLD.has(errorCode(error) ?? "")) throw error;
+    return null;
+  }
+}

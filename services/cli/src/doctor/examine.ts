@@ -1,0 +1,95 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { DiagnosisService, type GetDiagnosisResponse } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { displayAddress, SERVICE_NAMES, type ServiceName } from "../client/addresses.ts";
+import type { ControlPlane } from "../client/control-plane.ts";
+import type { Shell } from "../shell.ts";
+import { type Finding, finding } from "./finding.ts";
+import { judgeAddress } from "./judge-address.ts";
+import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
+import { judgeRecord } from "./judge-record.ts";
+import { judgeStatus } from "./judge-status.ts";
+import { judgeVersions } from "./judge-versions.ts";
+import { type ProbedAddress, probeAddress } from "./probe-address.ts";
+
+/** More than any deployment has. */
+const MOST_ENDPOINTS = 100;
+
+/** Check a deployment, from this machine and by the public API. What cannot be checked is among the findings. */
+export async function examine(control: ControlPlane, shell: Shell): Promise<readonly Finding[]> {
+  const [addresses, status, diagnosis] = await Promise.all([
+    examineAddresses(control, shell),
+    examineStatus(control),
+    examineDeployment(control, shell),
+  ]);
+  return [...addresses, ...status, ...diagnosis];
+}
+
+/** Services often share an address: each address is looked at once. */
+async function examineAddresses(control: ControlPlane, shell: Shell): Promise<readonly Finding[]> {
+  const services = new Map<string, ServiceName[]>();
+  for (const service of SERVICE_NAMES) {
+    const address = control.addresses[service];
+    services.set(address, [...(services.get(address) ?? []), service]);
+  }
+  const probes = [...services].map(([baseUrl, names]) => {
+    const shown = names.length === SERVICE_NAMES.length ? "" : ` (${names.join(", ")})`;
+    const subject = `${displayAddress(baseUrl)}${shown}`;
+    return probeAddress(addressOf(new URL(baseUrl), subject, control, names[0] ?? "registry"), shell.interrupted);
+  });
+  const nowMs = shell.wallMs();
+  return (await Promise.all(probes)).flatMap((probe) => judgeAddress("address", probe, nowMs));
+}
+
+function addressOf(url: URL, subject: string, control: ControlPlane, at: ServiceName): ProbedAddress {
+  const isTls = url.protocol === "https:";
+  const port = Number(url.port) || (isTls ? 443 : 80);
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  return { subject, host, port, tls: isTls ? control.trust(at) : null };
+}
+
+async function examineStatus(control: ControlPlane): Promise<readonly Finding[]> {
+  const registry = control.client("registry", RegistryService);
+  try {
+    return judgeStatus(await registry.getControlPlaneStatus({}));
+  } catch (error) {
+    return [notAsked("upkeep", "registry", await control.explain("registry", error))];
+  }
+}
+
+async function examineDeployment(control: ControlPlane, shell: Shell): Promise<readonly Finding[]> {
+  const admin = control.client("admin", DiagnosisService);
+  const askedAtMs = shell.wallMs();
+  let facts: GetDiagnosisResponse;
+  try {
+    facts = await admin.getDiagnosis({});
+  } catch (error) {
+    return [notAsked("deployment", "admin", await control.explain("admin", error))];
+  }
+  const nowMs = shell.wallMs();
+  const { time, record, processes, agentVersions, agentEndpoints } = facts;
+  const uncertainMs = nowMs - askedAtMs;
+  return [
+    ...(time === undefined ? [] : [judgeServerClock(timestampMs(time) - nowMs, uncertainMs)]),
+    ...(record === undefined ? [] : judgeRecord(record)),
+    ...judgeProcesses(processes, nowMs),
+    ...judgeVersions(processes, agentVersions),
+    ...(await examineEndpoints(agentEndpoints.slice(0, MOST_ENDPOINTS), control, shell)),
+  ];
+}
+
+/** Agents reach health at these; this machine may be one from which they cannot be reached. */
+async function examineEndpoints(endpoints: readonly string[], control: ControlPlane, shell: Shell) {
+  const registry = new URL(control.addresses.registry);
+  const probes = endpoints.map((endpoint) => {
+    const url = new URL(`${registry.protocol}//${endpoint.startsWith(":") ? registry.hostname : ""}${endpoint}`);
+    return probeAddress(addressOf(url, endpoint, control, "registry"), shell.interrupted);
+  });
+  const nowMs = shell.wallMs();
+  return (await Promise.all(probes)).flatMap((probe) => judgeAddress("agents-port", probe, nowMs));
+}
+
+function notAsked(check: string, subject: string, why: string): Finding {
+  const advice = "make that call succeed first; facts about the deployment need a token of the role admin";
+  return finding("unknown", { check, subject }, `could not be checked: ${why}`, advice);
+}

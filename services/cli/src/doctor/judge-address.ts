@@ -1,0 +1,53 @@
+import { explainTlsError } from "@rollcall/domain";
+import { type Finding, finding, fine } from "./finding.ts";
+import { judgeExpiry } from "./judge-certificate.ts";
+import type { Probe } from "./probe-address.ts";
+
+const WHY: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "the connection was reset",
+  ENOTFOUND: "no such host",
+  EAI_AGAIN: "the host name cannot be resolved at the moment",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  ETIMEDOUT: "no answer",
+};
+
+const NAME_ADVICE = "correct the name, or mend the name servers of this machine";
+const ADVICE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "start what should listen there, or correct the address",
+  ENOTFOUND: NAME_ADVICE,
+  EAI_AGAIN: NAME_ADVICE,
+};
+const FIREWALL = "check the firewalls on the way, and that the server listens on this interface (Listen.Host)";
+
+/** Judge what came of connecting to an address, and the certificate that was shown there. */
+export function judgeAddress(check: "address" | "agents-port", probe: Probe, nowMs: number): readonly Finding[] {
+  const { subject, failure, certificate, isTls, host } = probe;
+  const about = { check, subject };
+  if (failure !== null) {
+    const trouble = explainTlsError(failure);
+    if (trouble !== null) return [finding("problem", about, trouble.problem, trouble.advice)];
+    const why = WHY[failure] ?? failure;
+    return [finding("problem", about, `cannot be reached: ${why}`, ADVICE[failure] ?? FIREWALL)];
+  }
+  if (!isTls) {
+    if (isLoopback(host)) return [fine(check, subject, "answers, in clear text on this machine")];
+    const advice = "set TLS.CertFile and TLS.KeyFile, unless the network encrypts by itself";
+    return [finding("warning", about, "answers in clear text: tokens can be read on the way", advice)];
+  }
+  if (certificate === null) return [fine(check, subject, "answers over TLS")];
+  const reached = fine(check, subject, `answers over TLS, with ${certificate.chain} certificates`);
+  return [reached, ...judgeTrust(subject, certificate.distrust), judgeExpiry(subject, certificate.endsAtMs, nowMs)];
+}
+
+function judgeTrust(subject: string, distrust: string): readonly Finding[] {
+  if (distrust === "") return [];
+  const trouble = explainTlsError(distrust);
+  const advice = trouble?.advice ?? "check the chain of TLS.CertFile, and which authority clients trust (--ca-file)";
+  return [finding("problem", { check: "tls-chain", subject }, trouble?.problem ?? distrust, advice)];
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}

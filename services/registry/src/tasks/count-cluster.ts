@@ -1,0 +1,106 @@
+import { gauge, Loop, type MetricsRegistry, onScrape } from "@rollcall/process";
+import { type ClusterCensus, listUpkeepRuns, takeCensus, type UpkeepRun } from "@rollcall/store";
+import type { RegistryProcess } from "../registry-process.ts";
+
+const EVERY_MS = 15_000;
+
+/** What is counted with. */
+export interface CountOptions extends Pick<RegistryProcess, "store" | "clock" | "metrics"> {
+  /** Whether this process counts: one of the cluster does. */
+  isLeader(): boolean;
+  /** Default 15 s. */
+  readonly everyMs?: number;
+}
+
+interface Counted {
+  readonly census: ClusterCensus;
+  readonly runs: readonly UpkeepRun[];
+}
+
+/**
+ * Count the cluster for its metrics, in the one registry that does upkeep, so that sums over all processes are right.
+ * In the others, and where the last count failed, the gauges have no samples.
+ */
+export function countCluster({ store, clock, metrics, isLeader, everyMs = EVERY_MS }: CountOptions): Loop {
+  const { db } = store.reserved;
+  let counted: Counted | null = null;
+  const expose = clusterGauges(metrics);
+  onScrape(metrics, () => expose(isLeader() ? counted : null));
+  return new Loop({
+    name: "count-cluster",
+    everyMs,
+    clock,
+    turn: async () => {
+      if (!isLeader()) {
+        counted = null;
+        return;
+      }
+      try {
+        counted = { census: await takeCensus(db), runs: await listUpkeepRuns(db) };
+      } catch (error) {
+        counted = null;
+        throw error;
+      }
+    },
+  });
+}
+
+function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => void {
+  const nodes = gauge(metrics, {
+    name: "rollcall_nodes",
+    help: "Compute nodes by their states, in the registry that does upkeep.",
+    labelNames: ["membership", "health", "connection", "scheduling"],
+  });
+  const jobs = gauge(metrics, {
+    name: "rollcall_jobs",
+    help: "Jobs by type and state, in the registry that does upkeep.",
+    labelNames: ["type", "state"],
+  });
+  const executions = gauge(metrics, {
+    name: "rollcall_executions",
+    help: "Executions that have not ended, by state, in the registry that does upkeep.",
+    labelNames: ["state"],
+  });
+  const leases = gauge(metrics, {
+    name: "rollcall_leases",
+    help: "Leases that the record has, by service: of its processes, and of tasks that one of them does.",
+    labelNames: ["service"],
+  });
+  const leaseAge = gauge(metrics, {
+    name: "rollcall_leases_oldest_renewal_seconds",
+    help: "Time since the lease of a service was renewed whose renewal is the longest ago.",
+    labelNames: ["service"],
+  });
+  const head = gauge(metrics, {
+    name: "rollcall_log_head_revision",
+    help: "The last revision of the log, in the registry that does upkeep.",
+  });
+  const upkeep = gauge(metrics, {
+    name: "rollcall_upkeep_ended_timestamp_seconds",
+    help: "When the last run of a chore ended, in seconds since 1970, by its outcome; its start while it runs.",
+    labelNames: ["chore", "outcome"],
+  });
+  const all = [nodes, jobs, executions, leases, leaseAge, head, upkeep];
+  return (counted) => {
+    for (const one of all) one.reset();
+    if (counted === null) {
+      // A gauge without labels has the value 0 after a reset.
+      head.remove();
+      return;
+    }
+    const { census, runs } = counted;
+    for (const { membership, health, connection, scheduling, count } of census.nodes) {
+      nodes.set({ membership, health, connection, scheduling }, count);
+    }
+    for (const { count, ...group } of census.jobs) jobs.set(group, count);
+    for (const { state, count } of census.executions) executions.set({ state }, count);
+    for (const { service, count, oldestMs } of census.leases) {
+      leases.set({ service }, count);
+      leaseAge.set({ service }, Math.max(0, oldestMs / 1_000));
+    }
+    head.set(Number(census.head));
+    for (const { name, outcome, startedAtMs, endedAtMs } of runs) {
+      upkeep.set({ chore: name, outcome: outcome.toLowerCase() }, (endedAtMs ?? startedAtMs) / 1_000);
+    }
+  };
+}
