@@ -18,7 +18,7 @@ import { createGrpcServer, createRpcServer, type GrpcServer, type GuardedServer,
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";
-import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { advertisedHost, agentEndpoint, createServices, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
@@ -115,7 +115,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     closeServices,
   });
   agents = servers.agents;
-  const address = `${reachableHost(plan.host)}:${servers.api.port}`;
+  const address = `${advertisedHost(plan, config)}:${servers.api.port}`;
   const shown = { service: shownName(plan), instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store.reserved, shown, log);
   const firstHeld = new AbortController();
@@ -144,7 +144,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   if (servers.agents !== null && servers.internal !== null) {
     services.health?.advertise({
       agentEndpoint: agentEndpoint(plan, config, servers.agents.port),
-      internalAddress: `${reachableHost(servers.internal.host)}:${servers.internal.port}`,
+      internalAddress: `${internalHost(options)}:${servers.internal.port}`,
       queryEndpoint: address,
     });
   }
@@ -208,8 +208,7 @@ async function listen(
       ? null
       : await createRpcServer({
           ...common,
-          // Of a control plane that is one process no other machine needs this port.
-          host: plan.name === "up" ? LOOPBACK : plan.host,
+          host: hasInternalLoopback(plan) ? LOOPBACK : plan.host,
           port: internalPort(plan, config),
           name: "internal",
           maxConnections: shares.internal,
@@ -242,6 +241,15 @@ async function listen(
   });
   parts.add(api);
   return { agents, internal, api };
+}
+
+/** Of a control plane that is one process no other machine needs the port between replicas. */
+function hasInternalLoopback({ name }: ProcessPlan): boolean {
+  return name === "up";
+}
+
+function internalHost({ plan, config }: ControlPlaneOptions): string {
+  return hasInternalLoopback(plan) ? LOOPBACK : advertisedHost(plan, config);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
