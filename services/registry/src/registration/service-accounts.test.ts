@@ -105,7 +105,7 @@ describe("registerNode() with a service account's token", () => {
       "SERVICE_ACCOUNT_TOKEN_INVALID",
       () => issuer.token({ sub: "alice" }, { audience: "rollcall-join" }),
     ],
-  ])("should refuse a new node with one %s, and let a known one in", async (_, reason, make) => {
+  ])("should refuse a new node with one %s, and let a known one in", async (what, reason, make) => {
     const text = await make();
     for (const at of [strict, open]) {
       const node = new TestNode("bad");
@@ -114,7 +114,7 @@ describe("registerNode() with a service account's token", () => {
       expect(String(error)).not.toContain(text);
       expect(await getNode(at.store.db, "bad")).toBeNull();
     }
-    const known = new TestNode(`known-${reason}-${text.length}`);
+    const known = new TestNode(`known-${what.replaceAll(" ", "-")}`);
     await register(open, known, "");
     expect(await wordOf(register(strict, known, text))).toBe("returned");
   });

@@ -64,7 +64,7 @@ describe("up, serve and agent", () => {
 
   it.each([
     ["registry", /--port VALUE[^-]*Default 7710\./, false],
-    ["health", /--probe-port VALUE[^-]*Default 7792\./, true],
+    ["health", /--probe-port VALUE[^]{0,200}Default 7792\./, true],
     ["admin", /--port VALUE[^-]*Default 7712\./, false],
     ["health-query", /--port VALUE[^]{0,200}Default 7711\./, false],
     ["admin registry", /--port VALUE[^-]*Default 7700\./, false],
