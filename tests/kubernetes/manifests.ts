@@ -16,7 +16,7 @@ export interface Variable {
 }
 
 /** One source of the files of a volume. */
-interface FileSource {
+export interface FileSource {
   readonly name?: string;
   readonly secretName?: string;
   readonly items?: readonly { readonly key: string; readonly path: string }[];
