@@ -66,6 +66,8 @@ export interface Manifest {
   readonly rules?: readonly object[];
   readonly spec?: {
     readonly replicas?: number;
+    readonly clusterIP?: string;
+    readonly ports?: readonly { readonly port: number }[];
     readonly template?: { readonly spec: PodSpec };
     readonly ingress?: readonly { readonly ports?: readonly { readonly port: string }[]; readonly from?: object }[];
     readonly rules?: readonly { readonly matches?: readonly { readonly path?: { readonly value: string } }[] }[];
