@@ -122,7 +122,10 @@ describeWithHelm("routes", () => {
     });
     let inPackage = "";
     const services = found.split("\n").flatMap((line) => {
-      const [word, name = ""] = line.replace(/[;{].*$/, "").trim().split(" ");
+      const [word, name = ""] = line
+        .replace(/[;{].*$/, "")
+        .trim()
+        .split(" ");
       if (word === "package") inPackage = name;
       return word === "service" ? [`${inPackage}.${name}`] : [];
     });

@@ -1,5 +1,5 @@
-import type { ConnectRouter } from "@connectrpc/connect";
 import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
 import type { PolicyTable, ReadyReport } from "@rollcall/rpc";
 import type { HealthProcess } from "./health-process.ts";
@@ -13,10 +13,7 @@ import { HealthWatches } from "./watch/health-watches.ts";
 import { LogDesk } from "./work/log-desk.ts";
 
 /** What the process gives to the readers' side of health. */
-export type QueryProcess = Pick<
-  HealthProcess,
-  "store" | "feed" | "instance" | "clock" | "log" | "random" | "peerTls"
->;
+export type QueryProcess = Pick<HealthProcess, "store" | "feed" | "instance" | "clock" | "log" | "random" | "peerTls">;
 
 /** The readers' side of health without a replica, ready to be put behind a port. */
 export interface QueryApp {

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { sendBearer } from "@rollcall/identity";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
@@ -56,7 +56,9 @@ describe("rollcall serve with several services", () => {
     });
     expect(pending).toBe(true);
     expect(await runClient("node approve n1", atApi)).toEqual({ code: 0, text: "Ok\n" });
-    await until("n1 to be well", async () => /^n1 .*APPROVED +HEALTHY/m.test((await runClient("node list", atApi)).text));
+    await until("n1 to be well", async () =>
+      /^n1 .*APPROVED +HEALTHY/m.test((await runClient("node list", atApi)).text),
+    );
   });
 
   it("should ask the owners for what readers want of health", async () => {

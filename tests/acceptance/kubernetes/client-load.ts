@@ -76,9 +76,10 @@ export function startLoad(clients: SecureClients, nodeId: string): ClientLoad {
   let token: string | null = null;
   const watch = async () => {
     while (!watching.signal.aborted) {
-      const start = token === null
-        ? ({ case: "fromBeginning", value: true } as const)
-        : ({ case: "resumeToken", value: token } as const);
+      const start =
+        token === null
+          ? ({ case: "fromBeginning", value: true } as const)
+          : ({ case: "resumeToken", value: token } as const);
       try {
         for await (const answer of clients.events.watchEvents({ start }, { signal: watching.signal })) {
           revisions.push(...answer.events.map(({ revision }) => revision));

@@ -1,5 +1,4 @@
-import { execFile } from "node:child_process";
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);

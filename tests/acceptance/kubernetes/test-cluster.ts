@@ -164,11 +164,7 @@ function labelsOf(node: string): Readonly<Record<string, string>> {
 }
 
 /** The run's Postgres at an address that pods reach. */
-async function startPostgres(
-  network: PodNetwork,
-  { url }: TestDatabase,
-  closing: (() => unknown)[],
-): Promise<string> {
+async function startPostgres(network: PodNetwork, { url }: TestDatabase, closing: (() => unknown)[]): Promise<string> {
   const host = await network.addAddress();
   const real = new URL(url);
   const socket = real.searchParams.get("host") ?? decodeURIComponent(real.hostname);

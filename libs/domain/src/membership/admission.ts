@@ -69,9 +69,7 @@ export class Admissions {
   judge({ nodeId, given, membership }: Candidate): Admission {
     if (membership === null) {
       if (given !== null) return this.#check(nodeId, given);
-      return this.#facts.enforcement === "strict"
-        ? { ok: false, refusal: joinTokenRequired(nodeId) }
-        : BY_NOTHING;
+      return this.#facts.enforcement === "strict" ? { ok: false, refusal: joinTokenRequired(nodeId) } : BY_NOTHING;
     }
     if (membership !== "PENDING" || given === null) return BY_NOTHING;
     const admission = this.#check(nodeId, given);

@@ -47,12 +47,15 @@ describe("judgeAccount()", () => {
     });
   });
 
-  it.each([[[]], [["fleet/other"]], [["other/agent"]], [["fleet/agen"]]])("should refuse it where %j are", (admitted) => {
-    expect(judgeAccount(CLAIMS, admitted, "worker-1")).toMatchObject({
-      kind: "refused-account",
-      refusal: { reason: "SERVICE_ACCOUNT_NOT_ADMITTED", metadata: { serviceAccount: "fleet/agent" } },
-    });
-  });
+  it.each([[[]], [["fleet/other"]], [["other/agent"]], [["fleet/agen"]]])(
+    "should refuse it where %j are",
+    (admitted) => {
+      expect(judgeAccount(CLAIMS, admitted, "worker-1")).toMatchObject({
+        kind: "refused-account",
+        refusal: { reason: "SERVICE_ACCOUNT_NOT_ADMITTED", metadata: { serviceAccount: "fleet/agent" } },
+      });
+    },
+  );
 
   it("should refuse the token of anything else", () => {
     const refused = { kind: "refused-account", refusal: { reason: "SERVICE_ACCOUNT_TOKEN_INVALID" } };

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   type ReportHeartbeatRequest,
-  type ReportHeartbeatResponse,
   ReportHeartbeatRequestSchema,
+  type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { describeError, isErrorReasonName, refuse } from "@rollcall/errors";

@@ -17,10 +17,7 @@ export interface UnarySessions {
 }
 
 /** The claims of the token that a call carries. Throws SESSION_TOKEN_INVALID. */
-export function claimsIn(
-  { nodeId, step }: ReportHeartbeatRequest,
-  store: Pick<Store, "clusterSecret">,
-): SessionClaims {
+export function claimsIn({ nodeId, step }: ReportHeartbeatRequest, store: Pick<Store, "clusterSecret">): SessionClaims {
   const isCarried = step.case === "beat" || step.case === "goodbye";
   const token = isCarried ? step.value.sessionToken : "";
   const claims = openSessionToken(store.clusterSecret(), token);

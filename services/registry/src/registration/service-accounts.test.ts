@@ -22,7 +22,10 @@ beforeAll(async () => {
     "Orchestrator.NodeManager.ManualApproval": true,
   } as const;
   strict = await startRig(await createTestDatabase(), { config: { ...joining, ...guarded } });
-  open = await startRig({ store: strict.store }, { config: { ...joining, "Orchestrator.NodeManager.JoinTokens": "warn" } });
+  open = await startRig(
+    { store: strict.store },
+    { config: { ...joining, "Orchestrator.NodeManager.JoinTokens": "warn" } },
+  );
 });
 afterAll(async () => {
   await open.close();
@@ -58,7 +61,9 @@ describe("registerNode() with a service account's token", () => {
     expect(await wordOf(register(strict, node, await podToken("worker-1")))).toBe("created");
     const actor = "service-account:fleet/agent";
     expect(await membershipOf(node)).toMatchObject({ state: "APPROVED", reason: "SERVICE_ACCOUNT", actor });
-    expect(await eventsOf(strict.store, node.id)).toMatchObject([{ type: "node.registered", reason: "SERVICE_ACCOUNT" }]);
+    expect(await eventsOf(strict.store, node.id)).toMatchObject([
+      { type: "node.registered", reason: "SERVICE_ACCOUNT" },
+    ]);
     const audited = await strict.store.db.selectFrom("audit_log").select(["target", "reason"]).execute();
     expect(audited).toContainEqual({ target: "worker-1", reason: "service account fleet/agent" });
   });
@@ -81,7 +86,11 @@ describe("registerNode() with a service account's token", () => {
     expect(await wordOf(register(strict, node, await podToken("worker-2")))).toBe("returned");
     expect((await membershipOf(node))?.state).toBe("APPROVED");
     const last = (await eventsOf(strict.store, node.id)).at(-1);
-    expect(last).toMatchObject({ type: "node.approved", reason: "SERVICE_ACCOUNT", actor: "service-account:fleet/agent" });
+    expect(last).toMatchObject({
+      type: "node.approved",
+      reason: "SERVICE_ACCOUNT",
+      actor: "service-account:fleet/agent",
+    });
   });
 
   it("should not count it as one that joined without a token", async () => {

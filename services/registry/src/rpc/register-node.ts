@@ -41,7 +41,10 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
   };
 }
 
-function parseRegistration(services: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call" | "joinToken"> {
+function parseRegistration(
+  services: RegistryServices,
+  request: RegisterNodeRequest,
+): Omit<Registration, "call" | "joinToken"> {
   const { nodeId, publicKey } = request;
   requireNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");

@@ -180,7 +180,6 @@ describe("hostRule()", () => {
       "Listen.HostNames": [],
       "Health.AdvertiseAddress": undefined,
       "Listen.AdvertiseHost": undefined,
-      "Listen.AdvertiseHost": undefined,
     };
     const rule = hostRule(config, tls);
     const asks = (authority: string) => rule({ method: "GET", authority, hasBrowserHeaders: true });

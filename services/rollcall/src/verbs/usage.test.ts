@@ -12,7 +12,11 @@ const shell = createTestShell();
 describe("up, serve and agent", () => {
   it.each([
     [runServe, [], "no service was named, should be one of: registry, health, health-query, admin, scheduler"],
-    [runServe, ["console"], "'console' is not a service, should be one of: registry, health, health-query, admin, scheduler"],
+    [
+      runServe,
+      ["console"],
+      "'console' is not a service, should be one of: registry, health, health-query, admin, scheduler",
+    ],
     [runServe, ["admin", "admin"], "'admin' is named twice"],
     [runServe, ["health-query", "health"], "health answers readers itself: name health or health-query"],
     [runServe, ["admin", "registry"], "serve registry admin needs a Postgres: set DATABASE_URL or --database-url"],
@@ -64,9 +68,9 @@ describe("up, serve and agent", () => {
 
   it.each([
     ["registry", /--port VALUE[^-]*Default 7710\./, false],
-    ["health", /--probe-port VALUE[^]{0,200}Default 7792\./, true],
+    ["health", /--probe-port VALUE[\s\S]{0,200}Default 7792\./, true],
     ["admin", /--port VALUE[^-]*Default 7712\./, false],
-    ["health-query", /--port VALUE[^]{0,200}Default 7711\./, false],
+    ["health-query", /--port VALUE[\s\S]{0,200}Default 7711\./, false],
     ["admin registry", /--port VALUE[^-]*Default 7700\./, false],
     ["health registry", /--probe-port VALUE[^-]*Default 7790\./, true],
   ])("should print the ports of what is named: %s", async (services, port, hasStreams) => {
