@@ -1,9 +1,8 @@
 import { createRequire } from "node:module";
 
 // A dependency of libs/config, which reads configuration files with it.
-const { parseAllDocuments } = createRequire(new URL("../../libs/config/package.json", import.meta.url))(
-  "yaml",
-) as typeof import("../../libs/config/node_modules/yaml");
+const { parseAllDocuments }: { parseAllDocuments(text: string): readonly { toJS(): Manifest | null }[] } =
+  createRequire(new URL("../../libs/config/package.json", import.meta.url))("yaml");
 
 /** One variable of a container. */
 export interface Variable {
@@ -76,8 +75,9 @@ export interface Manifest {
 
 /** The manifests of a file. */
 export function manifestsIn(text: string): readonly Manifest[] {
-  const documents = parseAllDocuments(text) as readonly { toJS(): Manifest | null }[];
-  return documents.map((it) => it.toJS()).filter((it) => it !== null);
+  return parseAllDocuments(text)
+    .map((it) => it.toJS())
+    .filter((it) => it !== null);
 }
 
 /** The containers of what runs. */

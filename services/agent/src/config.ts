@@ -89,8 +89,8 @@ export const agentKeys = defineKeys({
     env: ["ROLLCALL_JOIN_TOKEN_FILE"],
     doc:
       "The file that holds the join token. It is read at each registration, so that the token may be replaced " +
-      "while the agent runs; a machine that registered before does without it. In a pod it may be the projected token " +
-      "of a service account, see Join.Kubernetes.Issuer.",
+      "while the agent runs; a machine that registered before does without it. In a pod it may be the projected " +
+      "token of a service account, see Join.Kubernetes.Issuer.",
   },
   "Compute.KeyRotationInterval": {
     schema: duration(),

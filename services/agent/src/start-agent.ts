@@ -32,7 +32,7 @@ export interface StartAgentOptions {
   readonly random?: () => number;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** How the API server of the cluster is reached in a pod; null elsewhere. Default: as this process's environment says. */
+  /** How a pod reaches its API server; null elsewhere. Default: as this process's environment says. */
   readonly kubernetes?: ReturnType<typeof kubernetesAccess>;
   /** How the keeper of this machine is reached. Default: the node runs no work, whatever is configured. */
   readonly keeper?: KeeperAccess;

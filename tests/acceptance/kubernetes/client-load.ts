@@ -25,7 +25,7 @@ export async function retrying<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** HTTP/2's word that a server which is ending did not begin with a call. Connect calls it INTERNAL, gRPC UNAVAILABLE. */
+/** A server that is ending says so of a call that it did not begin. Connect calls it INTERNAL, gRPC UNAVAILABLE. */
 function wasNotTaken(error: unknown): boolean {
   return String(error).includes("NGHTTP2_REFUSED_STREAM");
 }

@@ -36,8 +36,8 @@ export function kubernetesAccess(
 }
 
 /**
- * Add the labels of a Kubernetes node that match to the node's own, without those that are no labels here. An API server that does not
- * answer is asked again a few times, and then done without: the machine is to be watched all the same.
+ * Add the labels of a Kubernetes node that match to the node's own, without those that are no labels here. An API
+ * server that does not answer is asked again a few times, and then done without: the machine is to be watched anyway.
  */
 export async function readKubernetesLabels(options: KubernetesLabelsOptions): Promise<Labels> {
   const { node, clock, log } = options;

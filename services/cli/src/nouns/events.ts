@@ -43,8 +43,8 @@ export function defineEvents(events: Command, shell: Shell): void {
     .option("--node <id>", "Only events about this node, by its exact id; it may have been removed")
     .option(
       "--actor <actor>",
-      'Only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", "service-account:<namespace>/<name>", ' +
-        '"replica:<id>"',
+      'Only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", ' +
+        '"service-account:<namespace>/<name>", "replica:<id>"',
     );
   addLimit(addListingOptions(events), "events, then end").action(action(shell, listOrFollow));
   addNotes(

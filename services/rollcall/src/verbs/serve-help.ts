@@ -11,9 +11,9 @@ export { SERVE_KEYS };
 const HELP: VerbHelp = {
   usage: "serve <service>... [options]",
   description:
-    "Run services of the control plane in one process behind one port, against the Postgres that all processes share " +
-    "(--database-url or DATABASE_URL): registry, health, admin, scheduler, and health-query, which answers readers of " +
-    "health by asking the health processes.",
+    "Run services of the control plane in one process behind one port, against the Postgres that all processes " +
+    "share (--database-url or DATABASE_URL): registry, health, admin, scheduler, and health-query, which answers " +
+    "readers of health by asking the health processes.",
   keys: SERVE_KEYS,
   notes: [
     "Several services listen on 7700 and 7790. For one alone, --port and --probe-port",
