@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist sdk check-stubs lint gen fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist sdk check-stubs lint gen manifests fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -46,6 +46,9 @@ gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and docs/events
 	$(BIN)/buf generate
 	$(BIN)/tsc -b libs/domain
 	node scripts/generate-events-page.mjs
+
+manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/run builds into .tools/bin)
+	node scripts/render-manifests.mjs
 
 fmt: $(INSTALLED) ## Format sources and schema, and fix what the linter can fix safely
 	$(BIN)/biome check --write

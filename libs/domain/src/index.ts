@@ -290,6 +290,14 @@ export {
   type RegistrationPlan,
   type RegistrationResult,
 } from "./membership/plan-registrations.ts";
+export {
+  accountIssuerUnavailable,
+  accountName,
+  accountTokenInvalid,
+  type GivenAccount,
+  judgeAccount,
+  type ServiceAccount,
+} from "./membership/service-account.ts";
 export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
 export {
   admitControlPlane,

@@ -58,6 +58,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   JOIN_TOKEN_USED_UP: Code.PermissionDenied,
   JOIN_TOKEN_NAME_MISMATCH: Code.PermissionDenied,
   JOIN_TOKEN_WRONG_CLUSTER: Code.PermissionDenied,
+  SERVICE_ACCOUNT_TOKEN_INVALID: Code.Unauthenticated,
+  SERVICE_ACCOUNT_NOT_ADMITTED: Code.PermissionDenied,
   JOIN_TOKEN_NOT_FOUND: Code.NotFound,
   JOIN_TOKEN_ALREADY_REVOKED: Code.FailedPrecondition,
   ETAG_MISMATCH: Code.Aborted,

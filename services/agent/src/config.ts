@@ -5,6 +5,7 @@ import {
   duration,
   HEARTBEAT_INTERVAL_NAMES,
   INFO_INTERVAL_NAMES,
+  list,
   optional,
   serverAddress,
   stringMap,
@@ -71,7 +72,7 @@ export const agentKeys = defineKeys({
       "host name.",
   },
   "Compute.JoinToken": {
-    schema: optional(text({ maxLength: 512 })),
+    schema: optional(text({ maxLength: 8_192 })),
     default: undefined,
     flag: "join-token",
     env: ["ROLLCALL_JOIN_TOKEN"],
@@ -88,7 +89,8 @@ export const agentKeys = defineKeys({
     env: ["ROLLCALL_JOIN_TOKEN_FILE"],
     doc:
       "The file that holds the join token. It is read at each registration, so that the token may be replaced " +
-      "while the agent runs; a machine that registered before does without it.",
+      "while the agent runs; a machine that registered before does without it. In a pod it may be the projected " +
+      "token of a service account, see Join.Kubernetes.Issuer.",
   },
   "Compute.KeyRotationInterval": {
     schema: duration(),
@@ -110,6 +112,20 @@ export const agentKeys = defineKeys({
     flag: "label",
     aliases: ["Labels", "Node.Labels"],
     doc: "The node's own labels, at most 64, in Kubernetes' syntax; none may begin with rollcall.io/.",
+  },
+  "Compute.Kubernetes.Node": {
+    schema: optional(text({ maxLength: 253 })),
+    default: undefined,
+    doc: "The Kubernetes node that this machine is, for an agent in a pod that takes its labels.",
+  },
+  "Compute.Kubernetes.Labels": {
+    schema: list(text({ maxLength: 320 })),
+    default: [] as readonly string[],
+    doc:
+      "Which labels of Compute.Kubernetes.Node the node takes as its own, by key; * and ? stand for any characters. " +
+      "They are read once, at the start, from the API server of the pod's environment, with the token and the " +
+      "authority in /var/run/secrets/kubernetes.io/serviceaccount; the account must be able to get nodes. " +
+      "Compute.Labels wins.",
   },
   "Compute.Heartbeat.Interval": {
     schema: optional(duration({ minMs: 100 })),
@@ -156,7 +172,10 @@ export function checkAgentConfig(
     path: "Compute.Labels" as const,
     message: `${field}: ${description}`,
   }));
-  return [...labels, ...checkAgentTls(values), ...checkWorkConfig(values)];
+  const path = "Compute.Kubernetes.Node";
+  const isNodeMissing = values["Compute.Kubernetes.Labels"].length > 0 && values[path] === undefined;
+  const node = isNodeMissing ? [{ path, message: "must be set when Compute.Kubernetes.Labels is" } as const] : [];
+  return [...labels, ...node, ...checkAgentTls(values), ...checkWorkConfig(values)];
 }
 
 /** Decide the node's id: as configured, else as registered before, else the host name. */

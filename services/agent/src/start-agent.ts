@@ -6,6 +6,7 @@ import type { AgentStatus } from "./agent-status.ts";
 import { agentTls } from "./agent-tls.ts";
 import { type AgentConfig, chooseNodeId } from "./config.ts";
 import { createFactsReader } from "./facts/facts-reader.ts";
+import { kubernetesAccess, readKubernetesLabels } from "./info/kubernetes-labels.ts";
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
 import { joinTokenSource } from "./registration/join-token.ts";
@@ -31,6 +32,8 @@ export interface StartAgentOptions {
   readonly random?: () => number;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
+  /** How a pod reaches its API server; null elsewhere. Default: as this process's environment says. */
+  readonly kubernetes?: ReturnType<typeof kubernetesAccess>;
   /** How the keeper of this machine is reached. Default: it has none and runs nothing, whatever is configured. */
   readonly keeper?: KeeperAccess;
 }
@@ -74,7 +77,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     description: {
       agentVersion: options.version,
       advertiseUrl: config["Compute.AdvertiseURL"] ?? "",
-      labels: config["Compute.Labels"],
+      labels: await labelsOf(options, clock),
     },
     state,
     facts: createFactsReader(machine, state.path),
@@ -132,6 +135,19 @@ function workOptions(
       ports,
     },
   };
+}
+
+async function labelsOf(
+  { config, log, kubernetes = kubernetesAccess(process.env) }: StartAgentOptions,
+  clock: Clock,
+): Promise<AgentConfig["Compute.Labels"]> {
+  const { "Compute.Labels": own, "Compute.Kubernetes.Labels": keys, "Compute.Kubernetes.Node": node } = config;
+  if (keys.length === 0 || node === undefined) return own;
+  if (kubernetes === null) {
+    log.warn({ kubernetes_node: node }, "not in a pod, the kubernetes node's labels are not read");
+    return own;
+  }
+  return readKubernetesLabels({ ...kubernetes, node, keys, own, clock, log });
 }
 
 function infoCheck(ms: number | undefined): { readonly infoCheckMs?: number } {

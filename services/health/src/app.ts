@@ -14,9 +14,9 @@ import { ConditionKeeper, keepConditionsTask } from "./conditions/condition-keep
 import { policyOf } from "./config.ts";
 import { createCore } from "./core.ts";
 import type { HealthProcess } from "./health-process.ts";
-import type { HealthServices } from "./health-services.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
 import { connectPeers } from "./internal/connect-peers.ts";
+import type { InternalServices } from "./internal/internal-methods.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES, replicasOnly } from "./internal/routes.ts";
 import { createHealthMetrics } from "./metrics.ts";
 import { followPoliciesTask, POLICY_INTEREST, PolicyFollower } from "./policy/policy-follower.ts";
@@ -153,7 +153,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   };
   const logs = new LogDesk({ clock });
   const shared = { store: deps.store, replica, clock, log, peers };
-  const methods: HealthServices = {
+  const methods: InternalServices = {
     ...shared,
     ...{ random, logs },
     totals: new ClusterTotals(shared),

@@ -8,4 +8,5 @@ export {
 } from "./config.ts";
 export type { HealthProcess } from "./health-process.ts";
 export type { Endpoints } from "./internal/advertise.ts";
+export { createQueryApp, type QueryApp } from "./query-app.ts";
 export { DEFAULT_STREAM_LIMITS, type StreamLimits } from "./stream/agent-stream.ts";

@@ -4,6 +4,7 @@ import type { Task } from "@rollcall/process";
 import { createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck } from "@rollcall/store";
 import { createRegistrar } from "./registration/registrar.ts";
+import { createServiceAccounts } from "./registration/service-accounts.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
 import type { RegistryProcess } from "./registry-process.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
@@ -31,6 +32,7 @@ export interface RegistryApp {
 export function createApp(services: RegistryProcess): RegistryApp {
   const registrar = createRegistrar(services);
   const gate = createRegistrationGate(services.config, services.clock);
+  const accounts = createServiceAccounts(services);
   const pageTokens = createPageTokens(services.store.clusterSecret());
   const watches = createWatches(services);
   const relay = createRelay(services, watches);
@@ -38,7 +40,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
   const upkeepTask = upkeep({ ...services, chores: registryChores(services), onHeld: () => counting.call() });
   const checkRecord = createRecordCheck(services.store.reserved, services.log);
   return {
-    routes: createRoutes({ ...services, registrar, gate, pageTokens, watches }),
+    routes: createRoutes({ ...services, registrar, gate, accounts, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
     tasks: [expireOrchestrators(services), upkeepTask, counting, ...(relay?.tasks ?? [])],

@@ -1,5 +1,6 @@
 import { bool, type ConfigValues, defineKeys, duration, int, oneOf, optional } from "@rollcall/config";
 import type { JoinTokenEnforcement } from "@rollcall/domain";
+import { JOIN_KEYS } from "./join-keys.ts";
 
 /** What can be configured of the registry. */
 export const REGISTRY_KEYS = defineKeys({
@@ -58,6 +59,7 @@ export const REGISTRY_KEYS = defineKeys({
       "The same for each join token by itself, so that one that leaked cannot fill the record at once. Above " +
       "Registry.RegistrationsPerSecond it limits nothing.",
   },
+  ...JOIN_KEYS,
   "Events.Retention": {
     schema: duration({ minMs: 60_000 }),
     default: 72 * 3_600_000,

@@ -11,7 +11,7 @@ export interface ServerVerb {
   /** The arguments after the name, for help. */
   readonly usage: string;
   readonly description: string;
-  /** What the first argument can be. */
+  /** What its arguments can be, each once. */
   readonly choices: readonly string[];
   /** Load the verb's code: only the verb that is called needs it. */
   load(): Promise<{
@@ -44,8 +44,10 @@ export function toForeignVerb(
       return process.exit(code);
     },
     complete: async (words) => {
-      if (choices.length > 0 && words.length === 1) return choices;
-      return words.at(-1)?.startsWith("-") ? (await load()).flags : [];
+      if (words.at(-1)?.startsWith("-")) return (await load()).flags;
+      const before = words.slice(0, -1);
+      const isNext = before.every((word) => choices.includes(word));
+      return isNext ? choices.filter((choice) => !before.includes(choice)) : [];
     },
   };
 }

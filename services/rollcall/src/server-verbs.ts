@@ -1,7 +1,7 @@
 import { SERVICE_NAMES } from "./control-plane/process-plan.ts";
 import { MACHINE_VERBS, type ServerVerb } from "./server-verb.ts";
 
-/** `up`, `serve`, and the verbs of a machine. */
+/** `up`, `serve`, `migrate`, and the verbs of a machine. */
 export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "up",
@@ -15,12 +15,22 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
   },
   {
     name: "serve",
-    usage: "<service>",
-    description: "Run one service: registry, health, admin or scheduler",
+    usage: "<service>...",
+    description: "Run one service or several: registry, health, health-query, admin, scheduler",
     choices: SERVICE_NAMES,
     load: async () => {
       const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");
       return { run: runServe, flags: SERVE_FLAGS };
+    },
+  },
+  {
+    name: "migrate",
+    usage: "",
+    description: "Bring the database to this release's schema, and end",
+    choices: [],
+    load: async () => {
+      const { runMigrate, MIGRATE_FLAGS } = await import("./verbs/migrate.ts");
+      return { run: runMigrate, flags: MIGRATE_FLAGS };
     },
   },
   ...MACHINE_VERBS,

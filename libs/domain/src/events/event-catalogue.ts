@@ -17,17 +17,17 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     actors: ["node:<id>"],
     before: null,
     after: ["membership", "joinToken"],
-    reasons: ["AUTO_APPROVED", "APPROVAL_REQUIRED", "JOIN_TOKEN", "CONTROL_PLANE"],
+    reasons: ["AUTO_APPROVED", "APPROVAL_REQUIRED", "JOIN_TOKEN", "SERVICE_ACCOUNT", "CONTROL_PLANE"],
   },
   "node.approved": {
     when:
       "An operator let a pending or rejected node join, or a pending one returned with a preauthorized join " +
-      "token, which joinToken names.",
+      "token, which joinToken names, or with its service account's token.",
     subject: NODE,
-    actors: [...OPERATORS, "join-token:<id>"],
+    actors: [...OPERATORS, "join-token:<id>", "service-account:<namespace>/<name>"],
     before: ["membership"],
     after: ["membership", "joinToken"],
-    reasons: ["OPERATOR_APPROVED", "JOIN_TOKEN"],
+    reasons: ["OPERATOR_APPROVED", "JOIN_TOKEN", "SERVICE_ACCOUNT"],
   },
   "node.rejected": {
     when: "An operator refused a node.",

@@ -56,7 +56,7 @@ describe("Admissions.judge()", () => {
   it("should find used what an earlier one of the batch has used", () => {
     const admissions = new Admissions(FACTS);
     const judge = () => admissions.judge({ nodeId: "n1", given: own("t1"), membership: null });
-    expect(judge()).toEqual({ ok: true, token: TOKEN });
+    expect(judge()).toEqual({ ok: true, token: TOKEN, account: null });
     admissions.use(PLAIN);
     expect(judge().ok).toBe(true);
     admissions.use(TOKEN);

@@ -9,9 +9,11 @@ import {
   joinTokenRequired,
   type PresentedJoinToken,
 } from "./join-token.ts";
+import { type GivenAccount, provesNode, type ServiceAccount } from "./service-account.ts";
 
-/** A join token as a machine gives it. */
+/** A join token as a machine gives it, or a service account's token in its place. */
 export type GivenJoinToken =
+  | GivenAccount
   | Exclude<PresentedJoinToken, { kind: "own" }>
   | {
       readonly kind: "own";
@@ -45,10 +47,12 @@ export interface Candidate {
   readonly membership: MembershipState | null;
 }
 
-/** By which token a machine is admitted, if by any, or why not. */
+/** By which token or service account a machine is admitted, if by any, or why not. */
 export type Admission =
-  | { readonly ok: true; readonly token: JoiningToken | null }
+  | { readonly ok: true; readonly token: JoiningToken | null; readonly account: ServiceAccount | null }
   | { readonly ok: false; readonly refusal: JoinTokenRefusal };
+
+const BY_NOTHING: Admission = { ok: true, token: null, account: null };
 
 /**
  * Judges tokens for a batch of registrations, one after the other: what an earlier one used, a later one finds used.
@@ -65,13 +69,11 @@ export class Admissions {
   judge({ nodeId, given, membership }: Candidate): Admission {
     if (membership === null) {
       if (given !== null) return this.#check(nodeId, given);
-      return this.#facts.enforcement === "strict"
-        ? { ok: false, refusal: joinTokenRequired(nodeId) }
-        : { ok: true, token: null };
+      return this.#facts.enforcement === "strict" ? { ok: false, refusal: joinTokenRequired(nodeId) } : BY_NOTHING;
     }
-    if (membership !== "PENDING" || given === null) return { ok: true, token: null };
+    if (membership !== "PENDING" || given === null) return BY_NOTHING;
     const admission = this.#check(nodeId, given);
-    return admission.ok && admission.token?.preauthorized ? admission : { ok: true, token: null };
+    return admission.ok && approves(admission, nodeId) ? admission : BY_NOTHING;
   }
 
   /** Count a use. */
@@ -82,6 +84,10 @@ export class Admissions {
   #check(nodeId: string, given: GivenJoinToken): Admission {
     const { tokens, cluster: own } = this.#facts;
     switch (given.kind) {
+      case "account":
+        return { ok: true, token: null, account: given.account };
+      case "refused-account":
+        return { ok: false, refusal: given.refusal };
       case "malformed":
         return { ok: false, refusal: joinTokenInvalid(nodeId) };
       case "foreign":
@@ -92,8 +98,12 @@ export class Admissions {
         if (token === undefined || !given.isGenuine) return { ok: false, refusal: joinTokenInvalid(nodeId) };
         const uses = token.uses + (this.#used.get(given.id) ?? 0);
         const refusal = joinTokenRefusal({ ...token, uses }, nodeId);
-        return refusal === null ? { ok: true, token } : { ok: false, refusal };
+        return refusal === null ? { ok: true, token, account: null } : { ok: false, refusal };
       }
     }
   }
+}
+
+function approves({ token, account }: Admission & { ok: true }, nodeId: string): boolean {
+  return token === null ? account !== null && provesNode(account, nodeId) : token.preauthorized;
 }

@@ -42,6 +42,9 @@ export type JoinTokenRefusal = Refusal<
   | "JOIN_TOKEN_USED_UP"
   | "JOIN_TOKEN_NAME_MISMATCH"
   | "JOIN_TOKEN_WRONG_CLUSTER"
+  | "SERVICE_ACCOUNT_TOKEN_INVALID"
+  | "SERVICE_ACCOUNT_NOT_ADMITTED"
+  | "ISSUER_UNAVAILABLE"
 >;
 
 const TEXT = /^rcj_([0-9a-f]{8})_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;

@@ -2,6 +2,7 @@ import type { MembershipEventType } from "../events/events.ts";
 import type { Refusal } from "../refusal.ts";
 import type { Membership, NodeType } from "../states.ts";
 import { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
+import { accountName, provesNode, type ServiceAccount } from "./service-account.ts";
 
 /** A command on a node's membership. */
 export type MembershipCommand =
@@ -14,6 +15,8 @@ export type MembershipCommand =
        * waits.
        */
       readonly preauthorizedBy?: string | null;
+      /** The service account whose token it gives: it approves the node that the token names, and any other waits. */
+      readonly account?: ServiceAccount | null;
       /** What registers, "COMPUTE" unless said. A control-plane process is approved at once, manual approval or not. */
       readonly type?: NodeType;
     }
@@ -83,7 +86,7 @@ export function decideMembership(
 ): MembershipDecision {
   switch (command.kind) {
     case "register":
-      return current === null ? admit(command, by) : readmit(current, nodeId, command, by);
+      return current === null ? admit(nodeId, command, by) : readmit(current, nodeId, command, by);
     case "approve":
       return current === null ? notFound(nodeId) : approve(current, nodeId, by);
     case "reject":
@@ -107,7 +110,7 @@ export function nothingToLeave(nodeId: string): Refusal {
 
 type RegisterCommand = Extract<MembershipCommand, { kind: "register" }>;
 
-function admit(command: RegisterCommand, by: CommandSource): MembershipDecision {
+function admit(nodeId: string, command: RegisterCommand, by: CommandSource): MembershipDecision {
   const event = "node.registered";
   if (command.type === "ORCHESTRATOR") {
     const next = stated("APPROVED", "CONTROL_PLANE", by);
@@ -117,8 +120,13 @@ function admit(command: RegisterCommand, by: CommandSource): MembershipDecision 
     const next = approvedBy(command.preauthorizedBy, by);
     return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
   }
-  if (command.manualApproval) {
-    const next = stated("PENDING", "APPROVAL_REQUIRED", by);
+  const account = command.account ?? null;
+  if (account !== null && provesNode(account, nodeId)) {
+    const next = approvedByAccount(account, by);
+    return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
+  }
+  if (command.manualApproval || account !== null) {
+    const next = stated("PENDING", "APPROVAL_REQUIRED", account === null ? by : { ...by, message: ofOther(account) });
     const message = "node registered, waiting for approval";
     return { ok: true, outcome: "REGISTERED", next, event, message };
   }
@@ -147,6 +155,15 @@ function readmit(
       next: approvedBy(command.preauthorizedBy, by),
       event: "node.approved",
       message: "node reconnected, approved by its join token",
+    };
+  }
+  if (current.membership.state === "PENDING" && command.account != null && provesNode(command.account, nodeId)) {
+    return {
+      ok: true,
+      outcome: "APPROVED",
+      next: approvedByAccount(command.account, by),
+      event: "node.approved",
+      message: "node reconnected, approved by its service account",
     };
   }
   return {
@@ -257,6 +274,16 @@ function isAliveOrchestrator(current: MembershipSubject): boolean {
 
 function approvedBy(tokenId: string, by: CommandSource): Membership {
   return stated("APPROVED", "JOIN_TOKEN", { ...by, actor: `join-token:${tokenId}` });
+}
+
+function approvedByAccount(account: ServiceAccount, by: CommandSource): Membership {
+  return stated("APPROVED", "SERVICE_ACCOUNT", { ...by, actor: `service-account:${accountName(account)}` });
+}
+
+/** Why a node waits that gives the token of a pod elsewhere. */
+function ofOther(account: ServiceAccount): string {
+  const where = account.node === null ? "names no node" : `is of node ${account.node}`;
+  return `the token of the service account ${accountName(account)} ${where}`;
 }
 
 function stated(state: Membership["state"], reason: string, by: CommandSource): Membership {

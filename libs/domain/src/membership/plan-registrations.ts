@@ -14,6 +14,7 @@ import type { JoinTokenRefusal } from "./join-token.ts";
 import { decideMembership } from "./membership.ts";
 import { membershipEffects } from "./membership-change.ts";
 import { caselessId, checkNewId, isIdBanned } from "./node-id.ts";
+import type { ServiceAccount } from "./service-account.ts";
 
 /** A node that asks to join, its proof verified against the key that it gives. */
 export interface Applicant {
@@ -75,6 +76,8 @@ export interface NodeCreation<A extends Applicant = Applicant> {
   readonly membership: Membership;
   /** By which it was admitted; null without one. */
   readonly token: JoiningToken | null;
+  /** Likewise. */
+  readonly account: ServiceAccount | null;
   /** The hardware that is approved with it; null for a node that waits. */
   readonly approvedHardware: JsonInfo | null;
   readonly joining: NodeJoining;
@@ -82,10 +85,11 @@ export interface NodeCreation<A extends Applicant = Applicant> {
   readonly tokenLabels: Readonly<Record<string, string>>;
 }
 
-/** A known node that waited, and is approved by the token that it gives now. */
+/** A known node that waited, and is approved by the token, or its service account's, that it gives now. */
 export interface NodeApproval<A extends Applicant = Applicant> {
   readonly applicant: A;
-  readonly token: JoiningToken;
+  readonly token: JoiningToken | null;
+  readonly account: ServiceAccount | null;
   readonly effects: readonly NodeEffect[];
 }
 
@@ -175,24 +179,23 @@ class Planner<A extends Applicant> {
     const known = this.#nodes.get(nodeId) ?? null;
     const admission = this.#admissions.judge({ nodeId, given, membership: known?.membership.state ?? null });
     if (!admission.ok) return { ok: false, nodeId, refusal: admission.refusal };
-    const { token } = admission;
+    const { token, account } = admission;
     const { manualApproval, atMs } = this.#facts;
     const preauthorizedBy = token?.preauthorized ? token.id : null;
     const decision = decideMembership(
       known === null ? null : { ...known, alive: known.connection.state === "CONNECTED" },
       nodeId,
-      { kind: "register", manualApproval, preauthorizedBy },
+      { kind: "register", manualApproval, preauthorizedBy, account },
       { actor: "system", message: "", atMs },
     );
     if (!decision.ok) return { ok: false, nodeId, refusal: decision.refusal };
     this.#promote(applicant);
     const { next, outcome, message } = decision;
     const created = outcome === "REGISTERED";
-    if (next !== null && created) this.#create(applicant, next, token);
+    if (next !== null && created) this.#create(applicant, next, admission);
     else this.#return(applicant);
-    if (next !== null && known !== null && outcome === "APPROVED" && token !== null) {
-      this.#approve(applicant, known, next, token);
-    }
+    const isApproved = outcome === "APPROVED" && next !== null && known !== null;
+    if (isApproved) this.#approve(applicant, known, next, admission);
     if (token !== null) this.#use(applicant, token);
     return { ok: true, nodeId, created, message };
   }
@@ -235,9 +238,9 @@ class Planner<A extends Applicant> {
     this.#nodes.set(node.id, node);
   }
 
-  #create(applicant: A, membership: Membership, token: JoiningToken | null): void {
+  #create(applicant: A, membership: Membership, by: AdmittedBy): void {
     const { nodeId: id, fingerprint, report } = applicant;
-    this.#creations.set(id, this.#creation(applicant, membership, token));
+    this.#creations.set(id, this.#creation(applicant, membership, by));
     this.#keyOwners.set(fingerprint, id);
     this.#learn({
       id,
@@ -257,24 +260,25 @@ class Planner<A extends Applicant> {
         after: membership,
         actor: `node:${id}`,
         message: "",
-        joinToken: token?.id ?? null,
+        joinToken: by.token?.id ?? null,
       }),
     );
   }
 
-  #creation(applicant: A, membership: Membership, token: JoiningToken | null): NodeCreation<A> {
-    const withoutToken = this.#facts.enforcement === "warn";
+  #creation(applicant: A, membership: Membership, { token, account }: AdmittedBy): NodeCreation<A> {
+    const withoutToken = this.#facts.enforcement === "warn" && account === null;
     return {
       applicant,
       membership,
       token,
+      account,
       approvedHardware: membership.state === "APPROVED" ? hardwareIn(applicant.report.info) : null,
       joining: token === null ? { tokenId: null, ephemeral: false, withoutToken } : joiningBy(token),
       tokenLabels: token?.labels ?? {},
     };
   }
 
-  #approve(applicant: A, before: KnownNode, membership: Membership, token: JoiningToken): void {
+  #approve(applicant: A, before: KnownNode, membership: Membership, by: AdmittedBy): void {
     const { nodeId: id } = applicant;
     const { actor, reason } = membership;
     // It may have used its next key just now.
@@ -287,11 +291,16 @@ class Planner<A extends Applicant> {
       after: membership,
       actor,
       message: "",
-      joinToken: token.id,
+      joinToken: by.token?.id ?? null,
     });
     this.#events.push(event);
     if (this.#creations.has(id)) {
-      this.#creations.set(id, this.#creation(applicant, membership, token));
+      this.#creations.set(id, this.#creation(applicant, membership, by));
+      return;
+    }
+    const { token } = by;
+    if (token === null) {
+      this.#approvals.set(id, { applicant, token, account: by.account, effects: membershipEffects(membership) });
       return;
     }
     const granted = Object.entries(token.labels).map(([key, value]): Label => ({ key, value, tier: "token" }));
@@ -304,7 +313,7 @@ class Planner<A extends Applicant> {
       { kind: "joining", joining: joiningBy(token) },
       { kind: "labels", tier: "token", labels: granted },
     ];
-    this.#approvals.set(id, { applicant, token, effects });
+    this.#approvals.set(id, { applicant, token, account: null, effects });
   }
 
   /** The first use of a next key makes it the node's key. */
@@ -327,10 +336,16 @@ class Planner<A extends Applicant> {
     const creation = this.#creations.get(nodeId);
     // What was said last counts, also of a node that this very batch creates.
     if (creation !== undefined) {
-      this.#creations.set(nodeId, this.#creation(applicant, creation.membership, creation.token));
+      this.#creations.set(nodeId, this.#creation(applicant, creation.membership, creation));
     } else if (this.#nodes.get(nodeId)?.infoDigest === report.digest) this.#reports.delete(nodeId);
     else this.#reports.set(nodeId, report);
   }
+}
+
+/** The token or the service account by which a node is admitted. */
+interface AdmittedBy {
+  readonly token: JoiningToken | null;
+  readonly account: ServiceAccount | null;
 }
 
 function joiningBy({ id, ephemeral }: JoiningToken): NodeJoining {

@@ -7,6 +7,8 @@ export interface FetchJsonOptions {
   /** Certificates that vouch for the server, in PEM; null for those that Node.js knows. */
   readonly caFile: string | null;
   readonly timeoutMs: number;
+  /** Holds the token to send, where the server tells nothing without one; it is read each time. */
+  readonly tokenFile?: string | null;
 }
 
 /** No set of keys is larger; what is must not fill the memory. */
@@ -17,9 +19,11 @@ const LARGEST_BYTES = 1_048_576;
  * Rejects when it cannot be had within the time, is larger than 1 MiB, or is no JSON.
  */
 export async function fetchJson(url: URL, options: FetchJsonOptions): Promise<unknown> {
-  const { caFile, timeoutMs } = options;
+  const { caFile, timeoutMs, tokenFile = null } = options;
   const signal = AbortSignal.timeout(timeoutMs);
-  const common = { headers: { accept: "application/json" }, signal };
+  const token = tokenFile === null ? null : (await readFile(tokenFile, "utf8")).trim();
+  const headers = { accept: "application/json", ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
+  const common = { headers, signal };
   // Read each time: a certificate that was renewed needs no restart.
   const ca = caFile === null ? {} : { ca: await readFile(caFile) };
   const body = await new Promise<Buffer>((resolve, reject) => {

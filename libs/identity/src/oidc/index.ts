@@ -1,6 +1,8 @@
 import type { Authenticator } from "../caller.ts";
 import type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
+import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
+export { type FetchJsonOptions, fetchJson } from "./fetch-json.ts";
 export type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 export {
   checkOidcConfig,
@@ -9,6 +11,16 @@ export {
   oidcIssuersOf,
 } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";
+export type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
+
+/** Check tokens of one issuer; what reads them is loaded with the first. See createOidcVerifier(). */
+export function openOidcVerifier(options: OidcVerifierOptions): OidcVerifier {
+  let loading: Promise<OidcVerifier> | null = null;
+  return async (text) => {
+    loading ??= import("./oidc-verifier.ts").then(({ createOidcVerifier }) => createOidcVerifier(options));
+    return (await loading)(text);
+  };
+}
 
 /**
  * Find callers by tokens of issuers; see createOidcAuthenticator(). What reads them is loaded only when there is an

@@ -6,7 +6,10 @@ import { isSafeUrl, type OidcIssuer } from "./oidc-issuers.ts";
 
 /** What keys are looked up with. */
 export interface IssuerKeysOptions {
-  readonly issuer: Pick<OidcIssuer, "issuer" | "jwksUrl" | "caFile">;
+  readonly issuer: Pick<OidcIssuer, "issuer" | "jwksUrl" | "caFile"> & {
+    /** See FetchJsonOptions. */
+    readonly tokenFile?: string | null;
+  };
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
 }
@@ -103,8 +106,8 @@ export class IssuerKeys {
   }
 
   async #fetchKeys(): Promise<unknown> {
-    const { issuer, jwksUrl, caFile } = this.#options.issuer;
-    const how = { caFile, timeoutMs: TIMEOUT_MS };
+    const { issuer, jwksUrl, caFile, tokenFile = null } = this.#options.issuer;
+    const how = { caFile, timeoutMs: TIMEOUT_MS, tokenFile };
     if (jwksUrl !== null) return fetchJson(new URL(jwksUrl), how);
     const place = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
     const found = await fetchJson(new URL(place), how);

@@ -29,6 +29,8 @@ const FAILURES: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "JOIN_TOKEN_USED_UP",
   "JOIN_TOKEN_NAME_MISMATCH",
   "JOIN_TOKEN_WRONG_CLUSTER",
+  "SERVICE_ACCOUNT_TOKEN_INVALID",
+  "SERVICE_ACCOUNT_NOT_ADMITTED",
 ]);
 
 /** One attempt to prove an identity. */

@@ -44,7 +44,7 @@ export function defineEvents(events: Command, shell: Shell): void {
     .option(
       "--actor <actor>",
       'Only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", ' +
-        '"replica:<id>"',
+        '"service-account:<namespace>/<name>", "replica:<id>"',
     );
   addLimit(addListingOptions(events), "events, then end").action(action(shell, listOrFollow));
   addNotes(

@@ -15,10 +15,16 @@ import { readPage } from "@rollcall/wire";
 import { heldToProto } from "../convert.ts";
 import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "../query/held-page.ts";
+import type { HeldView } from "../replica/held-view.ts";
 import type { Replica } from "../replica/replica.ts";
 import { watchHeld } from "../watch/watch-held.ts";
 
 type Methods = (typeof HealthInternalService)["method"];
+
+/** What a replica answers others with. */
+export interface InternalServices extends HealthServices {
+  readonly replica: Replica;
+}
 
 const MOST_NODES_A_PAGE = 1_001;
 
@@ -70,7 +76,7 @@ export function probeNodes(services: HealthServices): MethodImpl<Methods["probeN
 
 /** How long each of these nodes that has a stream here has been silent, by the real monotonic clock. */
 export function contactsOf(
-  replica: Replica,
+  replica: Pick<HeldView, "nodes">,
   nodeIds: readonly string[],
   nowMs: number,
 ): readonly { readonly nodeId: string; readonly silentMs: number }[] {
@@ -80,19 +86,25 @@ export function contactsOf(
   });
 }
 
-/** Take a unary heartbeat that reached another replica. It is never forwarded twice. */
-export function forwardHeartbeat(services: HealthServices): MethodImpl<Methods["forwardHeartbeat"]> {
-  return ({ heartbeat }) => {
+/**
+ * Take a unary heartbeat that reached another process, or open a session whose proof that one has checked. It is never
+ * forwarded twice.
+ */
+export function forwardHeartbeat({ unary }: HealthServices): MethodImpl<Methods["forwardHeartbeat"]> {
+  return async ({ heartbeat, peer }) => {
     if (heartbeat === undefined) throw new Error("the contract requires a heartbeat");
-    const answer = services.unary.take(heartbeat);
+    const { step } = heartbeat;
+    const hello = step.case === "open" ? step.value.hello : undefined;
+    const isOpening = step.case === "open" && hello !== undefined;
+    const answer = isOpening ? await unary.open(hello, step.value.nonce, peer) : unary.take(heartbeat);
     return create(ForwardHeartbeatResponseSchema, { answer });
   };
 }
 
 /** Return whether this replica can reach the record. */
-export function getReplicaState(services: HealthServices): MethodImpl<Methods["getReplicaState"]> {
+export function getReplicaState({ replica }: InternalServices): MethodImpl<Methods["getReplicaState"]> {
   return () => {
-    const { mayOpen, nodes } = services.replica;
+    const { mayOpen, nodes } = replica;
     return create(GetReplicaStateResponseSchema, {
       holdsLease: mayOpen,
       sessions: nodes.sessions,

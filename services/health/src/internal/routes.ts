@@ -10,6 +10,7 @@ import {
   getHeldNodes,
   getHeldTotals,
   getReplicaState,
+  type InternalServices,
   probeNodes,
   watchHeldNodes,
 } from "./internal-methods.ts";
@@ -29,7 +30,7 @@ export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalServi
 });
 
 /** One line a method. */
-export function createInternalRoutes(services: HealthServices): (router: ConnectRouter) => void {
+export function createInternalRoutes(services: InternalServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(HealthInternalService, {
       getHeldNodes: getHeldNodes(services),

@@ -6,11 +6,11 @@ import type { Clock, Logger } from "@rollcall/process";
 import { type CallStore, coresOfHeld } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
 import type { HeldNode } from "../replica/held-node.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { HeldView } from "../replica/held-view.ts";
 
 export interface ClusterTotalsOptions {
   readonly store: Pick<CallStore, "lane" | "db">;
-  readonly replica: Replica;
+  readonly replica: HeldView;
   readonly peers: Peers;
   readonly clock: Clock;
   readonly log: Logger;

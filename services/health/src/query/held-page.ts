@@ -1,13 +1,13 @@
 import type { HeldNode } from "../replica/held-node.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { HeldView } from "../replica/held-view.ts";
 
 /** Those of these nodes that a replica holds, by id. */
-export function heldOf(replica: Replica, ids: readonly string[]): readonly HeldNode[] {
+export function heldOf(replica: Pick<HeldView, "nodes">, ids: readonly string[]): readonly HeldNode[] {
   return [...new Set(ids)].flatMap((id) => replica.nodes.find(id) ?? []).sort(byId);
 }
 
 /** The first nodes after an id that a replica holds. Looks at all of them; only the record has an index. */
-export function heldAfter(replica: Replica, afterId: string, limit: number): readonly HeldNode[] {
+export function heldAfter(replica: Pick<HeldView, "nodes">, afterId: string, limit: number): readonly HeldNode[] {
   const rest = [...replica.nodes.all()].filter(({ id }) => id > afterId);
   return rest.sort(byId).slice(0, limit);
 }

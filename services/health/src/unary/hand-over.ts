@@ -7,13 +7,13 @@ import {
 import { describeError, type ErrorReasonName, isErrorReasonName, refuse } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
-import type { Replica } from "../replica/replica.ts";
-import { sessionMoved, type UnaryDesk } from "./unary-desk.ts";
+import type { HeldView } from "../replica/held-view.ts";
+import { sessionMoved, type UnarySessions } from "./unary-sessions.ts";
 
 /** What is needed to find the replica that holds a session. */
 export interface HandOverOptions {
-  readonly replica: Pick<Replica, "instance">;
-  readonly unary: UnaryDesk;
+  readonly replica: Pick<HeldView, "instance">;
+  readonly unary: UnarySessions;
   readonly peers: { find(instance: string): Promise<Peer<Pick<PeerClient, "forwardHeartbeat">> | null> };
   readonly log: Logger;
 }

@@ -15,8 +15,9 @@ import { AgentSession } from "../session/agent-session.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import type { SessionEnd, SessionHost } from "../session/session-host.ts";
 import { toText } from "../stream/hello-fields.ts";
-import { openSessionToken, type SessionClaims, sealSessionToken } from "./session-token.ts";
+import { type SessionClaims, sealSessionToken } from "./session-token.ts";
 import { openUnarySession, type UnarySession } from "./unary-session.ts";
+import { claimsIn, sessionMoved, type UnarySessions } from "./unary-sessions.ts";
 
 export interface UnaryDeskOptions {
   readonly store: Pick<Store, "clusterSecret">;
@@ -27,7 +28,7 @@ export interface UnaryDeskOptions {
 const MOST_ENDED = 1_000;
 
 /** The sessions by calls of nodes that this replica holds. */
-export class UnaryDesk {
+export class UnaryDesk implements UnarySessions {
   readonly #options: UnaryDeskOptions;
   /** The replica's sessions that are by calls. */
   readonly #sessions = new WeakSet<NodeStream>();
@@ -37,9 +38,6 @@ export class UnaryDesk {
     this.#options = options;
   }
 
-  /**
-   * Open a session for a Hello whose nonce was consumed. Throws for the reasons for which a stream's Hello is refused.
-   */
   async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<ReportHeartbeatResponse> {
     const { store, host } = this.#options;
     const { node, session } = await openUnarySession({ hello, nonce, peer }, host, (end, ended) => {
@@ -50,17 +48,10 @@ export class UnaryDesk {
     return this.#answer(node, { sessionToken: sealSessionToken(store.clusterSecret(), claims) });
   }
 
-  /** The claims of a token. Throws SESSION_TOKEN_INVALID. */
-  claimsOf({ nodeId, step }: ReportHeartbeatRequest): SessionClaims {
-    const isCarried = step.case === "beat" || step.case === "goodbye";
-    const token = isCarried ? step.value.sessionToken : "";
-    const claims = openSessionToken(this.#options.store.clusterSecret(), token);
-    if (claims?.nodeId === nodeId) return claims;
-    const message = `the session token does not belong to node ${nodeId}; open a session without one`;
-    throw refuse("SESSION_TOKEN_INVALID", message, { metadata: { node: nodeId } });
+  claimsOf(request: ReportHeartbeatRequest): SessionClaims {
+    return claimsIn(request, this.#options.store);
   }
 
-  /** Handle a heartbeat or a goodbye of a node that this replica holds. */
   take(request: ReportHeartbeatRequest): ReportHeartbeatResponse {
     const claims = this.claimsOf(request);
     const { node, session } = this.#find(claims);
@@ -114,12 +105,6 @@ export class UnaryDesk {
       this.#ended.delete(oldest);
     }
   }
-}
-
-/** The error of a call whose session ended for an unknown reason. */
-export function sessionMoved(node: string) {
-  const message = `this session of node ${node} is over; open a new one without a token`;
-  return refuse("SESSION_SUPERSEDED", message, { metadata: { node } });
 }
 
 function notRising(node: string, sequence: number, lastSequence: number) {

@@ -7,13 +7,13 @@ import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
 import type { Peers } from "../internal/peers.ts";
 import { type RecordedHealth, readRecords } from "../query/read-records.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { HeldView } from "../replica/held-view.ts";
 import { Mailbox } from "./mailbox.ts";
 import { type HeldNews, watchHeld } from "./watch-held.ts";
 
 export interface HealthWatchesOptions {
   readonly store: Pick<CallStore, "lane" | "db">;
-  readonly replica: Replica;
+  readonly replica: HeldView;
   readonly peers: Peers;
   readonly clock: Clock;
   readonly log: Logger;

@@ -3,7 +3,7 @@ import type { Clock } from "@rollcall/process";
 import { heldToProto } from "../convert.ts";
 import { MOST_WITH_SAMPLES } from "../query/held-page.ts";
 import type { HeldNode } from "../replica/held-node.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { HeldView } from "../replica/held-view.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { NodeWatcher } from "./watched-nodes.ts";
 
@@ -15,7 +15,7 @@ export interface HeldNews {
 }
 
 export interface WatchHeldOptions {
-  readonly replica: Replica;
+  readonly replica: HeldView;
   readonly clock: Clock;
   readonly nodeIds: readonly string[];
   /** Whether each node's first answer carries its samples. */

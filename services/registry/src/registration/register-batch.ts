@@ -1,4 +1,5 @@
 import {
+  accountName,
   clusterShortId,
   type NewEvent,
   type NodeApproval,
@@ -171,8 +172,13 @@ function distinct<K extends keyof Registration>(batch: readonly Registration[], 
   return [...new Set(batch.map((registration) => registration[field]))];
 }
 
-function toAuditEntry({ applicant, token }: NodeCreation<Registrant> | NodeApproval<Registrant>): NewAuditEntry {
-  const reason = token === null ? "" : `join token ${token.id}`;
+function toAuditEntry({
+  applicant,
+  token,
+  account,
+}: NodeCreation<Registrant> | NodeApproval<Registrant>): NewAuditEntry {
+  const byAccount = account === null ? "" : `service account ${accountName(account)}`;
+  const reason = token === null ? byAccount : `join token ${token.id}`;
   return { ...applicant.call, target: applicant.nodeId, reason, outcome: AUDIT_OK };
 }
 
@@ -182,7 +188,7 @@ function givenTokens(batch: readonly Registration[]): readonly string[] {
   return [...new Set(ids)];
 }
 
-function toNewNode({ applicant, token: _, ...creation }: NodeCreation<Registrant>): NewComputeNode {
+function toNewNode({ applicant, token: _, account: __, ...creation }: NodeCreation<Registrant>): NewComputeNode {
   const { nodeId, publicKey, fingerprint, report } = applicant;
   return { ...creation, key: { nodeId, publicKey, fingerprint }, report };
 }

@@ -58,7 +58,7 @@ function accountFor({ metrics, log }: Omit<RegistryProcess, "feed">): (answer: R
   return (answer) => {
     if (!answer.ok) {
       const reason = reasonOf(answer.error);
-      if (reason?.startsWith("JOIN_TOKEN_")) refusals.inc({ reason });
+      if (reason?.startsWith("JOIN_TOKEN_") || reason?.startsWith("SERVICE_ACCOUNT_")) refusals.inc({ reason });
     } else if (answer.created && answer.node.joining.withoutToken) {
       unasked.inc();
       log.warn({ node_id: answer.node.id }, "node joined without a join token");

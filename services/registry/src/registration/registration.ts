@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import {
   type Applicant,
   chooseWithin,
+  type GivenAccount,
   type GivenJoinToken,
   type InfoReport,
   type Membership,
@@ -29,7 +30,7 @@ export interface Registration {
 
 /** A join token as a machine gives it. Its text is kept no longer than it takes to hash it. */
 export interface PresentedText {
-  readonly token: PresentedJoinToken;
+  readonly token: PresentedJoinToken | GivenAccount;
   /** SHA-256 of the whole text. */
   readonly hash: Uint8Array;
 }

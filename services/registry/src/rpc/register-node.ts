@@ -23,7 +23,9 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
     const { nodeId } = request;
     const { method } = RegistryService;
     const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
-    const registration = { ...parseRegistration(services, request), call };
+    const parsed = parseRegistration(services, request);
+    const joinToken = await readToken(services, request);
+    const registration = { ...parsed, joinToken, call };
     const token = registration.joinToken?.hash ?? null;
     const answer = await services.gate.pass(token && Buffer.from(token).toString("base64"), () =>
       services.registrar.register(registration),
@@ -39,7 +41,10 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
   };
 }
 
-function parseRegistration(services: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call"> {
+function parseRegistration(
+  services: RegistryServices,
+  request: RegisterNodeRequest,
+): Omit<Registration, "call" | "joinToken"> {
   const { nodeId, publicKey } = request;
   requireNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");
@@ -54,14 +59,18 @@ function parseRegistration(services: RegistryServices, request: RegisterNodeRequ
     fingerprint: keyFingerprint(publicKey),
     nonce: proof.nonce,
     report,
-    joinToken: readToken(services.store.clusterId(), request.joinToken),
   };
 }
 
 /** What a token says is for the record to judge, and for known nodes it does not matter. */
-function readToken(clusterId: string, text: string): PresentedText | null {
+async function readToken(
+  { store, accounts }: RegistryServices,
+  { nodeId, joinToken: text }: RegisterNodeRequest,
+): Promise<PresentedText | null> {
   if (text === "") return null;
-  return { token: parseJoinToken(text, clusterId), hash: joinTokenHash(text) };
+  const hash = joinTokenHash(text);
+  if (accounts?.isToken(text)) return { token: await accounts.judge(text, nodeId), hash };
+  return { token: parseJoinToken(text, store.clusterId()), hash };
 }
 
 /** Answer a nonce. Nothing is kept: it says itself by whom and when it was made. */

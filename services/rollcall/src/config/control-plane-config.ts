@@ -3,7 +3,7 @@ import type { Config } from "@rollcall/config";
 import { checkEventsConfig, EVENTS_KEYS, type EventsConfig } from "@rollcall/events/config";
 import { checkHealthConfig, HEALTH_KEYS, type HealthConfig } from "@rollcall/health";
 import { checkOidcConfig, OIDC_KEYS, type OidcConfig } from "@rollcall/identity/oidc";
-import { REGISTRY_KEYS, type RegistryConfig } from "@rollcall/registry";
+import { checkJoinConfig, REGISTRY_KEYS, type RegistryConfig } from "@rollcall/registry";
 import { ALL_KEYS } from "./all-keys.ts";
 import { checkTlsConfig } from "./check-tls-config.ts";
 import { type ConfigurationSources, loadConfiguration } from "./load.ts";
@@ -41,6 +41,7 @@ export function loadControlPlaneConfig(sources: ConfigurationSources): Promise<C
 export function checkControlPlaneConfig(values: ControlPlaneConfig) {
   return [
     ...checkTlsConfig(values),
+    ...checkJoinConfig(values),
     ...checkHealthConfig(values),
     ...checkEventsConfig(values),
     ...checkOidcConfig(values),

@@ -74,6 +74,14 @@ export const PROCESS_KEYS = defineKeys({
       "(TLS.CertFile) or Listen.InsecurePlaintext, and any machine that reaches it may register; set " +
       "Orchestrator.NodeManager.ManualApproval then.",
   },
+  "Listen.AdvertiseHost": {
+    schema: optional(text({ maxLength: 253 })),
+    default: undefined,
+    doc:
+      "Host by which the other processes of the control plane, and agents, reach this one, where it is not the one " +
+      "of Listen.Host: in a pod that listens on 0.0.0.0 the pod's address. When not set: Listen.Host, or this " +
+      "machine's name where that is every address. Health.AdvertiseAddress wins for agents.",
+  },
   "Listen.TrustedProxies": {
     schema: list(network()),
     default: [] as readonly string[],
@@ -193,7 +201,7 @@ export const PROCESS_KEYS = defineKeys({
     default: 7700,
     flag: "port",
     aliases: ["API.Port"],
-    doc: "Port of the API when everything runs in one process. 0 takes a free one.",
+    doc: "Port of the API of `up`, and of `serve` with several services. 0 takes a free one.",
   },
   "Listen.AgentPort": {
     schema: port(),
@@ -216,7 +224,7 @@ export const PROCESS_KEYS = defineKeys({
     schema: port(),
     default: 7790,
     flag: "probe-port",
-    doc: "Port of /livez, /readyz and /metrics when everything runs in one process.",
+    doc: "Port of /livez, /readyz and /metrics of `up`, and of `serve` with several services.",
   },
   "Listen.RegistryPort": {
     schema: port(),
@@ -231,12 +239,12 @@ export const PROCESS_KEYS = defineKeys({
   "Listen.HealthPort": {
     schema: port(),
     default: 7711,
-    doc: "Port of `serve health` for readers.",
+    doc: "Port of `serve health` for readers, and of `serve health-query`.",
   },
   "Listen.HealthProbePort": {
     schema: port(),
     default: 7792,
-    doc: "Port of /livez, /readyz and /metrics of `serve health`.",
+    doc: "Port of /livez, /readyz and /metrics of `serve health`, and of `serve health-query`.",
   },
   "Listen.AdminPort": {
     schema: port(),

@@ -1,8 +1,9 @@
+import { isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
-import { agentEndpointOf, createApp as createHealth, type HealthApp } from "@rollcall/health";
+import { agentEndpointOf, createApp as createHealth, createQueryApp, type HealthApp } from "@rollcall/health";
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
@@ -12,7 +13,7 @@ import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store"
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
-import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
+import type { ProcessPlan } from "./process-plan.ts";
 
 /**
  * While many nodes change, one statement for several is cheaper for the record, and one read of the log for every
@@ -83,6 +84,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     if (service === "admin") {
       apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(parts.config) }));
     }
+    if (service === "health-query") apps.push(createQueryApp({ ...shared, feed }));
     if (service === "scheduler") apps.push(createScheduler({ ...shared, feed, signals }));
     if (service === "health") {
       health = createHealth({ ...shared, feed, signals, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
@@ -100,7 +102,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
     feedLagMs: () => Math.max(0, ...feed.lags().map(({ sinceEndMs }) => sinceEndMs)),
     start: async () => {
-      if (health !== null) await feed.start();
+      if (health !== null || plan.services.includes("health-query")) await feed.start();
     },
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));
@@ -121,13 +123,19 @@ export function agentEndpoint(plan: ProcessPlan, config: ControlPlaneConfig, por
   return agentEndpointOf({
     advertise: config["Health.AdvertiseAddress"],
     port,
-    hostname: plan.services.includes("registry") ? null : reachableHost(plan.host),
+    hostname:
+      config["Listen.AdvertiseHost"] === undefined && plan.services.includes("registry")
+        ? null
+        : advertisedHost(plan, config),
   });
 }
 
-/** By which name others reach what listens on a host. On loopback the host's name would lead elsewhere. */
-export function reachableHost(host: string): string {
-  if (host === "0.0.0.0" || host === "::") return hostname();
-  const isName = !isBeyondLoopback(host) || !host.includes(":");
-  return isName ? host : `[${host}]`;
+/**
+ * By which host others reach what a process listens on, as it stands before a port. On loopback this machine's name
+ * would lead elsewhere.
+ */
+export function advertisedHost({ host: listening }: Pick<ProcessPlan, "host">, config: ControlPlaneConfig): string {
+  const everywhere = listening === "0.0.0.0" || listening === "::";
+  const host = config["Listen.AdvertiseHost"] ?? (everywhere ? hostname() : listening);
+  return isIPv6(host) ? `[${host}]` : host;
 }

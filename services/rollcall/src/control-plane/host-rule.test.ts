@@ -179,6 +179,7 @@ describe("hostRule()", () => {
       "Listen.Host": "127.0.0.1",
       "Listen.HostNames": [],
       "Health.AdvertiseAddress": undefined,
+      "Listen.AdvertiseHost": undefined,
     };
     const rule = hostRule(config, tls);
     const asks = (authority: string) => rule({ method: "GET", authority, hasBrowserHeaders: true });

@@ -4,7 +4,10 @@ import type { TlsSource } from "@rollcall/identity";
 import type { HostRule } from "@rollcall/rpc";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 
-type HostConfig = Pick<ControlPlaneConfig, "Listen.Host" | "Listen.HostNames" | "Health.AdvertiseAddress">;
+type HostConfig = Pick<
+  ControlPlaneConfig,
+  "Listen.Host" | "Listen.AdvertiseHost" | "Listen.HostNames" | "Health.AdvertiseAddress"
+>;
 
 /**
  * The names by which browsers may call a process: this machine's, those that are configured or advertised, and those of
@@ -16,7 +19,7 @@ export function hostRule(config: HostConfig, tls: Pick<TlsSource, "hostNames"> |
     hostname(),
     config["Listen.Host"],
     ...config["Listen.HostNames"],
-    ...(advertised === undefined ? [] : [advertised]),
+    ...[config["Listen.AdvertiseHost"], advertised].filter((name) => name !== undefined),
   ];
   return (request) => isRequestForUs(request, [...own, ...(tls?.hostNames ?? [])]);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { loadConfig } from "@rollcall/config";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
-import { isBeyondLoopback, localAddress, planServe, planUp } from "./process-plan.ts";
+import { chooseServices, isBeyondLoopback, localAddress, planServe, planUp } from "./process-plan.ts";
 
 const result = loadConfig({ keys: PROCESS_KEYS, flags: { "Listen.HealthPort": "8811" } });
 if (!result.ok) throw new Error("the defaults must load");
@@ -24,15 +24,40 @@ describe("planServe()", () => {
     ["registry", 7710, 7791],
     ["health", 8811, 7792],
     ["admin", 7712, 7793],
+    ["health-query", 8811, 7792],
     ["scheduler", 7713, 7794],
   ] as const)("should run %s alone on its own ports", (service, port, probePort) => {
-    expect(planServe(service, values)).toEqual({
+    expect(planServe([service], values)).toEqual({
       name: service,
       services: [service],
       host: "127.0.0.1",
       port,
       probePort,
     });
+  });
+});
+
+describe("planServe() of several", () => {
+  it("should run them behind the ports of up", () => {
+    const services = ["registry", "admin"] as const;
+    const ports = { host: "127.0.0.1", port: 7700, probePort: 7790 };
+    expect(planServe(services, values)).toEqual({ name: "api", services, ...ports });
+  });
+});
+
+describe("chooseServices()", () => {
+  it("should take each once, in one order", () => {
+    const chosen = { ok: true, services: ["registry", "health-query", "admin", "scheduler"] };
+    expect(chooseServices(["scheduler", "admin", "health-query", "registry"])).toEqual(chosen);
+  });
+
+  it.each([
+    [[], "no service was named"],
+    [["registry", "console"], "'console' is not a service"],
+    [["registry", "admin", "registry"], "'registry' is named twice"],
+    [["health", "health-query"], "health answers readers itself"],
+  ])("should say what is wrong with %j", (words, problem) => {
+    expect(chooseServices(words)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
   });
 });
 

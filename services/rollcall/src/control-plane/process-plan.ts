@@ -2,8 +2,8 @@ import type { ProcessConfig } from "../config/process-keys.ts";
 
 /** What one process of the control plane runs, and where it listens. */
 export interface ProcessPlan {
-  /** How it is called in its node's id, in the log and in Postgres: "up" or the service. */
-  readonly name: "up" | ServiceName;
+  /** How it is called in its node's id, in the log and in Postgres: "up", the service, or "api" for several. */
+  readonly name: "up" | "api" | ServiceName;
   readonly services: readonly ServiceName[];
   readonly host: string;
   /** The API's port; 0 takes a free one. */
@@ -17,7 +17,7 @@ export interface ProcessPlan {
 export function planUp(config: ProcessConfig): ProcessPlan {
   return {
     name: "up",
-    services: ["registry", "health", "admin", "scheduler"],
+    services: SERVICE_NAMES.filter((name) => name !== "health-query"),
     host: config["Listen.Host"],
     port: config["Listen.Port"],
     probePort: config["Listen.ProbePort"],
@@ -28,19 +28,49 @@ export function planUp(config: ProcessConfig): ProcessPlan {
 export const PORT_KEYS = {
   registry: { port: "Listen.RegistryPort", probePort: "Listen.RegistryProbePort" },
   health: { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
+  "health-query": { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
   admin: { port: "Listen.AdminPort", probePort: "Listen.AdminProbePort" },
   scheduler: { port: "Listen.SchedulerPort", probePort: "Listen.SchedulerProbePort" },
 } as const satisfies Record<ServiceName, Record<"port" | "probePort", keyof ProcessConfig & string>>;
 
-/** One service in its own process. */
-export function planServe(service: ServiceName, config: ProcessConfig): ProcessPlan {
+/** The ports of several services in one process, as those of `up`. */
+const SHARED_PORT_KEYS = { port: "Listen.Port", probePort: "Listen.ProbePort" } as const;
+
+/** The keys of the ports of a process that serves these. */
+export function portKeysOf(services: ServiceSet): (typeof PORT_KEYS)[ServiceName] | typeof SHARED_PORT_KEYS {
+  const [only, ...more] = services;
+  return more.length === 0 ? PORT_KEYS[only] : SHARED_PORT_KEYS;
+}
+
+/** One service in its own process, or several in one behind one port. */
+export function planServe(services: ServiceSet, config: ProcessConfig): ProcessPlan {
+  const { port, probePort } = portKeysOf(services);
+  const [only, ...more] = services;
   return {
-    name: service,
-    services: [service],
+    name: more.length === 0 ? only : "api",
+    services,
     host: config["Listen.Host"],
-    port: config[PORT_KEYS[service].port],
-    probePort: config[PORT_KEYS[service].probePort],
+    port: config[port],
+    probePort: config[probePort],
   };
+}
+
+/** Services to run in one process, or what is wrong with naming them. */
+export function chooseServices(
+  words: readonly string[],
+): { readonly ok: true; readonly services: ServiceSet } | { readonly ok: false; readonly problem: string } {
+  const known = SERVICE_NAMES.join(", ");
+  const unknown = words.find((word) => !SERVICE_NAMES.some((name) => name === word));
+  if (unknown !== undefined) return { ok: false, problem: `'${unknown}' is not a service, should be one of: ${known}` };
+  const repeated = words.find((word, index) => words.indexOf(word) < index);
+  if (repeated !== undefined) return { ok: false, problem: `'${repeated}' is named twice` };
+  const [first, ...more] = SERVICE_NAMES.filter((name) => words.includes(name));
+  if (first === undefined) return { ok: false, problem: `no service was named, should be one of: ${known}` };
+  const services = [first, ...more] as const;
+  if (services.includes("health") && services.includes("health-query")) {
+    return { ok: false, problem: "health answers readers itself: name health or health-query" };
+  }
+  return { ok: true, services };
 }
 
 /** The same for one of several workers. */
@@ -70,8 +100,11 @@ export function localAddress(host: string, port: number): string {
   return reached.includes(":") ? `[${reached}]:${port}` : `${reached}:${port}`;
 }
 
-/** The services that `serve` runs. */
-export const SERVICE_NAMES = ["registry", "health", "admin", "scheduler"] as const;
+/** The services that `serve` runs. health-query is the readers' side of health, without a replica for agents. */
+export const SERVICE_NAMES = ["registry", "health", "health-query", "admin", "scheduler"] as const;
 
 /** A service of the control plane. */
 export type ServiceName = (typeof SERVICE_NAMES)[number];
+
+/** One service, or several, each once and in the order of SERVICE_NAMES. */
+export type ServiceSet = readonly [ServiceName, ...ServiceName[]];

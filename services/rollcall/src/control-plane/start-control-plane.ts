@@ -22,7 +22,7 @@ import { exposeBuild, exposeLease } from "../observability/expose-process.ts";
 import { openTracer } from "../observability/open-tracer.ts";
 import { reportProcess } from "../observability/report-process.ts";
 import { boundGarbage } from "./bound-garbage.ts";
-import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { advertisedHost, agentEndpoint, createServices, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
@@ -123,7 +123,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     closeServices,
   });
   agents = servers.agents;
-  const address = `${reachableHost(plan.host)}:${servers.api.port}`;
+  const address = `${advertisedHost(plan, config)}:${servers.api.port}`;
   const shown = { service: shownName(plan), instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store.reserved, shown, log);
   const firstHeld = new AbortController();
@@ -159,7 +159,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   if (servers.agents !== null && servers.internal !== null) {
     services.health?.advertise({
       agentEndpoint: agentEndpoint(plan, config, servers.agents.port),
-      internalAddress: `${reachableHost(servers.internal.host)}:${servers.internal.port}`,
+      internalAddress: `${internalHost(options)}:${servers.internal.port}`,
       queryEndpoint: address,
     });
   }
@@ -224,8 +224,7 @@ async function listen(
       ? null
       : await createRpcServer({
           ...common,
-          // Of a control plane that is one process no other machine needs this port.
-          host: plan.name === "up" ? LOOPBACK : plan.host,
+          host: hasInternalLoopback(plan) ? LOOPBACK : plan.host,
           port: internalPort(plan, config),
           name: "internal",
           maxConnections: shares.internal,
@@ -260,6 +259,15 @@ async function listen(
   });
   parts.add(api);
   return { agents, internal, api };
+}
+
+/** Of a control plane that is one process no other machine needs the port between replicas. */
+function hasInternalLoopback({ name }: ProcessPlan): boolean {
+  return name === "up";
+}
+
+function internalHost({ plan, config }: ControlPlaneOptions): string {
+  return hasInternalLoopback(plan) ? LOOPBACK : advertisedHost(plan, config);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

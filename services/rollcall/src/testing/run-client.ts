@@ -1,5 +1,4 @@
 import { runCli } from "@rollcall/cli";
-import type { ServiceName } from "../control-plane/process-plan.ts";
 import { createTestShell } from "./test-shell.ts";
 
 /** What a command line left behind. */
@@ -11,7 +10,7 @@ export interface Outcome {
 
 /** Where services that run apart are. */
 export interface ServicesApart {
-  readonly addresses: Readonly<Record<ServiceName, string>>;
+  readonly addresses: Readonly<Record<"registry" | "health" | "admin", string>>;
   readonly tokenFile: string;
 }
 

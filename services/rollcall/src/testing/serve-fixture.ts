@@ -2,11 +2,13 @@ import { mkdtempSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ServiceName } from "../control-plane/process-plan.ts";
 import { ControlPlaneClient } from "./control-plane-client.ts";
 import { freePorts } from "./free-ports.ts";
 import { endAll, RollcallProcess } from "./rollcall-process.ts";
 import { SHORT_THRESHOLDS } from "./up-fixture.ts";
+
+/** What runs in a process of its own. */
+type ServiceName = "registry" | "health" | "admin" | "scheduler";
 
 /** The services, each in its own process, on one Postgres. */
 export interface ServeFixture {
@@ -20,6 +22,8 @@ export interface ServeFixture {
   readonly tokenFile: string;
   /** Start a service, and wait until it serves. */
   serve(service: ServiceName, ...more: readonly string[]): Promise<RollcallProcess>;
+  /** Start all but health in one process, at the registry's address, and wait until it serves. */
+  serveTogether(...more: readonly string[]): Promise<RollcallProcess>;
   /** Start an agent; `name` is its node id and names its state directory. */
   agent(name: string): RollcallProcess;
   /** End every process, and remove every file. */
@@ -43,20 +47,22 @@ export async function createServeFixture(databaseUrl: string, openFiles?: number
     scheduler: `127.0.0.1:${scheduler}`,
   };
   const tokenFile = join(root, "admin-token");
+  const start = async (words: readonly string[], at: ServiceName, more: readonly string[]) => {
+    const own = ["--port", ports[at], "--probe-port", probePorts[at] ?? 0].map(String);
+    const all = [...own, ...listening, "--data-dir", root, ...SHORT_THRESHOLDS];
+    const env = { DATABASE_URL: databaseUrl };
+    const process = new RollcallProcess(["serve", ...words, ...all, ...more], env, openFiles);
+    await process.logged("serving");
+    return process;
+  };
   return {
     addresses,
     agentsAddress: `127.0.0.1:${agents}`,
     healthProbes: `127.0.0.1:${probePorts.health}`,
     tokenFile,
     client: new ControlPlaneClient({ ...addresses, tokenFile }),
-    serve: async (service, ...more) => {
-      const own = ["--port", ports[service], "--probe-port", probePorts[service] ?? 0].map(String);
-      const all = [...own, ...listening, "--data-dir", root, ...SHORT_THRESHOLDS];
-      const env = { DATABASE_URL: databaseUrl };
-      const process = new RollcallProcess(["serve", service, ...all, ...more], env, openFiles);
-      await process.logged("serving");
-      return process;
-    },
+    serve: (service, ...more) => start([service], service, more),
+    serveTogether: (...more) => start(["registry", "health-query", "admin", "scheduler"], "registry", more),
     agent: (name) => {
       const identity = ["--name", name, "--state-dir", join(root, name)];
       return new RollcallProcess(["agent", "--server", addresses.registry, ...identity]);

@@ -3,6 +3,7 @@ import { UsageError } from "@rollcall/cli";
 import { createTestShell } from "../testing/test-shell.ts";
 import { runAgent } from "./agent.ts";
 import { runKeeper } from "./keeper.ts";
+import { runMigrate } from "./migrate.ts";
 import { runServe } from "./serve.ts";
 import { runUp } from "./up.ts";
 
@@ -10,8 +11,17 @@ const shell = createTestShell();
 
 describe("up, serve and agent", () => {
   it.each([
-    [runServe, [], "no service was named, should be one of: registry, health, admin, scheduler"],
-    [runServe, ["console"], "'console' is not a service, should be one of: registry, health, admin, scheduler"],
+    [runServe, [], "no service was named, should be one of: registry, health, health-query, admin, scheduler"],
+    [
+      runServe,
+      ["console"],
+      "'console' is not a service, should be one of: registry, health, health-query, admin, scheduler",
+    ],
+    [runServe, ["admin", "admin"], "'admin' is named twice"],
+    [runServe, ["health-query", "health"], "health answers readers itself: name health or health-query"],
+    [runServe, ["admin", "registry"], "serve registry admin needs a Postgres: set DATABASE_URL or --database-url"],
+    [runMigrate, [], "migrate needs a Postgres: set DATABASE_URL or --database-url"],
+    [runMigrate, ["now"], "migrate takes no arguments: 'now'"],
     [runServe, ["registry"], "serve registry needs a Postgres: set DATABASE_URL or --database-url"],
     [runServe, ["registry", "--agent"], "unknown option '--agent'"],
     [runUp, ["now"], "up takes no arguments: 'now'"],
@@ -31,7 +41,8 @@ describe("up, serve and agent", () => {
 
   it.each([
     [runUp, "up [options]"],
-    [runServe, "serve <service> [options]"],
+    [runServe, "serve <service>... [options]"],
+    [runMigrate, "migrate [options]"],
     [runAgent, "agent [options]"],
     [runKeeper, "keeper [options]"],
   ] as const)("should print help (%#)", async (run, usage) => {
@@ -57,11 +68,14 @@ describe("up, serve and agent", () => {
 
   it.each([
     ["registry", /--port VALUE[^-]*Default 7710\./, false],
-    ["health", /--probe-port VALUE[^-]*Default 7792\./, true],
+    ["health", /--probe-port VALUE[\s\S]{0,200}Default 7792\./, true],
     ["admin", /--port VALUE[^-]*Default 7712\./, false],
-  ])("should print the ports of one service: %s", async (service, port, hasStreams) => {
+    ["health-query", /--port VALUE[\s\S]{0,200}Default 7711\./, false],
+    ["admin registry", /--port VALUE[^-]*Default 7700\./, false],
+    ["health registry", /--probe-port VALUE[^-]*Default 7790\./, true],
+  ])("should print the ports of what is named: %s", async (services, port, hasStreams) => {
     const asked = createTestShell();
-    expect(await runServe([service, "--help"], asked, process)).toBe(0);
+    expect(await runServe([...services.split(" "), "--help"], asked, process)).toBe(0);
     expect(asked.written()).toMatch(port);
     expect(asked.written().includes("--agent-port")).toBe(hasStreams);
     expect(asked.written().includes("--workers")).toBe(hasStreams);

@@ -1,6 +1,7 @@
 import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
 import { type Logger, type Parts, startParts, startTasks, systemClock } from "@rollcall/process";
+import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
@@ -17,6 +18,10 @@ export interface ServeWorkersOptions {
   readonly tls: TlsSource | null;
   readonly process: NodeJS.Process;
   readonly log: Logger;
+  /** What the primary does once with the open record, before a worker is started. */
+  readonly onOpened: (store: Store) => Promise<void>;
+  /** Called when all workers serve. */
+  readonly onServing: () => void;
 }
 
 /** Longer than each worker has, and within what Kubernetes waits by default. */
@@ -34,6 +39,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
     const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
     const record = { url: options.databaseUrl, pools: POOLS, log, clock: systemClock };
     const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal));
+    await options.onOpened(store);
     // The workers watch the certificate of their ports themselves; this one is for the probes.
     parts.add(startTasks(options.tls === null ? [] : [options.tls.task], { log, clock: systemClock }));
     const count = config["Health.Workers"];
@@ -45,6 +51,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
       (own) => pool.metrics(own),
     );
     sayServing(log, { plan, workers: count, port, agentPort, probes });
+    options.onServing();
     return {};
   };
   return runServer({ ...ending, start: (signal) => startParts((parts) => start(signal, parts)) });

@@ -1,0 +1,105 @@
+{{- define "rollcall.name" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "rollcall.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/* The services of each Deployment of the control plane, by its name. */}}
+{{- define "rollcall.components" -}}
+{{- if eq .Values.layout "together" -}}
+api: [registry, health-query, admin, scheduler]
+{{- else -}}
+registry: [registry]
+admin: [admin]
+scheduler: [scheduler]
+{{- end }}
+health: [health]
+{{- end }}
+
+{{/* Which Deployment answers for each service of the API. */}}
+{{- define "rollcall.routes" -}}
+{{- $together := eq .Values.layout "together" -}}
+{{ $together | ternary "api" "registry" }}:
+  - rollcall.registry.v1.RegistryService
+  - rollcall.events.v1.EventService
+{{- if not $together }}
+health:
+{{- end }}
+  - rollcall.health.v1.HealthQueryService
+{{- if not $together }}
+admin:
+{{- end }}
+  - rollcall.admin.v1.AccessService
+  - rollcall.admin.v1.AdminService
+  - rollcall.admin.v1.AuditService
+  - rollcall.admin.v1.BrakeService
+  - rollcall.admin.v1.HealthPolicyService
+  - rollcall.admin.v1.JoinTokenService
+{{- if not $together }}
+scheduler:
+{{- end }}
+  - rollcall.scheduler.v1.JobService
+{{- end }}
+
+{{- define "rollcall.registryName" -}}
+{{ include "rollcall.name" . }}-{{ eq .Values.layout "together" | ternary "api" "registry" }}
+{{- end }}
+
+{{- define "rollcall.selector" -}}
+app.kubernetes.io/name: rollcall
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "rollcall.labels" -}}
+{{ include "rollcall.selector" . }}
+app.kubernetes.io/part-of: rollcall
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{/* The values of a Deployment: those of all, and what it says otherwise. */}}
+{{- define "rollcall.settings" -}}
+{{- $own := index .root.Values .component | default dict -}}
+{{- mustMergeOverwrite (deepCopy .root.Values.defaults) (deepCopy $own) | toYaml -}}
+{{- end }}
+
+{{- define "rollcall.tlsSecret" -}}
+{{ .Values.tls.secretName | default (printf "%s-tls" (include "rollcall.name" .)) }}
+{{- end }}
+
+{{- define "rollcall.databaseEnv" -}}
+- name: DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+{{- if .Values.database.cloudNativePG.enabled }}
+      name: {{ include "rollcall.name" . }}-postgres-app
+      key: uri
+{{- else }}
+      name: {{ .Values.database.secretName }}
+      key: {{ .Values.database.key }}
+{{- end }}
+{{- end }}
+
+{{/* Nothing in a container gains or writes anything. */}}
+{{- define "rollcall.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- define "rollcall.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "rollcall.agentAccount" -}}
+{{ include "rollcall.name" . }}-agent
+{{- end }}

@@ -1,0 +1,45 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { sendBearer } from "@rollcall/identity";
+
+/** What a client of one address knows. */
+export interface SecureOptions {
+  readonly baseUrl: string;
+  /** The authority of its certificate, in PEM. */
+  readonly ca: string;
+  readonly token: string;
+  /** The name that the certificate is for, where it is not the address's. */
+  readonly serverName?: string;
+}
+
+/** Clients of every service behind one address, by gRPC over TLS. */
+export interface SecureClients {
+  readonly registry: Client<typeof RegistryService>;
+  readonly events: Client<typeof EventService>;
+  readonly health: Client<typeof HealthQueryService>;
+  readonly admin: Client<typeof AdminService>;
+  readonly audit: Client<typeof AuditService>;
+  close(): void;
+}
+
+/** Open clients; they connect with their first call. */
+export function openSecureClients({ baseUrl, ca, token, serverName }: SecureOptions): SecureClients {
+  const nodeOptions = { ca, ...(serverName === undefined ? {} : { servername: serverName }) };
+  const sessionManager = new Http2SessionManager(baseUrl, undefined, nodeOptions);
+  const transport = createGrpcTransport({ baseUrl, sessionManager, interceptors: [sendBearer(token)] });
+  const client = <S extends DescService>(service: S) => createClient(service, transport);
+  return {
+    registry: client(RegistryService),
+    events: client(EventService),
+    health: client(HealthQueryService),
+    admin: client(AdminService),
+    audit: client(AuditService),
+    close: () => sessionManager.abort(),
+  };
+}

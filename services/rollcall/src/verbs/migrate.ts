@@ -1,0 +1,65 @@
+import { columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
+import type { ConfigValues } from "@rollcall/config";
+import { type Parts, StartError, startParts, systemClock } from "@rollcall/process";
+import { ALL_KEYS } from "../config/all-keys.ts";
+import { loadConfiguration } from "../config/load.ts";
+import { PROCESS_KEYS } from "../config/process-keys.ts";
+import { readArguments } from "../config/read-arguments.ts";
+import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
+import { openRecord } from "../control-plane/open-record.ts";
+import { explainingStart } from "../control-plane/start-problem.ts";
+import { openLog } from "../log.ts";
+
+const MIGRATE_KEYS = {
+  "Database.URL": PROCESS_KEYS["Database.URL"],
+  "Log.Level": PROCESS_KEYS["Log.Level"],
+  "Log.Format": PROCESS_KEYS["Log.Format"],
+};
+
+/** The flags of `migrate`, for completion. */
+export const MIGRATE_FLAGS = verbFlags(MIGRATE_KEYS);
+
+const HELP = {
+  usage: "migrate [options]",
+  description:
+    "Bring the database to this release's schema, and end. Every process of the control plane does so at its start; " +
+    "this does it before the first of a new release is started. A Postgres that does not answer yet is waited for.",
+  keys: MIGRATE_KEYS,
+  notes: [],
+};
+
+/** The least that opens the record. */
+const POOLS = { poolSize: 2, reservedPoolSize: 2 };
+
+/** `rollcall migrate`. Answers the exit code: 0 when the schema is there, 1 when it could not be made. */
+export async function runMigrate(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
+  const args = readArguments(words, MIGRATE_KEYS);
+  if (args.help) {
+    shell.out.write(formatVerbHelp(HELP, columnsOf(shell)));
+    return 0;
+  }
+  if (args.words.length > 0) throw new UsageError(`migrate takes no arguments: '${args.words[0]}'`);
+  const { values } = await loadConfiguration<ConfigValues<typeof MIGRATE_KEYS>>(
+    { keys: MIGRATE_KEYS, alsoKnown: ALL_KEYS },
+    { shell, file: args.file, flags: args.flags },
+  );
+  const url = values["Database.URL"];
+  if (url === undefined) throw new UsageError("migrate needs a Postgres: set DATABASE_URL or --database-url");
+  const log = openLog(values, shell, "migrate");
+  const ending = new AbortController();
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
+  }
+  const record = { url, pools: POOLS, applicationName: "rollcall migrate", log, clock: systemClock };
+  const open = async (parts: Parts) => {
+    parts.add(await openRecord(record, ending.signal));
+    return {};
+  };
+  const facts = { portFlags: new Map(), databaseUrl: url, dataDirectory: null };
+  const running = await explainingStart(facts, () => startParts(open)).catch((error: unknown) => {
+    throw error instanceof StartError ? new Failure(error.message, { cause: error }) : error;
+  });
+  await running.close();
+  log.info({}, "the schema is up to date");
+  return 0;
+}

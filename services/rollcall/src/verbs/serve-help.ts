@@ -1,0 +1,45 @@
+import type { ConfigKeys } from "@rollcall/config";
+import { CONTROL_PLANE_KEYS } from "../config/control-plane-config.ts";
+import type { VerbHelp } from "../config/verb-help.ts";
+import { chooseServices, portKeysOf } from "../control-plane/process-plan.ts";
+
+// The local agent and development certificates belong to `up` alone.
+const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
+
+export { SERVE_KEYS };
+
+const HELP: VerbHelp = {
+  usage: "serve <service>... [options]",
+  description:
+    "Run services of the control plane in one process behind one port, against the Postgres that all processes " +
+    "share (--database-url or DATABASE_URL): registry, health, admin, scheduler, and health-query, which answers " +
+    "readers of health by asking the health processes.",
+  keys: SERVE_KEYS,
+  notes: [
+    "Several services listen on 7700 and 7790. For one alone, --port and --probe-port",
+    "set Listen.<Service>Port and Listen.<Service>ProbePort: registry 7710 and 7791,",
+    "health and health-query 7711 and 7792, admin 7712 and 7793, scheduler 7713 and",
+    "7794. Agents' streams come to health, on 7701.",
+  ],
+};
+
+/** The help of `serve`, or of the services that are named, with their own ports. */
+export function serveHelp(words: readonly string[]): VerbHelp {
+  const chosen = chooseServices(words);
+  if (!chosen.ok) return HELP;
+  const { services } = chosen;
+  const { "Listen.Port": _port, "Listen.ProbePort": _probePort, ...common } = SERVE_KEYS;
+  const {
+    "Listen.AgentPort": _agents,
+    "Listen.HealthInternalPort": _internal,
+    "Health.Workers": _workers,
+    ...withoutStreams
+  } = common;
+  const { port, probePort } = portKeysOf(services);
+  const keys: ConfigKeys<unknown> = {
+    ...(services.includes("health") ? common : withoutStreams),
+    [port]: { ...SERVE_KEYS[port], flag: "port" },
+    [probePort]: { ...SERVE_KEYS[probePort], flag: "probe-port" },
+  };
+  return { ...HELP, usage: `serve ${services.join(" ")} [options]`, keys, notes: [] };
+}

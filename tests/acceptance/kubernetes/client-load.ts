@@ -1,0 +1,117 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describeError } from "../../../libs/errors/src/index.ts";
+import type { SecureClients } from "../../../services/rollcall/src/testing/secure-clients.ts";
+
+const MOST_ATTEMPTS = 8;
+const FIRST_WAIT_MS = 50;
+const LONGEST_WAIT_MS = 2_000;
+/** UNAVAILABLE and ABORTED of gRPC: nothing was done, or it may be done again. */
+const MAY_PASS = new Set([14, 10]);
+
+/**
+ * Call as clients should: again after UNAVAILABLE or a RetryInfo, later each time, and never sooner than the server
+ * says. The call must be one that may be repeated.
+ */
+export async function retrying<T>(call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      const { retryAfterMs } = describeError(error);
+      const mayPass = retryAfterMs !== undefined || MAY_PASS.has(Number(Object(error).code)) || wasNotTaken(error);
+      if (attempt === MOST_ATTEMPTS || !mayPass) throw error;
+      await delay(Math.max(retryAfterMs ?? 0, Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt)));
+    }
+  }
+}
+
+/** A server that is ending says so of a call that it did not begin. Connect calls it INTERNAL, gRPC UNAVAILABLE. */
+function wasNotTaken(error: unknown): boolean {
+  return String(error).includes("NGHTTP2_REFUSED_STREAM");
+}
+
+/** Clients that read, change and watch all the time. */
+export interface ClientLoad {
+  readonly calls: number;
+  readonly failures: readonly string[];
+  /** Stop, when everything that has happened has been seen. Answers the revisions of the events that were watched. */
+  stop(): Promise<readonly bigint[]>;
+}
+
+const PAUSE_MS = 50;
+
+/** The revisions of all events, as they are listed. */
+export async function revisionsOf(clients: SecureClients): Promise<readonly bigint[]> {
+  const revisions: bigint[] = [];
+  let pageToken = "";
+  do {
+    const page = await retrying(() => clients.events.listEvents({ pageSize: 1_000, pageToken }));
+    revisions.push(...page.events.map(({ revision }) => revision));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return revisions;
+}
+
+/** Start clients of a control plane that knows a node. */
+export function startLoad(clients: SecureClients, nodeId: string): ClientLoad {
+  const ending = new AbortController();
+  const watching = new AbortController();
+  const failures: string[] = [];
+  let calls = 0;
+  /** @param next makes each call, which may then be repeated as it is. */
+  const repeat = async (name: string, next: () => () => Promise<unknown>) => {
+    while (!ending.signal.aborted) {
+      calls += 1;
+      await retrying(next()).catch((error: unknown) => failures.push(`${name}: ${String(error)}`));
+      await delay(PAUSE_MS);
+    }
+  };
+  let turn = 0;
+  const change = (): (() => Promise<unknown>) => {
+    turn += 1;
+    const request = { node: nodeId, requestId: `load-${process.pid}-${turn}`, reason: "load" };
+    return turn % 2 === 1 ? () => clients.admin.cordonNode(request) : () => clients.admin.uncordonNode(request);
+  };
+  const revisions: bigint[] = [];
+  let token: string | null = null;
+  const watch = async () => {
+    while (!watching.signal.aborted) {
+      const start =
+        token === null
+          ? ({ case: "fromBeginning", value: true } as const)
+          : ({ case: "resumeToken", value: token } as const);
+      try {
+        for await (const answer of clients.events.watchEvents({ start }, { signal: watching.signal })) {
+          revisions.push(...answer.events.map(({ revision }) => revision));
+          token = answer.resumeToken;
+        }
+      } catch (error) {
+        if (!watching.signal.aborted) await delay(describeError(error).retryAfterMs ?? PAUSE_MS);
+      }
+    }
+  };
+  const loops = [
+    repeat("GetNode", () => () => clients.registry.getNode({ node: nodeId })),
+    repeat("ListNodes", () => () => clients.registry.listNodes({})),
+    repeat("GetNodeHealth", () => () => clients.health.getNodeHealth({ node: nodeId })),
+    repeat("CordonNode", change),
+  ];
+  const watcher = watch();
+  return {
+    get calls() {
+      return calls;
+    },
+    failures,
+    stop: async () => {
+      ending.abort();
+      await Promise.all(loops);
+      const last = (await revisionsOf(clients)).at(-1) ?? 0n;
+      for (let waitedMs = 0; (revisions.at(-1) ?? 0n) < last && waitedMs < 30_000; waitedMs += PAUSE_MS) {
+        await delay(PAUSE_MS);
+      }
+      watching.abort();
+      await watcher;
+      return revisions;
+    },
+  };
+}

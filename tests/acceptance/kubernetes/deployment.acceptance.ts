@@ -1,0 +1,136 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { until } from "../../../libs/testkit/src/until.ts";
+import { statesOf } from "../../../services/rollcall/src/testing/control-plane-client.ts";
+import { openSecureClients, type SecureClients } from "../../../services/rollcall/src/testing/secure-clients.ts";
+import { manifestsIn } from "../../kubernetes/manifests.ts";
+import { workspaceRoot } from "../../support/workspace.ts";
+import { type ClientLoad, retrying, revisionsOf, startLoad } from "./client-load.ts";
+import type { Pod } from "./pod.ts";
+import { canMakePods } from "./pod-network.ts";
+import { ADMIN_TOKEN, makeTestCluster, type TestCluster } from "./test-cluster.ts";
+
+jest.setTimeout(400_000);
+
+const MANIFESTS = join(workspaceRoot, "deploy/kubernetes/rollcall.yaml");
+const SERVERS = ["rollcall-api", "rollcall-health"];
+const NODES = ["worker-1", "worker-2", "worker-3"];
+const WELL = "APPROVED CONNECTED HEALTHY";
+const WAIT_MS = 120_000;
+
+const describeAsRoot = canMakePods ? describe : describe.skip;
+
+// What deploy/kubernetes says, run: each container as a process with its arguments, environment, files, user and
+// address. One story.
+describeAsRoot("deploy/kubernetes/rollcall.yaml", () => {
+  let cluster: TestCluster;
+  let clients: SecureClients;
+  let load: ClientLoad;
+  const servers = new Map<string, Pod[]>();
+  const agents = new Map<string, Pod>();
+
+  const stateOf = async (id: string) => {
+    const { nodes } = await retrying(() => clients.registry.listNodes({}));
+    const node = nodes.find((it) => it.id === id);
+    return node === undefined ? "absent" : statesOf(node);
+  };
+  const becomes = async (id: string, state: string) => {
+    let seen = "";
+    await until(
+      `${id} to become ${state}`,
+      async () => {
+        seen = await stateOf(id);
+        return seen === state;
+      },
+      WAIT_MS,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}; it is ${seen}:\n${agents.get(id)?.output}`);
+    });
+  };
+  const healthOf = async (subject: string) => {
+    const { events } = await retrying(() => clients.events.listEvents({ subject, pageSize: 1_000 }));
+    return events.filter(({ type }) => type === "node.health.changed").map(({ after }) => after?.health);
+  };
+
+  beforeAll(async () => {
+    cluster = await makeTestCluster(manifestsIn(readFileSync(MANIFESTS, "utf8")));
+    cluster.misname("worker-3", "worker-2");
+  });
+  afterAll(async () => {
+    clients?.close();
+    await cluster?.dispose();
+  });
+
+  it("should migrate before the rollout", async () => {
+    const job = await cluster.start("rollcall-migrate-0-1-0", "worker-1");
+    expect([await job.exit(), job.output]).toEqual([0, expect.stringContaining("the schema is up to date")]);
+  });
+
+  it("should become ready, two replicas of each service", async () => {
+    for (const owner of SERVERS) {
+      const pods = await Promise.all(NODES.slice(0, 2).map((node) => cluster.start(owner, node)));
+      servers.set(owner, pods);
+    }
+    await Promise.all([...servers.values()].flat().map((pod) => pod.ready()));
+    clients = openSecureClients({
+      baseUrl: `https://${cluster.addressOf("rollcall-api")}:7700`,
+      ca: cluster.ca,
+      token: ADMIN_TOKEN,
+      serverName: "rollcall-api.rollcall.svc",
+    });
+    await until("each process to be a node", async () => {
+      const { nodes } = await retrying(() => clients.registry.listNodes({}));
+      return nodes.map(({ id }) => id.split("-")[1]).join() === "rollcall,rollcall,rollcall,rollcall";
+    });
+  });
+
+  it("should admit the machine that a pod's token names, and let another one wait for approval", async () => {
+    for (const node of NODES) agents.set(node, await cluster.start("rollcall-agent", node));
+    await becomes("worker-1", WELL);
+    await becomes("worker-2", WELL);
+    await becomes("worker-3", "PENDING CONNECTED HEALTHY");
+    const { node } = await retrying(() => clients.registry.getNode({ node: "worker-1" }));
+    expect(node?.membership).toMatchObject({
+      reason: "SERVICE_ACCOUNT",
+      actor: "service-account:rollcall/rollcall-agent",
+    });
+    expect(node?.labels.map(({ key, value }) => `${key}=${value}`)).toEqual([
+      "kubernetes.io/arch=amd64",
+      "topology.kubernetes.io/zone=zone-a",
+    ]);
+    await clients.admin.approveNode({ node: "worker-3", requestId: "approval" });
+    await becomes("worker-3", WELL);
+  });
+
+  it("should begin to serve clients that read, change and watch", async () => {
+    load = startLoad(clients, "worker-1");
+    await until("calls", () => load.calls > 20, WAIT_MS);
+  });
+
+  it.each(SERVERS)("should be restarted without a failed call or a node that is judged: %s", async (owner) => {
+    for (const old of servers.get(owner) ?? []) {
+      const next = await cluster.start(owner, "worker-3");
+      await next.ready();
+      expect([old.name, await old.terminate()]).toEqual([old.name, 0]);
+    }
+    for (const node of NODES) await becomes(node, WELL);
+    expect(load.failures).toEqual([]);
+    for (const node of NODES) expect([node, await healthOf(node)]).toEqual([node, ["HEALTHY"]]);
+  });
+
+  it("should have lost no event", async () => {
+    const before = load.calls;
+    await until("further calls", () => load.calls > before + 20, WAIT_MS);
+    const watched = await load.stop();
+    expect(load.failures).toEqual([]);
+    expect(watched).toEqual(await revisionsOf(clients));
+  });
+
+  it("should know the machine of an agent that is restarted", async () => {
+    expect(await agents.get("worker-2")?.terminate()).toBe(0);
+    await becomes("worker-2", "APPROVED DISCONNECTED UNHEALTHY");
+    agents.set("worker-2", await cluster.start("rollcall-agent", "worker-2"));
+    await becomes("worker-2", WELL);
+  });
+});

@@ -1,0 +1,56 @@
+import { execFile, spawnSync } from "node:child_process";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** Whether pods can be made here: by root, with Debian's tools. */
+export const canMakePods =
+  process.getuid?.() === 0 &&
+  ["ip", "nsenter", "unshare", "setpriv"].every((it) => spawnSync("sh", ["-c", `command -v ${it}`]).status === 0);
+
+/** The network of a cluster: a bridge on this machine, and a network of its own for each pod. */
+export interface PodNetwork {
+  /** An address of this machine that pods reach. */
+  addAddress(): Promise<string>;
+  /** The network of a new pod. */
+  addPod(): Promise<{ readonly space: string; readonly address: string }>;
+  close(): Promise<void>;
+}
+
+const PREFIX = "10.78";
+
+/** Make the network. */
+export async function makePodNetwork(): Promise<PodNetwork> {
+  const bridge = `rc${process.pid}`;
+  const ip = (words: string) => run("ip", words.split(" "));
+  await ip(`link add ${bridge} type bridge`);
+  await ip(`link set ${bridge} up`);
+  await ip(`addr add ${PREFIX}.0.1/16 dev ${bridge}`);
+  const spaces: string[] = [];
+  let addresses = 1;
+  return {
+    addAddress: async () => {
+      addresses += 1;
+      const address = `${PREFIX}.0.${addresses}`;
+      await ip(`addr add ${address}/32 dev ${bridge}`);
+      return address;
+    },
+    addPod: async () => {
+      const number = spaces.length + 1;
+      const space = `${bridge}-${number}`;
+      const address = `${PREFIX}.1.${number}`;
+      spaces.push(space);
+      await ip(`netns add ${space}`);
+      const outside = `${bridge}p${number}`;
+      await ip(`link add ${outside} type veth peer name eth0 netns ${space}`);
+      await ip(`link set ${outside} master ${bridge} up`);
+      await ip(`-n ${space} addr add ${address}/16 dev eth0`);
+      for (const device of ["lo", "eth0"]) await ip(`-n ${space} link set ${device} up`);
+      return { space, address };
+    },
+    close: async () => {
+      for (const space of spaces) await ip(`netns delete ${space}`);
+      await ip(`link delete ${bridge}`);
+    },
+  };
+}
