@@ -13,7 +13,7 @@ import { commandAs, type RunAs } from "./run-as.ts";
 export const DATABASE_NAME = "rollcall";
 
 /** The version of the packaged binaries. */
-const MAJOR_VERSION = "18";
+export const MAJOR_VERSION = "18";
 
 /** Make the directory (mode 0700) unless it is there; its real path. */
 export async function prepareDirectory(dir: string): Promise<string> {
@@ -80,18 +80,23 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
   }
 }
 
-async function isInitialised(target: string): Promise<boolean> {
-  let version: string;
+/** The major version of Postgres that made a data directory; null when there is none. */
+export async function dataVersion(target: string): Promise<string | null> {
   try {
-    version = (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
+    return (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return false;
+    if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
+}
+
+async function isInitialised(target: string): Promise<boolean> {
+  const version = await dataVersion(target);
+  if (version === null) return false;
   if (version === MAJOR_VERSION) return true;
   throw new EmbeddedPostgresError(
-    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: dump it with the old ` +
-      "version and restore it, or set DATABASE_URL",
+    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: back it up with the ` +
+      "release of Rollcall that made it (`rollcall backup`), then `rollcall restore --replace` with this one",
   );
 }
 

@@ -4,3 +4,4 @@ export {
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
+export { findEmbeddedPostgres, putOldDataBack, setOldDataAside } from "./find-server.ts";

@@ -58,8 +58,10 @@ export {
   type VerifyAuditOptions,
   verifyAudit,
 } from "./access/verify-audit.ts";
+export * from "./backup/index.ts";
 export type { Change, CommittedChange } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
+export type { RecordAddress } from "./database/pool.ts";
 export { migrate } from "./database/migrate.ts";
 export { createRecordCheck } from "./database/record-check.ts";
 export type { Database } from "./database/schema.ts";

@@ -1,7 +1,7 @@
 import { SERVICE_NAMES } from "./control-plane/process-plan.ts";
 import { MACHINE_VERBS, type ServerVerb } from "./server-verb.ts";
 
-/** `up`, `serve`, and the verbs of a machine. */
+/** `up`, `serve`, `backup` and `restore`, and the verbs of a machine. */
 export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "up",
@@ -21,6 +21,26 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
     load: async () => {
       const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");
       return { run: runServe, flags: SERVE_FLAGS };
+    },
+  },
+  {
+    name: "backup",
+    usage: "[verify] [file]",
+    description: "Copy the whole record into one archive, or verify an archive",
+    choices: [],
+    load: async () => {
+      const { BACKUP_FLAGS, runBackup } = await import("./verbs/backup.ts");
+      return { run: runBackup, flags: BACKUP_FLAGS };
+    },
+  },
+  {
+    name: "restore",
+    usage: "<file>",
+    description: "Bring an archive into an empty record",
+    choices: [],
+    load: async () => {
+      const { RESTORE_FLAGS, runRestore } = await import("./verbs/restore.ts");
+      return { run: runRestore, flags: RESTORE_FLAGS };
     },
   },
   ...MACHINE_VERBS,

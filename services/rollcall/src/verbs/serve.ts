@@ -9,7 +9,7 @@ import { formatVerbHelp, type VerbHelp, verbFlags } from "../config/verb-help.ts
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
-import { openRecord } from "../control-plane/open-record.ts";
+import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { PORT_KEYS, planServe, SERVICE_NAMES, type ServiceName } from "../control-plane/process-plan.ts";
@@ -97,7 +97,8 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
     const probesTls = values["TLS.Probes"] ? tls : null;
     const hosts = hostRule(values, tls);
     const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
-    const record = { url, pools: configuredPoolSizes(values), log, clock: systemClock };
+    const address = recordAddress(values, url);
+    const record = { address, pools: configuredPoolSizes(values), log, clock: systemClock };
     const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal));
     if (service === "admin") {
       const file = join(values["Data.Dir"] ?? findDataDirectory(shell), ADMIN_TOKEN_FILE);
