@@ -97,6 +97,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   NODE_NOT_DRAINING: Code.FailedPrecondition,
   LOG_UNAVAILABLE: Code.Unavailable,
   LOG_NOT_FOUND: Code.NotFound,
+  AUDIT_ENTRY_DIFFERS: Code.FailedPrecondition,
   NODE_HARDWARE_UNKNOWN: Code.FailedPrecondition,
   TLS_REQUIRED: Code.FailedPrecondition,
   CLIENT_CERTIFICATE_REQUIRED: Code.Unauthenticated,

@@ -17,6 +17,7 @@ export {
   revokeAccessToken,
 } from "./access/access-tokens.ts";
 export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
+export { type AuditCut, type AuditPruning, pruneAudit, readAuditCut } from "./access/audit-cut.ts";
 export {
   type AuditEntry,
   type ListAuditOptions,

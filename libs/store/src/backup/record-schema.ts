@@ -5,6 +5,7 @@ import type { ArchivedSequence, ArchivedTable } from "./archive-manifest.ts";
 /** Every table of the record. Others in the same schema are not ours: they are neither copied nor touched. */
 export const RECORD_TABLES: readonly string[] = [
   "access_tokens",
+  "audit_cut",
   "audit_head",
   "audit_log",
   "bans",

@@ -58,6 +58,7 @@ export async function restoreRecord(options: RestoreOptions): Promise<RestoreRep
     await createSchema(db, summary.manifest);
     const fileContents = await copyIn(session, options);
     await setSequences(db, summary.manifest);
+    await migrateFurther(db, summary.manifest);
     const newLogId = await renewLog(db);
     const auditProblem = await judgeAudit(db as Kysely<Database>);
     if (auditProblem !== null && !options.acceptBrokenAudit) {
@@ -106,24 +107,36 @@ async function makeRoom(db: Kysely<unknown>, replace: boolean): Promise<void> {
   for (const name of functions) await sql.raw(`drop function ${name}`).execute(db);
 }
 
-/** The schema as it was when the archive was written; the next start migrates it further. */
+/** The schema as it was when the archive was written. */
 async function createSchema(db: Kysely<unknown>, { migrations, tables }: ArchiveManifest): Promise<void> {
   // As the migrator makes them.
   await sql`create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(db);
   await sql`
     create table kysely_migration_lock (id varchar(255) primary key, is_locked integer not null default 0)
   `.execute(db);
-  for (const name of [...migrations].sort()) {
-    await MIGRATIONS[name]?.up(db);
-    await sql`
-      insert into kysely_migration (name, timestamp) values (${name}, to_char(now(), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-    `.execute(db);
-  }
+  await applyMigrations(db, migrations);
   const made = await readTables(db);
   const names = (list: readonly ArchivedTable[]) => [...list.map(({ name }) => name)].sort().join(", ");
   if (names(made) !== names(tables)) throw damaged("its tables are not those of its migrations");
   // What migrations put in by themselves is in the archive as it was in the end.
   await sql`truncate ${sql.join(tables.map(({ name }) => sql.id(name)))}`.execute(db);
+}
+
+async function applyMigrations(db: Kysely<unknown>, names: readonly string[]): Promise<void> {
+  for (const name of [...names].sort()) {
+    await MIGRATIONS[name]?.up(db);
+    await sql`
+      insert into kysely_migration (name, timestamp) values (${name}, to_char(now(), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+    `.execute(db);
+  }
+}
+
+/** From the schema of an older release to this one's, with the data in it. */
+function migrateFurther(db: Kysely<unknown>, { migrations }: ArchiveManifest): Promise<void> {
+  return applyMigrations(
+    db,
+    Object.keys(MIGRATIONS).filter((name) => !migrations.includes(name)),
+  );
 }
 
 async function copyIn({ client }: RecordSession, options: RestoreOptions): Promise<readonly ArchivedFile[]> {

@@ -30,9 +30,12 @@ export class RollcallProcess {
   #err = "";
   #rest = "";
 
-  /** @param openFiles the limit of open files, as `ulimit -n` sets it. */
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, openFiles?: number) {
-    const words = [process.execPath, MAIN, ...args];
+  /**
+   * @param openFiles the limit of open files, as `ulimit -n` sets it.
+   * @param main another release's program.
+   */
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, openFiles?: number, main = MAIN) {
+    const words = [process.execPath, main, ...args];
     const limited = ["/bin/sh", "-c", `ulimit -n ${openFiles}; exec "$@"`, "sh", ...words];
     const [program = "", ...rest] = openFiles === undefined ? words : limited;
     this.#child = spawn(program, rest, {

@@ -19,6 +19,7 @@ import { caselessIds } from "./0018-caseless-ids.ts";
 import { displacedReplicas } from "./0019-displaced-replicas.ts";
 import { work } from "./0020-work.ts";
 import { drains } from "./0021-drains.ts";
+import { auditCut } from "./0026-audit-cut.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -42,4 +43,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0019-displaced-replicas": displacedReplicas,
   "0020-work": work,
   "0021-drains": drains,
+  "0026-audit-cut": auditCut,
 };
