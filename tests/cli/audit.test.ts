@@ -97,7 +97,10 @@ describe("audit export and prune", () => {
     expect(head).toBe(`${entries.length}:${entries.at(-1).hash}`);
 
     const wrong = await rig.run(`audit prune --through ${entries.length}:${"0".repeat(64)}`);
-    expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("has no entry 5 with this hash: export it again")]);
+    expect([wrong.code, wrong.err]).toEqual([
+      1,
+      expect.stringContaining("has no entry 5 with this hash: export it again"),
+    ]);
 
     const pruned = await rig.run(`audit prune --through ${head} -m kept-elsewhere`);
     expect([pruned.code, pruned.out]).toEqual([0, expect.stringContaining(`the log begins after ${head}\nSeal: `)]);

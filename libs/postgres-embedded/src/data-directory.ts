@@ -13,7 +13,7 @@ import { commandAs, type RunAs } from "./run-as.ts";
 export const DATABASE_NAME = "rollcall";
 
 /** The version of the packaged binaries. */
-export const MAJOR_VERSION = "18";
+const MAJOR_VERSION = "18";
 
 /** Make the directory (mode 0700) unless it is there; its real path. */
 export async function prepareDirectory(dir: string): Promise<string> {
@@ -80,8 +80,31 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
   }
 }
 
+/**
+ * Move the data of another version of Postgres aside, so that the packaged one makes its own. The server must not run.
+ * Where the old data is now; null, and nothing is done, when there is none or it is of this version.
+ */
+export async function setOldDataAside(dir: string): Promise<string | null> {
+  const version = await dataVersion(dataDirectoryOf(dir));
+  if (version === null || version === MAJOR_VERSION) return null;
+  const target = join(dir, `data-${version}`);
+  try {
+    await rename(dataDirectoryOf(dir), target);
+  } catch (cause) {
+    if (!isErrno(cause, "ENOTEMPTY") && !isErrno(cause, "EEXIST")) throw cause;
+    throw new EmbeddedPostgresError(`${target} is there already: move it away first`, { cause });
+  }
+  return target;
+}
+
+/** Undo setOldDataAside(): what the packaged Postgres has made meanwhile is removed. The server must not run. */
+export async function putOldDataBack(dir: string, setAside: string): Promise<void> {
+  await rm(dataDirectoryOf(dir), { recursive: true, force: true });
+  await rename(setAside, dataDirectoryOf(dir));
+}
+
 /** The major version of Postgres that made a data directory; null when there is none. */
-export async function dataVersion(target: string): Promise<string | null> {
+async function dataVersion(target: string): Promise<string | null> {
   try {
     return (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
   } catch (error) {

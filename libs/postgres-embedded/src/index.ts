@@ -1,7 +1,8 @@
+export { putOldDataBack, setOldDataAside } from "./data-directory.ts";
 export {
   type EmbeddedPostgres,
   EmbeddedPostgresError,
   type EmbeddedPostgresOptions,
+  findEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
-export { findEmbeddedPostgres, putOldDataBack, setOldDataAside } from "./find-server.ts";

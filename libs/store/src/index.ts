@@ -62,8 +62,8 @@ export {
 export * from "./backup/index.ts";
 export type { Change, CommittedChange } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
-export type { RecordAddress } from "./database/pool.ts";
 export { migrate } from "./database/migrate.ts";
+export type { RecordAddress } from "./database/pool.ts";
 export { createRecordCheck } from "./database/record-check.ts";
 export type { Database } from "./database/schema.ts";
 export {

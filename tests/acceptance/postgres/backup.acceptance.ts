@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { ExecutionState } from "../../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
 import { JobType } from "../../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
-import { endProcess, RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { processesOf } from "../../../services/rollcall/src/testing/processes.ts";
+import { endProcess, RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import { layOutCheckout } from "../../support/checkout.ts";
 import { commandBlocks } from "../../support/readme-blocks.ts";
@@ -63,7 +63,14 @@ describe("rollcall backup and restore", () => {
     const command = ["sh", "-c", "while :; do sleep 0.2; done", mark];
     const task = { case: "process", value: { command } } as const;
     await fixture.client.jobs.submitJob({
-      spec: { name, type: JobType.SERVICE, count: 1, constraints: { node: "worker" }, queueTimeout: { seconds: 120n }, task } as never,
+      spec: {
+        name,
+        type: JobType.SERVICE,
+        count: 1,
+        constraints: { node: "worker" },
+        queueTimeout: { seconds: 120n },
+        task,
+      } as never,
     });
     await until(`${name} to run`, async () => {
       const { executions } = await fixture.client.jobs.listExecutions({ job: name });
@@ -105,7 +112,11 @@ describe("rollcall backup and restore", () => {
 
     const restored = await rollcall("restore", archive, "--data-dir", second, ...secret(), "-o", "json");
     expect([restored.code, restored.err]).toEqual([0, ""]);
-    expect(JSON.parse(restored.out)).toMatchObject({ auditProblem: null, setAside: null, clusterId: written.clusterId });
+    expect(JSON.parse(restored.out)).toMatchObject({
+      auditProblem: null,
+      setAside: null,
+      clusterId: written.clusterId,
+    });
     expect(JSON.parse(restored.out).newLogId).not.toBe(written.logId);
     up = await fixture.up("--data-dir", second, ...PATIENT);
     for (const id of ["worker", hostname()]) {
@@ -114,7 +125,10 @@ describe("rollcall backup and restore", () => {
       expect(await fixture.client.healthHistory(id)).not.toContain("UNKNOWN");
     }
     const refused = await client("events", "--follow", "--since", resumeToken);
-    expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/the log is another than the one that was read before/)]);
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringMatching(/the log is another than the one that was read before/),
+    ]);
     const verified = await client("audit", "verify");
     expect([verified.code, verified.out]).toEqual([0, expect.stringMatching(/^The audit log is intact/)]);
     if (RUNS_WORK.length === 0) return;

@@ -13,9 +13,7 @@ export interface PrivatePostgres {
 }
 
 /** Start one. Nothing of it outlives a crash of the machine. */
-export async function startPrivatePostgres(
-  settings: Readonly<Record<string, string>> = {},
-): Promise<PrivatePostgres> {
+export async function startPrivatePostgres(settings: Readonly<Record<string, string>> = {}): Promise<PrivatePostgres> {
   const root = await mkdtemp(join(await realpath(tmpdir()), "rollcall-postgres-"));
   const dir = join(root, "postgres");
   const server = await startEmbeddedPostgres({

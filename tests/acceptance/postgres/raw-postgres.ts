@@ -67,7 +67,16 @@ export async function createRawCluster(other?: Binaries): Promise<RawCluster> {
       const dataDirectory = join(root, name);
       await mkdir(dataDirectory, { mode: 0o700 });
       await giveTo(runAs, dataDirectory);
-      const words = ["-D", dataDirectory, "-U", "rollcall", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"];
+      const words = [
+        "-D",
+        dataDirectory,
+        "-U",
+        "rollcall",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--no-locale",
+        "--no-sync",
+      ];
       const { command, args, options } = commandAs(runAs, binaries.initdb, words);
       await run(command, [...args], { ...options, cwd: "/" });
       await appendFile(join(dataDirectory, "postgresql.conf"), `${["fsync = off", ...settings].join("\n")}\n`);

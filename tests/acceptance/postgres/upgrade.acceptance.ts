@@ -6,7 +6,7 @@ import type { RollcallProcess } from "../../../services/rollcall/src/testing/rol
 import { createServeFixture, type ServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
 import { buildEarlier } from "./earlier-release.ts";
 import { createRawCluster, type RawServer } from "./raw-postgres.ts";
-import { walk } from "./walk.ts";
+import { runJob, walkIn } from "./walk.ts";
 
 jest.setTimeout(600_000);
 
@@ -59,6 +59,10 @@ describe("an upgrade under load", () => {
       }
     };
     const deciding = decide();
+    undo.push(async () => {
+      isLoaded = false;
+      await deciding;
+    });
     const someMore = async () => {
       const since = turns;
       await until("some decisions", () => turns >= since + 5);
@@ -72,7 +76,7 @@ describe("an upgrade under load", () => {
     }
     expect((await migrations()).length).toBeGreaterThan(earlierMigrations.length);
     await someMore();
-    await walk(now);
+    await walkIn(now, "walker");
     // The earlier registry and health take in an agent under the new schema.
     before.agent("between");
     await before.client.becomes("between", "PENDING CONNECTED HEALTHY");
@@ -86,6 +90,8 @@ describe("an upgrade under load", () => {
     isLoaded = false;
     await deciding;
     expect(failures).toEqual([]);
+    // Replicas of before hand out no work: the agent has moved to one of now.
+    await runJob(now, "walker");
     await now.client.becomes("early", "APPROVED CONNECTED HEALTHY");
     expect(await now.client.healthHistory("early")).not.toContain("UNHEALTHY");
   });

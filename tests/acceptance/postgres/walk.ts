@@ -9,8 +9,18 @@ import type { ServeFixture } from "../../../services/rollcall/src/testing/serve-
 /** Executions are another user's: only root can make them so. */
 export const RUNS_WORK = process.getuid?.() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
 
+/** Longer than a busy machine makes a job wait. */
+const PATIENCE_MS = 180_000;
+
 /** Join an agent, approve it while it is watched, and run a job on it. Returns the agent. */
 export async function walk(fixture: ServeFixture, name = "walker"): Promise<RollcallProcess> {
+  const agent = await walkIn(fixture, name);
+  await runJob(fixture, name);
+  return agent;
+}
+
+/** Join an agent, and approve it while it is watched. Returns the agent. */
+export async function walkIn(fixture: ServeFixture, name: string): Promise<RollcallProcess> {
   const { addresses, client, tokenFile } = fixture;
   const watch = watchMembership(client, name);
   const state = join(dirname(tokenFile), name);
@@ -24,19 +34,29 @@ export async function walk(fixture: ServeFixture, name = "walker"): Promise<Roll
   await client.becomes(name, "APPROVED CONNECTED HEALTHY");
   await until(`the watch to tell that ${name} is approved`, () => watch.seen().at(-1) === "APPROVED");
   watch.stop();
-  if (RUNS_WORK.length > 0) await runJob({ registry: addresses.scheduler, admin: addresses.admin, tokenFile }, name);
   return agent;
 }
 
-async function runJob(where: ConstructorParameters<typeof ControlPlaneClient>[0], node: string): Promise<void> {
-  const { jobs } = new ControlPlaneClient(where);
+/** Run a job on a node to its end, where this user may. */
+export async function runJob({ addresses, tokenFile }: ServeFixture, node: string): Promise<void> {
+  if (RUNS_WORK.length === 0) return;
+  const { jobs } = new ControlPlaneClient({ registry: addresses.scheduler, admin: addresses.admin, tokenFile });
   const name = `job-on-${node}`;
   const task = { case: "process", value: { command: ["true"] } } as const;
-  await jobs.submitJob({ spec: { name, type: JobType.BATCH, count: 1, constraints: { node }, queueTimeout: { seconds: 120n }, task } as never });
+  await jobs.submitJob({
+    spec: {
+      name,
+      type: JobType.BATCH,
+      count: 1,
+      constraints: { node },
+      queueTimeout: { seconds: 120n },
+      task,
+    } as never,
+  });
   await until(`${name} to be done`, async () => {
     const { job } = await jobs.getJob({ name });
     return job?.state === JobState.COMPLETED;
-  });
+  }, PATIENCE_MS);
 }
 
 /** Follow the events about a node's membership. */

@@ -231,7 +231,9 @@ describe("pruneAudit()", () => {
   it("should show entries that were removed by hand, with a cut to hide it too", async () => {
     await write("a", "b", "c");
     await prune(1n);
-    const { rows } = await sql<{ hash: Buffer }>`delete from audit_log where sequence = 2 returning hash`.execute(store.db);
+    const { rows } = await sql<{ hash: Buffer }>`delete from audit_log where sequence = 2 returning hash`.execute(
+      store.db,
+    );
     expect(await problem()).toBe("ENTRIES_MISSING 3");
     await meddle(sql`update audit_cut set sequence = 2, hash = ${rows[0]?.hash}`);
     expect(await problem()).toBe("CUT_FORGED 2");

@@ -52,7 +52,13 @@ export const RECORD_SEQUENCES: readonly string[] = [
 ];
 
 /** Every function of the record. */
-export const RECORD_FUNCTIONS: readonly string[] = ["append_audit", "append_events", "append_log", "audit_hash", "scheduling_of"];
+export const RECORD_FUNCTIONS: readonly string[] = [
+  "append_audit",
+  "append_events",
+  "append_log",
+  "audit_hash",
+  "scheduling_of",
+];
 
 /** The record's tables that are there, each after those that it refers to, with the columns that are copied. */
 export async function readTables(db: Kysely<unknown>): Promise<readonly ArchivedTable[]> {

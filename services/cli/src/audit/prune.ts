@@ -1,7 +1,7 @@
 import { type AuditCut, AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
-import { parseHead } from "../nouns/audit.ts";
+import { parseHead } from "./head.ts";
 
 interface AuditPruneOptions {
   readonly through: string;

@@ -3,7 +3,6 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type AuditEntry,
   type AuditHead,
-  AuditHeadSchema,
   type AuditProblem,
   AuditProblemKind,
   AuditService,
@@ -13,9 +12,10 @@ import {
   VerifyAuditLogResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { Command } from "commander";
+import { parseHead } from "../audit/head.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, type Verb } from "../command.ts";
-import { Failure, parseCount, parseMoment, UsageError } from "../failure.ts";
+import { Failure, parseCount, parseMoment } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { type Column, optionalCell, timeCell } from "../output/table.ts";
@@ -61,7 +61,12 @@ function defineRetention(audit: Command, shell: Shell): void {
     .command("export")
     .description("Write the audit log as JSON Lines, the oldest entries first")
     .option("--after <sequence>", "Only entries after this one, with which an earlier export ended")
-    .action(action(shell, loaded(async () => (await import("../audit/export.ts")).auditExport)));
+    .action(
+      action(
+        shell,
+        loaded(async () => (await import("../audit/export.ts")).auditExport),
+      ),
+    );
   addNotes(
     exported,
     "Each line is a rollcall.admin.v1.AuditEntry in proto JSON. On the way, each entry is compared with the hash of the " +
@@ -72,7 +77,12 @@ function defineRetention(audit: Command, shell: Shell): void {
     .command("prune")
     .description("Remove the oldest entries, which were exported")
     .requiredOption("--through <seq:hash>", "The last entry to remove, as `rollcall audit export` printed it");
-  addChangeOptions(prune).action(action(shell, loaded(async () => (await import("../audit/prune.ts")).auditPrune)));
+  addChangeOptions(prune).action(
+    action(
+      shell,
+      loaded(async () => (await import("../audit/prune.ts")).auditPrune),
+    ),
+  );
   addNotes(
     prune,
     "The server checks that the entry has this hash, so that what is removed is what was exported. It seals the cut: " +
@@ -155,8 +165,6 @@ interface AuditVerifyOptions {
   readonly expectHead?: string;
 }
 
-const HEAD = /^(\d{1,18}):([0-9a-f]{64})$/;
-
 const auditVerify: Verb<AuditVerifyOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const expected = options.expectHead === undefined ? null : parseHead("expect-head", options.expectHead);
@@ -207,15 +215,4 @@ export async function verifyAll(
     after = piece.through;
     if (piece.complete || piece.problem !== undefined || after === undefined) return { ...piece, checked };
   }
-}
-
-/** Read a head that a verb printed. Throws UsageError. */
-export function parseHead(option: string, text: string): AuditHead {
-  const [, sequence, hash] = HEAD.exec(text.trim().toLowerCase()) ?? [];
-  if (sequence === undefined || hash === undefined) {
-    throw new UsageError(
-      `cannot use '${text}' as ${option} value, should be SEQ:HASH as \`rollcall audit verify\` prints it`,
-    );
-  }
-  return create(AuditHeadSchema, { sequence: BigInt(sequence), hash });
 }
