@@ -85,7 +85,7 @@ describe("audit verify", () => {
 
 // The last, since it removes what those before look at.
 describe("audit export and prune", () => {
-  it("should write the log as JSON Lines, and remove what was written when told, with the log still intact", async () => {
+  it("should write the log as JSON Lines, and remove what was written, with the log still intact", async () => {
     const { code, out, err } = await rig.run("audit export");
     expect(code).toBe(0);
     const entries = out

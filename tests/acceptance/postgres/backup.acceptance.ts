@@ -82,7 +82,7 @@ describe("rollcall backup and restore", () => {
   const pidsOf = async (mark: string) =>
     (await processesOf(mark)).filter(({ command }) => command.startsWith("sh -c")).map(({ pid }) => pid);
 
-  it("should back up a cluster under load, and bring it back in another directory as if it had only restarted", async () => {
+  it("should back up a cluster under load, and bring it back elsewhere as if it had only restarted", async () => {
     const kept = RUNS_WORK.length === 0 ? "" : await submit("kept");
     let isLoaded = true;
     const load = async () => {

@@ -53,10 +53,14 @@ export async function runJob({ addresses, tokenFile }: ServeFixture, node: strin
       task,
     } as never,
   });
-  await until(`${name} to be done`, async () => {
-    const { job } = await jobs.getJob({ name });
-    return job?.state === JobState.COMPLETED;
-  }, PATIENCE_MS);
+  await until(
+    `${name} to be done`,
+    async () => {
+      const { job } = await jobs.getJob({ name });
+      return job?.state === JobState.COMPLETED;
+    },
+    PATIENCE_MS,
+  );
 }
 
 /** Follow the events about a node's membership. */

@@ -37,9 +37,8 @@ beforeAll(async () => {
   const { store } = source;
   for (let index = 0; index < NODES; index += 1) await addNode(store, `n-${index}`);
   await store.change(async () => ({ result: null, events: [], audit: [ENTRY, ENTRY, ENTRY] }));
-  await sql`insert into execution_specs (digest, spec) values (${Buffer.from([0, 255, 10, 92])}, ${Buffer.alloc(3)})`.execute(
-    store.db,
-  );
+  const digest = Buffer.from([0, 255, 10, 92]);
+  await sql`insert into execution_specs (digest, spec) values (${digest}, ${Buffer.alloc(3)})`.execute(store.db);
   await backUp(path);
 });
 
@@ -117,7 +116,7 @@ describe("backupRecord()", () => {
       while (isWriting) {
         await store.transaction(async (tx) => {
           await sql`update node_sessions set epoch = epoch + 1 where node_id = 'n-0'`.execute(tx);
-          const change = { type: "node.connected", subject: "n-0", actor: "a", reason: "R", message: "m" } as const;
+          const change = { type: "node.approved", subject: "n-0", actor: "a", reason: "R", message: "m" } as const;
           await appendEvents(tx, [{ ...change, before: null, after: null }]);
         });
       }

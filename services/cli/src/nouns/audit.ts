@@ -69,8 +69,8 @@ function defineRetention(audit: Command, shell: Shell): void {
     );
   addNotes(
     exported,
-    "Each line is a rollcall.admin.v1.AuditEntry in proto JSON. On the way, each entry is compared with the hash of the " +
-      "one before. The last line of standard error tells the head of what was written, for `rollcall audit prune`.",
+    "Each line is a rollcall.admin.v1.AuditEntry in proto JSON. On the way, each entry is compared with the hash of " +
+      "the one before. The last line of standard error tells the head of what was written, for `rollcall audit prune`.",
     "Example:\n  rollcall audit export > audit.jsonl",
   );
   const prune = audit
@@ -86,7 +86,8 @@ function defineRetention(audit: Command, shell: Shell): void {
   addNotes(
     prune,
     "The server checks that the entry has this hash, so that what is removed is what was exported. It seals the cut: " +
-      "`rollcall audit verify` goes on from there, and tells where the log begins. Keep the export: it is the only copy.",
+      "`rollcall audit verify` goes on from there, and tells where the log begins. Keep the export: it is the only " +
+      "copy.",
   );
 }
 

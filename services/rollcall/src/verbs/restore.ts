@@ -29,8 +29,8 @@ const RESTORE_KEYS = {
       flag: "replace",
       doc:
         "Remove the record that is there, in the transaction that restores the archive: if anything fails, it stays " +
-        "as it was. Data that an older Postgres has made in the data directory is moved aside, and kept. Files of the " +
-        "data directory that are in the archive are replaced.",
+        "as it was. Data that an older Postgres has made in the data directory is moved aside, and kept. Files of " +
+        "the data directory that are in the archive are replaced.",
     },
     "Restore.AcceptBrokenAudit": {
       schema: bool(),
