@@ -7,7 +7,7 @@ import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall
 import type { ServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
 
 /** Executions are another user's: only root can make them so. */
-export const RUNS_WORK = process.getuid?.() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
+const RUNS_WORK = process.getuid?.() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
 
 /** Longer than a busy machine makes a job wait. */
 const PATIENCE_MS = 180_000;

@@ -37,7 +37,7 @@ export const RECORD_TABLES: readonly string[] = [
 ];
 
 /** Tables in which it is kept which migrations were applied. A restore writes them itself. */
-export const MIGRATION_TABLES: readonly string[] = ["kysely_migration", "kysely_migration_lock"];
+const MIGRATION_TABLES: readonly string[] = ["kysely_migration", "kysely_migration_lock"];
 
 /** Every sequence of the record. */
 export const RECORD_SEQUENCES: readonly string[] = [
