@@ -82,3 +82,36 @@ describe("audit verify", () => {
     expect(JSON.parse(json.out)).toMatchObject({ problem: { sequence: "3" } });
   });
 });
+
+// The last, since it removes what those before look at.
+describe("audit export and prune", () => {
+  it("should write the log as JSON Lines, and remove what was written, with the log still intact", async () => {
+    const { code, out, err } = await rig.run("audit export");
+    expect(code).toBe(0);
+    const entries = out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, index) => String(index + 1)));
+    const [, head = ""] = /through (\d+:[0-9a-f]{64})\n$/.exec(err) ?? [];
+    expect(head).toBe(`${entries.length}:${entries.at(-1).hash}`);
+
+    const wrong = await rig.run(`audit prune --through ${entries.length}:${"0".repeat(64)}`);
+    expect([wrong.code, wrong.err]).toEqual([
+      1,
+      expect.stringContaining("has no entry 5 with this hash: export it again"),
+    ]);
+
+    const pruned = await rig.run(`audit prune --through ${head} -m kept-elsewhere`);
+    expect([pruned.code, pruned.out]).toEqual([0, expect.stringContaining(`the log begins after ${head}\nSeal: `)]);
+    const verified = await rig.run("audit verify");
+    expect([verified.code, verified.out]).toEqual([0, expect.stringContaining(`It begins after ${head}, seal `)]);
+    expect((await rig.run(`audit verify --expect-head ${head}`)).code).toBe(0);
+    const gone = await rig.run(`audit verify --expect-head 1:${entries[0].hash}`);
+    expect([gone.code, gone.err]).toEqual([1, expect.stringContaining("entry 1 was removed")]);
+    const rest = (await rig.run("audit export --after 5")).out.trimEnd().split("\n");
+    const methods = rest.map((line) => JSON.parse(line)).map(({ method, outcome }) => `${method} ${outcome}`);
+    expect(methods).toContainEqual(expect.stringMatching(/PruneAuditLog OK$/));
+    expect((await rig.run(`audit prune --through ${head}`)).out).toContain("Removed 0 entries");
+  });
+});

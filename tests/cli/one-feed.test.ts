@@ -11,7 +11,7 @@ async function listening(): Promise<number> {
     .selectFrom("pg_stat_activity")
     .select("application_name")
     .where("application_name", "like", "% feed")
-    .where("datname", "=", new URL(rig.store.url).pathname.slice(1))
+    .where("datname", "=", new URL(rig.store.address.url).pathname.slice(1))
     .execute();
   return rows.length;
 }

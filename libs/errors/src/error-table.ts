@@ -100,6 +100,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   LOG_UNAVAILABLE: Code.Unavailable,
   LOG_NOT_FOUND: Code.NotFound,
   JOB_COUNT_IS_ZERO: Code.FailedPrecondition,
+  AUDIT_ENTRY_DIFFERS: Code.FailedPrecondition,
   NODE_HARDWARE_UNKNOWN: Code.FailedPrecondition,
   TLS_REQUIRED: Code.FailedPrecondition,
   CLIENT_CERTIFICATE_REQUIRED: Code.Unauthenticated,

@@ -80,18 +80,46 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
   }
 }
 
-async function isInitialised(target: string): Promise<boolean> {
-  let version: string;
+/**
+ * Move the data of another version of Postgres aside, so that the packaged one makes its own. The server must not run.
+ * Where the old data is now; null, and nothing is done, when there is none or it is of this version.
+ */
+export async function setOldDataAside(dir: string): Promise<string | null> {
+  const version = await dataVersion(dataDirectoryOf(dir));
+  if (version === null || version === MAJOR_VERSION) return null;
+  const target = join(dir, `data-${version}`);
   try {
-    version = (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
+    await rename(dataDirectoryOf(dir), target);
+  } catch (cause) {
+    if (!isErrno(cause, "ENOTEMPTY") && !isErrno(cause, "EEXIST")) throw cause;
+    throw new EmbeddedPostgresError(`${target} is there already: move it away first`, { cause });
+  }
+  return target;
+}
+
+/** Undo setOldDataAside(): what the packaged Postgres has made meanwhile is removed. The server must not run. */
+export async function putOldDataBack(dir: string, setAside: string): Promise<void> {
+  await rm(dataDirectoryOf(dir), { recursive: true, force: true });
+  await rename(setAside, dataDirectoryOf(dir));
+}
+
+/** The major version of Postgres that made a data directory; null when there is none. */
+async function dataVersion(target: string): Promise<string | null> {
+  try {
+    return (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return false;
+    if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
+}
+
+async function isInitialised(target: string): Promise<boolean> {
+  const version = await dataVersion(target);
+  if (version === null) return false;
   if (version === MAJOR_VERSION) return true;
   throw new EmbeddedPostgresError(
-    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: dump it with the old ` +
-      "version and restore it, or set DATABASE_URL",
+    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: back it up with the ` +
+      "release of Rollcall that made it (`rollcall backup`), then `rollcall restore --replace` with this one",
   );
 }
 

@@ -1,3 +1,5 @@
+import { readFile, realpath } from "node:fs/promises";
+import { join } from "node:path";
 import { type Clock, type Logger, systemClock } from "@rollcall/process";
 import { type Binaries, locateBinaries } from "./binaries.ts";
 import {
@@ -9,9 +11,12 @@ import {
   prepareDirectory,
 } from "./data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
+import { isErrno } from "./files.ts";
 import { chooseListen } from "./listen.ts";
 import { type Account, blockedFolder, foldersTo, openForPassage } from "./passage.ts";
 import { databaseUrl } from "./place.ts";
+import { readPostmasterFile } from "./postmaster.ts";
+import { askServer } from "./probe.ts";
 import { programsFor } from "./programs.ts";
 import { checkRunnable, chooseRunAs, namespacesWork, unprivilegedAccount } from "./run-as.ts";
 import { Supervisor } from "./supervisor.ts";
@@ -125,6 +130,22 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     stop: () => supervisor.stop(),
     release: () => supervisor.release(),
   };
+}
+
+/** Find the server of a directory that runs already, of whichever version. Its URL; null when none answers. */
+export async function findEmbeddedPostgres(dir: string): Promise<string | null> {
+  let password: string;
+  let dataDirectory: string;
+  try {
+    dataDirectory = dataDirectoryOf(await realpath(dir));
+    password = (await readFile(join(dir, "password"), "utf8")).trim();
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return null;
+    throw error;
+  }
+  const place = (await readPostmasterFile(dataDirectory))?.place ?? null;
+  if (place === null || (await askServer({ ...place, password, dataDirectory })) !== "ours") return null;
+  return databaseUrl({ user: DATABASE_NAME, password, database: DATABASE_NAME, ...place });
 }
 
 /** Make the directory one that another user can get through to, with programs in reach. */

@@ -60,6 +60,14 @@ export async function query(url: string, text: string): Promise<readonly Record<
   }
 }
 
+/** Open a connection for several statements, such as those between which a session must not end. */
+export async function openSession(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  return client;
+}
+
 /** The port in a server's URL. */
 export function portOf({ url }: EmbeddedPostgres): number {
   return Number(new URL(url).port);

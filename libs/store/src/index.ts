@@ -17,6 +17,7 @@ export {
   revokeAccessToken,
 } from "./access/access-tokens.ts";
 export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
+export { type AuditCut, type AuditPruning, pruneAudit, readAuditCut } from "./access/audit-cut.ts";
 export {
   type AuditEntry,
   type ListAuditOptions,
@@ -58,9 +59,11 @@ export {
   type VerifyAuditOptions,
   verifyAudit,
 } from "./access/verify-audit.ts";
+export * from "./backup/index.ts";
 export type { Change, CommittedChange } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";
+export type { RecordAddress } from "./database/pool.ts";
 export { createRecordCheck } from "./database/record-check.ts";
 export type { Database } from "./database/schema.ts";
 export {

@@ -9,6 +9,7 @@ export {
 } from "./client/data-directory.ts";
 export { Failure, UsageError } from "./failure.ts";
 export { columnsOf } from "./output/style.ts";
+export { formatBytes } from "./output/units.ts";
 export { wrap } from "./output/wrap.ts";
 export type { ConfigurationView, ForeignVerb, ListedSetting, Parts } from "./parts.ts";
 export { runCli } from "./run-cli.ts";

@@ -1,7 +1,7 @@
 import { SERVICE_NAMES } from "./control-plane/process-plan.ts";
 import { MACHINE_VERBS, type ServerVerb } from "./server-verb.ts";
 
-/** `up`, `serve`, `migrate`, and the verbs of a machine. */
+/** `up`, `serve`, `migrate`, `backup` and `restore`, and the verbs of a machine. */
 export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "up",
@@ -31,6 +31,26 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
     load: async () => {
       const { runMigrate, MIGRATE_FLAGS } = await import("./verbs/migrate.ts");
       return { run: runMigrate, flags: MIGRATE_FLAGS };
+    },
+  },
+  {
+    name: "backup",
+    usage: "[verify] [file]",
+    description: "Copy the whole record into one archive, or verify an archive",
+    choices: [],
+    load: async () => {
+      const { BACKUP_FLAGS, runBackup } = await import("./verbs/backup.ts");
+      return { run: runBackup, flags: BACKUP_FLAGS };
+    },
+  },
+  {
+    name: "restore",
+    usage: "<file>",
+    description: "Bring an archive into an empty record",
+    choices: [],
+    load: async () => {
+      const { RESTORE_FLAGS, runRestore } = await import("./verbs/restore.ts");
+      return { run: runRestore, flags: RESTORE_FLAGS };
     },
   },
   ...MACHINE_VERBS,

@@ -26,7 +26,8 @@ export type AuditProblemKind =
   | "LINK_BROKEN"
   | "ENTRIES_MISSING"
   | "HEAD_DIFFERS"
-  | "EXPECTED_HEAD_DIFFERS";
+  | "EXPECTED_HEAD_DIFFERS"
+  | "CUT_FORGED";
 
 /** What is wrong with the chain, and at which row it shows. */
 export interface AuditProblem {

@@ -4,6 +4,7 @@ import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { type RawBuilder, sql } from "kysely";
 import type { Store } from "../database/store.ts";
 import type { NewAuditEntry } from "./audit.ts";
+import { pruneAudit } from "./audit-cut.ts";
 import { auditHash, FIRST_AUDIT_HASH } from "./audit-hash.ts";
 import { listAudit } from "./audit-log.ts";
 import { AUDIT_START, verifyAudit } from "./verify-audit.ts";
@@ -206,5 +207,43 @@ describe("verifyAudit()", () => {
     expect(await problem(noted)).toBe("none");
     expect(await problem(AUDIT_START)).toBe("none");
     expect(await problem({ sequence: 9n, hash: noted.hash })).toBe("EXPECTED_HEAD_DIFFERS 9");
+  });
+});
+
+describe("pruneAudit()", () => {
+  const headAt = async (sequence: bigint): Promise<AuditHead> => {
+    const [found] = await listAudit(store.db, { limit: 1, newestFirst: false, afterSequence: sequence - 1n });
+    return { sequence, hash: found?.hash ?? "" };
+  };
+  const pruneTo = (through: AuditHead, limit = 100) =>
+    store.transaction((tx) => pruneAudit(tx, { through, limit, secret: store.clusterSecret() }));
+  const prune = async (sequence: bigint, limit?: number) => pruneTo(await headAt(sequence), limit);
+
+  it("should remove the oldest in parts, and leave a log that verifies from the cut", async () => {
+    await write("a", "b", "c", "d");
+    expect(await prune(3n, 2)).toMatchObject({ removed: 2, complete: false, cut: { sequence: 2n } });
+    expect(await prune(3n, 2)).toMatchObject({ removed: 1, complete: true, cut: { sequence: 3n } });
+    expect(await verify()).toMatchObject({ checked: 1, complete: true, problem: null });
+    await write("e");
+    expect(await verify()).toMatchObject({ checked: 2, problem: null });
+  });
+
+  it("should show entries that were removed by hand, with a cut to hide it too", async () => {
+    await write("a", "b", "c");
+    await prune(1n);
+    const { rows } = await sql<{ hash: Buffer }>`delete from audit_log where sequence = 2 returning hash`.execute(
+      store.db,
+    );
+    expect(await problem()).toBe("ENTRIES_MISSING 3");
+    await meddle(sql`update audit_cut set sequence = 2, hash = ${rows[0]?.hash}`);
+    expect(await problem()).toBe("CUT_FORGED 2");
+  });
+
+  it("should let one of two win, and remove nothing twice", async () => {
+    await write("a", "b", "c");
+    const through = await headAt(2n);
+    const both = await Promise.all([pruneTo(through), pruneTo(through)]);
+    expect(both.map((it) => it?.removed).toSorted()).toEqual([0, 2]);
+    expect(await problem()).toBe("none");
   });
 });

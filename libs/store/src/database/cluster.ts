@@ -42,13 +42,13 @@ function readIdentity(db: Kysely<Database>) {
 }
 
 /** Server, timeline and database: what a restore, a promotion and a clone change. */
-async function readOrigin(db: Kysely<Database>): Promise<string> {
+export async function readOrigin(db: Kysely<Database> | Kysely<unknown>): Promise<string> {
   const database = sql`(select oid::text from pg_database where datname = current_database())`;
   const server = sql`
     (select system_identifier::text from pg_control_system()) || '/' ||
     left(pg_walfile_name(pg_current_wal_lsn()), 8)`;
   const read = async (origin: RawBuilder<unknown>): Promise<string> => {
-    const { rows } = await sql<{ origin: string }>`select ${origin} as origin`.execute(db);
+    const { rows } = await sql<{ origin: string }>`select ${origin} as origin`.execute(db as Kysely<unknown>);
     return rows[0]?.origin ?? "";
   };
   try {

@@ -9,8 +9,8 @@ const PAUSE_MS = 1_000;
 const NEVER = new AbortController().signal;
 
 /**
- * Bring the database at `url` to the newest schema. Any number of processes may do so at once: one works, the others
- * wait for it. A database that a newer release has migrated further is left as it is.
+ * Bring the database at `url`, which leads through no pooler, to the newest schema. Any number of processes may do so
+ * at once: one works, the others wait for it. A database that a newer release has migrated further is left as it is.
  *
  * @throws the driver's error when the server cannot be reached or a migration fails; nothing of that migration remains.
  */

@@ -4,6 +4,7 @@ import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
 import { createGate, createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { exposePools } from "./expose-pools.ts";
+import { PREPARED } from "./pool.ts";
 import { type LaneStore, openStore, type Store } from "./store.ts";
 
 let database: TestDatabase;
@@ -99,5 +100,38 @@ describe("createPool()", () => {
     await release();
     expect((await one(store.reserved)).rows).toEqual([{ one: 1 }]);
     await store.close();
+  });
+});
+
+describe("a pool behind a pooler", () => {
+  const setting = (name: string) => sql<{ value: string }>`select current_setting(${name}) as value`;
+
+  it("should limit each transaction by itself, and leave nothing in the session", async () => {
+    const address = { url: database.url, directUrl: database.url, preparedStatements: false };
+    const pooled = await openStore({
+      ...{ ...address, log: silentLogger, applicationName: "pooled", statementTimeoutMs: 1_234, poolSize: 1 },
+    });
+    try {
+      const inside = await pooled.transaction(async (tx) => [
+        (await setting("statement_timeout").execute(tx)).rows[0]?.value,
+        (await setting("idle_in_transaction_session_timeout").execute(tx)).rows[0]?.value,
+      ]);
+      expect(inside).toEqual(["1234ms", "10s"]);
+      expect((await setting("statement_timeout").execute(pooled.db)).rows).toEqual([{ value: "0" }]);
+      await sql`${PREPARED} select 1`.execute(pooled.db);
+      const { rows } = await sql`select name from pg_prepared_statements`.execute(pooled.db);
+      expect(rows).toEqual([]);
+    } finally {
+      await pooled.close();
+    }
+  });
+
+  it("should refuse a direct address that leads to another database", async () => {
+    const elsewhere = new URL(database.url);
+    elsewhere.pathname = "/postgres";
+    const address = { url: database.url, directUrl: elsewhere.href };
+    await expect(openStore({ ...address, log: silentLogger, applicationName: "pooled" })).rejects.toThrow(
+      /Database\.DirectURL leads to another database/,
+    );
   });
 });

@@ -11,10 +11,21 @@ import { toStoreError } from "./store-error.ts";
  */
 export type Lane = "reserved" | "calls";
 
-/** How a pool connects. */
-export interface PoolOptions {
-  readonly lane: Lane;
+/** Where the record is, and what stands before it. */
+export interface RecordAddress {
   readonly url: string;
+  /**
+   * The same database without the pooler that `url` leads through, for what needs a session of its own: notifications,
+   * migrations. Absent where no pooler is between.
+   */
+  readonly directUrl?: string;
+  /** Whether connections keep the plans of statements by name, which poolers before PgBouncer 1.21 lose; true. */
+  readonly preparedStatements?: boolean;
+}
+
+/** How a pool connects. */
+export interface PoolOptions extends RecordAddress {
+  readonly lane: Lane;
   /** Connections at most. */
   readonly size: number;
   readonly applicationName: string;
@@ -92,6 +103,10 @@ export function connectionConfig(options: Pick<PoolOptions, "url" | "application
 export function createPool(options: PoolOptions): BoundedPool {
   const { lane, size, log } = options;
   const pool = openPool(options);
+  const queryOptions: QueryOptions = {
+    keepsPlans: options.preparedStatements ?? true,
+    transactionLimits: options.directUrl === undefined ? "" : limitsOf(options, "local"),
+  };
   const mostWaiting = size * MOST_WAITING_PER_CONNECTION;
   const turnedAway = { full: 0, late: 0 };
   let inUse = 0;
@@ -119,7 +134,7 @@ export function createPool(options: PoolOptions): BoundedPool {
     connect: async () => {
       const client = await connect();
       inUse += 1;
-      return wrap(client, () => {
+      return wrap(client, queryOptions, () => {
         inUse -= 1;
       });
     },
@@ -138,15 +153,35 @@ export function createPool(options: PoolOptions): BoundedPool {
 function openPool(options: PoolOptions): pg.Pool {
   const { statementTimeoutMs, waitMs = CONNECT_TIMEOUT_MS } = options;
   const answerTimeoutMs = statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS;
+  const isPooled = options.directUrl !== undefined;
   return new pg.Pool({
     ...connectionConfig(options),
     connectionTimeoutMillis: waitMs,
     max: options.size,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
-    statement_timeout: statementTimeoutMs,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    // A statement rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
+    // client's the next moment, so each transaction sets its own; a statement alone is limited by the answer's time.
+    ...(isPooled ? {} : { onConnect: (client: pg.ClientBase) => setLimits(client, options) }),
     ...(answerTimeoutMs === 0 ? {} : { query_timeout: answerTimeoutMs }),
   });
+}
+
+async function setLimits(client: pg.ClientBase, options: PoolOptions): Promise<void> {
+  const query = { text: limitsOf(options, "session"), query_timeout: options.waitMs ?? CONNECT_TIMEOUT_MS };
+  try {
+    await client.query(query);
+  } catch (error) {
+    if (!isUnanswered(error)) throw error;
+    throw new StoreUnavailableError("the server did not answer in time", { cause: error });
+  }
+}
+
+/** The statements that limit how long a statement, and a transaction that does nothing, may last. */
+function limitsOf({ statementTimeoutMs }: PoolOptions, scope: "session" | "local"): string {
+  return (
+    `set ${scope} statement_timeout = ${statementTimeoutMs}; ` +
+    `set ${scope} idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS}`
+  );
 }
 
 /** The error of a caller for which there was no connection. */
@@ -161,7 +196,21 @@ function noConnection(lane: Lane, size: number, cause: unknown): Error {
   });
 }
 
-function wrap(client: pg.PoolClient, onRelease: () => void): PostgresPoolClient {
+/** How statements are sent. */
+interface QueryOptions {
+  /** Whether marked statements are sent under a name. */
+  readonly keepsPlans: boolean;
+  /** Statements that follow the start of each transaction; empty for none. */
+  readonly transactionLimits: string;
+}
+
+const TRANSACTION_START = /^(begin|start transaction)\b/i;
+
+function wrap(
+  client: pg.PoolClient,
+  { keepsPlans, transactionLimits }: QueryOptions,
+  onRelease: () => void,
+): PostgresPoolClient {
   let broken = false;
   function query<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
   function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
@@ -171,8 +220,13 @@ function wrap(client: pg.PoolClient, onRelease: () => void): PostgresPoolClient 
   }
   async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     try {
-      const name = preparedName(text);
-      const query = { text, values: [...parameters], ...(name === null ? {} : { name }) };
+      const name = keepsPlans ? preparedName(text) : null;
+      const isStart = transactionLimits !== "" && TRANSACTION_START.test(text);
+      const query = {
+        text: isStart ? `${text}; ${transactionLimits}` : text,
+        values: [...parameters],
+        ...(name === null ? {} : { name }),
+      };
       const answer: pg.QueryResult | pg.QueryResult[] = await client.query(query);
       // Of several statements in one text the first one's rows are wanted.
       const result = Array.isArray(answer) ? answer[0] : answer;

@@ -274,6 +274,7 @@ export interface Database extends WorkTables {
   readonly node_sessions: NodeSessionsTable;
   readonly events: EventsTable;
   readonly audit_log: AuditLogTable;
+  readonly audit_cut: AuditCutTable;
   readonly audit_head: AuditHeadTable;
   readonly access_tokens: AccessTokensTable;
   readonly join_tokens: JoinTokensTable;
@@ -303,6 +304,14 @@ export interface AuditLogTable {
 }
 
 /** One row: the number of audit rows, and the hash of the last. */
+export interface AuditCutTable {
+  readonly singleton: Generated<boolean>;
+  readonly sequence: Generated<bigint>;
+  readonly hash: Generated<Buffer>;
+  readonly seal: Generated<Buffer>;
+  readonly cut_at: Generated<Date>;
+}
+
 export interface AuditHeadTable {
   readonly singleton: Generated<boolean>;
   readonly sequence: Generated<bigint>;

@@ -2,7 +2,8 @@ import { activeSpan, errorCode, type Logger } from "@rollcall/process";
 import { Kysely, type LogEvent, PostgresDialect, sql, type Transaction } from "kysely";
 import { type Change, type CommittedChange, commitChange } from "./change.ts";
 import { type ClusterIdentity, identifyCluster } from "./cluster.ts";
-import { type BoundedPool, createPool, type Lane, type PoolUse } from "./pool.ts";
+import { checkDirectUrl } from "./direct-url.ts";
+import { type BoundedPool, createPool, type Lane, type PoolUse, type RecordAddress } from "./pool.ts";
 import type { Database } from "./schema.ts";
 
 declare const insideTransaction: unique symbol;
@@ -25,8 +26,7 @@ export async function recordTimeMs(db: Db): Promise<number> {
 }
 
 /** How to reach the record. */
-export interface StoreOptions {
-  readonly url: string;
+export interface StoreOptions extends RecordAddress {
   /** Connections for calls at most; 10. */
   readonly poolSize?: number;
   /** Connections at most for what keeps nodes safe; 6. */
@@ -48,7 +48,7 @@ export interface StoreOptions {
 export interface LaneStore<L extends Lane = Lane> {
   readonly lane: L;
   readonly db: Kysely<Database>;
-  readonly url: string;
+  readonly address: RecordAddress;
   readonly applicationName: string;
   /**
    * Run `fn` in one READ COMMITTED transaction; it is rolled back when `fn` throws, and that error is thrown here. An
@@ -105,6 +105,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   };
   try {
     const known = { identity: await identifyCluster(reserved.db) };
+    await checkDirectUrl(options, known.identity);
     return {
       ...laneStore(calls, options, known),
       reserved: laneStore(reserved, options, known),
@@ -127,11 +128,19 @@ export interface OwnConnections {
  * Open connections that are not shared, for what must go on even when every reserved one waits for something.
  */
 export function openOwnConnections(
-  options: Pick<StoreOptions, "url" | "applicationName" | "log" | "statementTimeoutMs">,
+  options: RecordAddress & Pick<StoreOptions, "applicationName" | "log" | "statementTimeoutMs">,
   size: number,
 ): OwnConnections {
   const { db } = openLane("reserved", options, size);
   return { db, close: () => db.destroy() };
+}
+
+function addressOf({ url, directUrl, preparedStatements }: RecordAddress): RecordAddress {
+  return {
+    url,
+    ...(directUrl === undefined ? {} : { directUrl }),
+    ...(preparedStatements === undefined ? {} : { preparedStatements }),
+  };
 }
 
 interface OpenLane<L extends Lane> {
@@ -141,9 +150,10 @@ interface OpenLane<L extends Lane> {
 }
 
 function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number): OpenLane<L> {
-  const { url, applicationName, log, waitMs, statementTimeoutMs } = options;
+  const { applicationName, log, waitMs, statementTimeoutMs } = options;
   const pool = createPool({
-    ...{ lane, url, applicationName, log, size },
+    ...addressOf(options),
+    ...{ lane, applicationName, log, size },
     statementTimeoutMs: statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
     ...(waitMs === undefined ? {} : { waitMs }),
   });
@@ -176,14 +186,14 @@ interface Known {
 
 function laneStore<L extends Lane>(
   { lane, db }: OpenLane<L>,
-  { url, applicationName }: Pick<StoreOptions, "url" | "applicationName">,
+  options: RecordAddress & Pick<StoreOptions, "applicationName">,
   known: Known,
 ): LaneStore<L> {
   return {
     lane,
     db,
-    url,
-    applicationName,
+    address: addressOf(options),
+    applicationName: options.applicationName,
     transaction: (fn) => transact(db, fn),
     change: (fn) => commitChange(db, (connection) => fn(connection as Tx)),
     clusterId: () => known.identity.clusterId,

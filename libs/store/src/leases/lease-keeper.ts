@@ -76,7 +76,7 @@ function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): Le
   const { instance } = claim;
   // A connection of its own: when all others wait for something, the process must not be taken for gone.
   const applicationName = `${store.applicationName} lease`;
-  const own = openOwnConnections({ url: store.url, applicationName, log, statementTimeoutMs: ANSWER_TIMEOUT_MS }, 1);
+  const own = openOwnConnections({ ...store.address, applicationName, log, statementTimeoutMs: ANSWER_TIMEOUT_MS }, 1);
   return {
     renew: (report) => renewLease(own.db, instance, instance, report),
     take: () => takeLease(own.db, { ...claim, name: instance }),

@@ -57,8 +57,8 @@ export function saveRelay(
   { db }: Pick<Store, "db">,
   { revision, generation, logId }: RelayCursor & { readonly logId: string },
 ): Promise<boolean> {
-  // One connection is one server: what is asked of it is true of where the cursor is written.
-  return db.connection().execute(async (connection) => {
+  // One transaction is one server, behind a pooler too: what is asked of it is true of where the cursor is written.
+  return db.transaction().execute(async (connection) => {
     if ((await identifyCluster(connection)).logId !== logId) return false;
     const { numUpdatedRows } = await connection
       .updateTable("event_relay")

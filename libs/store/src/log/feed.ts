@@ -179,7 +179,7 @@ export class EventFeed {
     const listening = listenUntil(
       [CHANNEL, ...this.#listeners.keys()],
       {
-        url: store.url,
+        url: store.address.directUrl ?? store.address.url,
         applicationName: `${store.applicationName} feed`,
         log,
         clock: this.#clock,

@@ -4,13 +4,18 @@ import {
   AuditEntrySchema,
   AuditService,
   ListAuditEntriesResponseSchema,
+  PruneAuditLogResponseSchema,
   VerifyAuditLogResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import type { AuditHead } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
+import { auditOf, commit, messageCodec, readOperation } from "@rollcall/operations";
 import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
-import { AUDIT_START, type AuditEntry, listAudit, verifyAudit } from "@rollcall/store";
+import { AUDIT_START, type AuditEntry, listAudit, pruneAudit, readAuditCut, verifyAudit } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 import {
+  auditCutToProto,
   auditEntryToProto,
   auditHeadToProto,
   auditProblemToProto,
@@ -21,6 +26,7 @@ import {
 /** Who may call each method of the audit log, for how long, and whether a client may repeat it by itself. */
 export const AUDIT_POLICIES: PolicyTable = definePolicies(AuditService, {
   listAuditEntries: { caller: "admin", deadlineMs: 10_000, idempotent: true },
+  pruneAuditLog: { caller: "admin", deadlineMs: 15_000, idempotent: false },
   verifyAuditLog: { caller: "admin", deadlineMs: 15_000, idempotent: true },
 });
 
@@ -28,6 +34,7 @@ export const AUDIT_POLICIES: PolicyTable = definePolicies(AuditService, {
 export function routeAudit(router: ConnectRouter, services: AdminServices): void {
   router.service(AuditService, {
     listAuditEntries: listAuditEntries(services),
+    pruneAuditLog: pruneAuditLog(services),
     verifyAuditLog: verifyAuditLog(services),
   });
 }
@@ -59,6 +66,33 @@ function listAuditEntries({ store }: AdminServices): MethodImpl<typeof AuditServ
 /** Rows of one call: far from its deadline on any machine. */
 const DEFAULT_ENTRIES = 5_000;
 
+/** Remove the oldest entries. Its own row of the audit log is written as the newest, with the last that it removed. */
+function pruneAuditLog(services: AdminServices): MethodImpl<typeof AuditService.method.pruneAuditLog> {
+  const { store } = services;
+  return async (request, context) => {
+    const operation = readOperation(services, AuditService.method.pruneAuditLog, request, context);
+    const through = request.through === undefined ? AUDIT_START : parseAuditHead(request.through);
+    const limit = request.maxEntries === 0 ? DEFAULT_ENTRIES : request.maxEntries;
+    return commit(services, operation, { codec: messageCodec(PruneAuditLogResponseSchema) }, async (tx) => {
+      const pruned = await pruneAudit(tx, { through, limit, secret: store.clusterSecret() });
+      if (pruned === null) throw entryDiffers(through);
+      const { removed, cut, complete } = pruned;
+      const result = create(PruneAuditLogResponseSchema, {
+        ...{ removed: BigInt(removed), complete },
+        ...(cut === null ? {} : { cut: auditCutToProto(cut) }),
+      });
+      const audit = removed === 0 ? [] : [auditOf(operation, String(cut?.sequence))];
+      return { result, events: [], audit };
+    });
+  };
+}
+
+function entryDiffers({ sequence, hash }: AuditHead): Error {
+  return refuse("AUDIT_ENTRY_DIFFERS", `the audit log has no entry ${sequence} with this hash: export it again`, {
+    metadata: { sequence: String(sequence), hash },
+  });
+}
+
 /** Check a piece of the audit log. */
 function verifyAuditLog({ store }: AdminServices): MethodImpl<typeof AuditService.method.verifyAuditLog> {
   return async ({ after, maxEntries, expectedHead }) => {
@@ -67,7 +101,9 @@ function verifyAuditLog({ store }: AdminServices): MethodImpl<typeof AuditServic
       limit: maxEntries === 0 ? DEFAULT_ENTRIES : maxEntries,
       ...(expectedHead === undefined ? {} : { expected: parseAuditHead(expectedHead) }),
     });
+    const cut = await readAuditCut(store.db);
     return create(VerifyAuditLogResponseSchema, {
+      ...(cut === null ? {} : { cut: auditCutToProto(cut) }),
       checked: BigInt(verdict.checked),
       through: auditHeadToProto(verdict.through),
       complete: verdict.complete,

@@ -1,18 +1,20 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
+  AuditCutSchema,
   AuditEntrySchema,
   AuditHeadSchema,
   AuditProblemKind,
   AuditProblemSchema,
   type ListAuditEntriesRequest,
+  type AuditCut as ProtoCut,
   type AuditEntry as ProtoEntry,
   type AuditHead as ProtoHead,
   type AuditProblem as ProtoProblem,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { AuditHead, AuditProblem } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import type { AuditEntry, ListAuditOptions } from "@rollcall/store";
+import type { AuditCut, AuditEntry, ListAuditOptions } from "@rollcall/store";
 
 /** What a ListAuditEntries request asks for. */
 export interface AuditListing {
@@ -59,6 +61,11 @@ export function auditEntryToProto({ atMs, ...entry }: AuditEntry): ProtoEntry {
 /** The public message of a point of the log. */
 export function auditHeadToProto({ sequence, hash }: AuditHead): ProtoHead {
   return create(AuditHeadSchema, { sequence, hash });
+}
+
+/** The public message of where the log begins. */
+export function auditCutToProto({ sequence, hash, seal, atMs }: AuditCut): ProtoCut {
+  return create(AuditCutSchema, { head: auditHeadToProto({ sequence, hash }), seal, time: timestampFromMs(atMs) });
 }
 
 /** A point of the log that a caller names. */

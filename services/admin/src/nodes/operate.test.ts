@@ -39,7 +39,7 @@ async function auditOf(store: Store, target: string): Promise<readonly string[]>
 }
 
 /** Whether a transaction of this database waits for another's lock. */
-async function isWaitingForLock({ db, url }: Store): Promise<boolean> {
+async function isWaitingForLock({ db, address: { url } }: Store): Promise<boolean> {
   const locks = await db
     .withTables<{
       pg_locks: { readonly pid: number; readonly granted: boolean };

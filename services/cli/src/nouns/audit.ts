@@ -3,7 +3,6 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type AuditEntry,
   type AuditHead,
-  AuditHeadSchema,
   type AuditProblem,
   AuditProblemKind,
   AuditService,
@@ -13,9 +12,10 @@ import {
   VerifyAuditLogResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { Command } from "commander";
+import { parseHead } from "../audit/head.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import { action, addLimit, addListingOptions, addNotes, type Verb } from "../command.ts";
-import { Failure, parseCount, parseMoment, UsageError } from "../failure.ts";
+import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, type Verb } from "../command.ts";
+import { Failure, parseCount, parseMoment } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { type Column, optionalCell, timeCell } from "../output/table.ts";
@@ -51,6 +51,43 @@ export function defineAudit(audit: Command, shell: Shell): void {
       "the whole database can also rewrite the whole log: keep the printed head somewhere else, and pass it to " +
       "--expect-head the next time.",
     "-o json|yaml prints a rollcall.admin.v1.VerifyAuditLogResponse.",
+  );
+  defineRetention(audit, shell);
+}
+
+/** Define the verbs that move the oldest entries out of the log. */
+function defineRetention(audit: Command, shell: Shell): void {
+  const exported = audit
+    .command("export")
+    .description("Write the audit log as JSON Lines, the oldest entries first")
+    .option("--after <sequence>", "Only entries after this one, with which an earlier export ended")
+    .action(
+      action(
+        shell,
+        loaded(async () => (await import("../audit/export.ts")).auditExport),
+      ),
+    );
+  addNotes(
+    exported,
+    "Each line is a rollcall.admin.v1.AuditEntry in proto JSON. On the way, each entry is compared with the hash of " +
+      "the one before. The last line of standard error tells the head of what was written, for `rollcall audit prune`.",
+    "Example:\n  rollcall audit export > audit.jsonl",
+  );
+  const prune = audit
+    .command("prune")
+    .description("Remove the oldest entries, which were exported")
+    .requiredOption("--through <seq:hash>", "The last entry to remove, as `rollcall audit export` printed it");
+  addChangeOptions(prune).action(
+    action(
+      shell,
+      loaded(async () => (await import("../audit/prune.ts")).auditPrune),
+    ),
+  );
+  addNotes(
+    prune,
+    "The server checks that the entry has this hash, so that what is removed is what was exported. It seals the cut: " +
+      "`rollcall audit verify` goes on from there, and tells where the log begins. Keep the export: it is the only " +
+      "copy.",
   );
 }
 
@@ -129,11 +166,9 @@ interface AuditVerifyOptions {
   readonly expectHead?: string;
 }
 
-const HEAD = /^(\d{1,18}):([0-9a-f]{64})$/;
-
 const auditVerify: Verb<AuditVerifyOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
-  const expected = options.expectHead === undefined ? null : parseHead(options.expectHead);
+  const expected = options.expectHead === undefined ? null : parseHead("expect-head", options.expectHead);
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AuditService);
   const verdict = await verifyAll(
@@ -141,12 +176,13 @@ const auditVerify: Verb<AuditVerifyOptions> = async ({ shell, options }) => {
     expected,
   );
   if (format !== "table") await writePlain(shell, format, toPlain(VerifyAuditLogResponseSchema, verdict));
-  const { problem, checked, head } = verdict;
+  const { problem, checked, head, cut } = verdict;
   if (problem !== undefined) throw broken(problem, checked);
   if (format !== "table" || head === undefined) return;
   const known = expected === null ? "" : `, and entry ${expected.sequence} is the one expected`;
   shell.out.write(
     `The audit log is intact: ${checked} entries${known}.\n` +
+      (cut?.head === undefined ? "" : `It begins after ${cut.head.sequence}:${cut.head.hash}, seal ${cut.seal}\n`) +
       `Head: ${head.sequence}:${head.hash}\n` +
       "Keep the head somewhere else: --expect-head then shows that the log was not rewritten since.\n",
   );
@@ -180,14 +216,4 @@ export async function verifyAll(
     after = piece.through;
     if (piece.complete || piece.problem !== undefined || after === undefined) return { ...piece, checked };
   }
-}
-
-function parseHead(text: string): AuditHead {
-  const [, sequence, hash] = HEAD.exec(text.trim().toLowerCase()) ?? [];
-  if (sequence === undefined || hash === undefined) {
-    throw new UsageError(
-      `cannot use '${text}' as expect-head value, should be SEQ:HASH as \`rollcall audit verify\` prints it`,
-    );
-  }
-  return create(AuditHeadSchema, { sequence: BigInt(sequence), hash });
 }

@@ -19,7 +19,7 @@ const HELLO = {
 };
 
 async function isWaitingForLock(): Promise<boolean> {
-  const { db, url } = database.store;
+  const { db, address } = database.store;
   const locks = await db
     .withTables<{
       pg_locks: { readonly pid: number; readonly granted: boolean };
@@ -29,7 +29,7 @@ async function isWaitingForLock(): Promise<boolean> {
     .innerJoin("pg_stat_activity as a", "a.pid", "l.pid")
     .select("l.pid")
     .where("l.granted", "=", false)
-    .where("a.datname", "=", new URL(url).pathname.slice(1))
+    .where("a.datname", "=", new URL(address.url).pathname.slice(1))
     .execute();
   return locks.length > 0;
 }

@@ -37,9 +37,17 @@ export function loadControlPlaneConfig(sources: ConfigurationSources): Promise<C
   );
 }
 
+/** What is wrong with the settings of the record together. */
+function checkDatabaseConfig(values: ProcessConfig) {
+  if (values["Database.DirectURL"] === undefined || values["Database.URL"] !== undefined) return [];
+  const path = "Database.DirectURL" as const;
+  return [{ path, message: "has no use without Database.URL, which leads through the pooler" }];
+}
+
 /** What is wrong with values that are each right. */
 export function checkControlPlaneConfig(values: ControlPlaneConfig) {
   return [
+    ...checkDatabaseConfig(values),
     ...checkTlsConfig(values),
     ...checkJoinConfig(values),
     ...checkHealthConfig(values),

@@ -46,6 +46,29 @@ export const PROCESS_KEYS = defineKeys({
       "The Postgres that holds the record, as postgres://USER:PASSWORD@HOST:PORT/DATABASE. Without it `up` runs " +
       "a Postgres of its own in its data directory; `serve` cannot do without.",
   },
+  "Database.DirectURL": {
+    schema: optional(
+      text({
+        pattern: /^(postgres|postgresql):\/\/./,
+        expects: "an address such as postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+      }),
+    ),
+    default: undefined,
+    flag: "database-direct-url",
+    env: ["DATABASE_DIRECT_URL"],
+    secret: true,
+    doc:
+      "The database of Database.URL without the pooler that stands before it, such as PgBouncer in transaction mode. " +
+      "Only what needs a session of its own goes there: three connections of each process that listen for changes, " +
+      "and migrations. Without it Database.URL has to lead to Postgres itself.",
+  },
+  "Database.PreparedStatements": {
+    schema: bool(),
+    default: true,
+    doc:
+      "Whether connections keep the plans of the busiest statements by name. Turn it off behind PgBouncer before " +
+      "1.21, or one with max_prepared_statements = 0: it loses them, and statements fail.",
+  },
   "Database.PoolSize": {
     schema: int({ min: 2, max: 500 }),
     default: 16,

@@ -20,7 +20,8 @@ describe("openRecord()", () => {
       },
     };
     const pools = { poolSize: 1, reservedPoolSize: 1 };
-    const options = { url: `postgres://x@127.0.0.1:${port}/x`, pools, applicationName: "test", log, clock };
+    const address = { url: `postgres://x@127.0.0.1:${port}/x` };
+    const options = { address, pools, applicationName: "test", log, clock };
     await expect(openRecord(options, ending.signal)).rejects.toThrow("enough");
     const told = lines.filter(({ level }) => level === "warn").map(({ msg }) => msg);
     expect(told).toEqual([
@@ -37,7 +38,7 @@ describe("unreachableText()", () => {
     ["OTHER", /odd; check the URL, and the log of that Postgres$/],
   ])("should name the place and what to do: %s", (code, expected) => {
     const cause = Object.assign(new Error("driver"), { code });
-    const text = unreachableText(new Error("odd", { cause }), URL_WITH_PASSWORD);
+    const text = unreachableText(new Error("odd", { cause }), { url: URL_WITH_PASSWORD });
     expect(text).toMatch(/^Postgres at db\.example:5433 cannot be reached/);
     expect(text).toMatch(expected);
     expect(text).not.toContain("cret");

@@ -1,12 +1,13 @@
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
-import { migrate, openStore, type Store } from "@rollcall/store";
+import { migrate, openStore, type RecordAddress, type Store } from "@rollcall/store";
+import type { ProcessConfig } from "../config/process-keys.ts";
 import type { PoolSizes } from "./pool-sizes.ts";
 import { placeOf } from "./start-problem.ts";
 
 /** How to open the record. */
 export interface OpenRecordOptions {
-  readonly url: string;
+  readonly address: RecordAddress;
   readonly pools: PoolSizes;
   readonly applicationName: string;
   readonly log: Logger;
@@ -15,21 +16,34 @@ export interface OpenRecordOptions {
 
 const PAUSE_MS = 1000;
 
+/** How a process reaches the record at a URL: the configured one, or that of the embedded Postgres. */
+export function recordAddress(
+  config: Pick<ProcessConfig, "Database.DirectURL" | "Database.PreparedStatements">,
+  url: string,
+): RecordAddress {
+  const directUrl = config["Database.DirectURL"];
+  return {
+    url,
+    ...(directUrl === undefined ? {} : { directUrl }),
+    preparedStatements: config["Database.PreparedStatements"],
+  };
+}
+
 /**
  * Bring the schema up to date and open the record. A Postgres that is not there yet is waited for, since processes of a
  * deployment start in any order; one that refuses this user, or a migration that fails, is an error at once.
  */
 export async function openRecord(options: OpenRecordOptions, signal: AbortSignal): Promise<Store> {
-  const { url, pools, applicationName, log, clock } = options;
+  const { address, pools, applicationName, log, clock } = options;
   let told = "";
   for (;;) {
     signal.throwIfAborted();
     try {
-      await migrate(url, log);
-      return await openStore({ url, ...pools, applicationName, log });
+      await migrate(address.directUrl ?? address.url, log);
+      return await openStore({ ...address, ...pools, applicationName, log });
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error;
-      const problem = unreachableText(error, url);
+      const problem = unreachableText(error, address);
       // Once for each cause: an outage of an hour is not worth an hour of lines.
       if (problem !== told) log.warn({ cause: Object(error).message }, problem);
       told = problem;
@@ -39,9 +53,10 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
 }
 
 /** Tell which Postgres cannot be reached, why, and what to do. */
-export function unreachableText(error: unknown, url: string): string {
+export function unreachableText(error: unknown, { url, directUrl }: RecordAddress): string {
   const advice = ADVICE[codeIn(error)] ?? `${Object(error).message}; check the URL, and the log of that Postgres`;
-  return `Postgres at ${placeOf(url)} cannot be reached, trying again every second: ${advice}`;
+  const direct = directUrl === undefined ? "" : `, or directly at ${placeOf(directUrl)},`;
+  return `Postgres at ${placeOf(url)}${direct} cannot be reached, trying again every second: ${advice}`;
 }
 
 const UNKNOWN_HOST = "no such host; check the host of the URL, unless DNS learns its name later";

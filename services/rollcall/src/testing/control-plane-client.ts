@@ -108,6 +108,12 @@ export class ControlPlaneClient {
     return events;
   }
 
+  /** Follow the events about a node, from the first one. */
+  watchEvents(subject: string, signal: AbortSignal): AsyncIterable<{ readonly events: readonly Event[] }> {
+    const start = { case: "fromBeginning", value: true } as const;
+    return this.#client(this.#options.registry, EventService).watchEvents({ start, subject }, { signal, timeoutMs: 0 });
+  }
+
   /** The states of health that a node has gone through, oldest first. */
   async healthHistory(subject: string): Promise<readonly unknown[]> {
     const events = await this.events(subject);

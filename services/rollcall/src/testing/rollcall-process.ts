@@ -32,7 +32,7 @@ export class RollcallProcess {
 
   /**
    * @param openFiles the limit of open files, as `ulimit -n` sets it.
-   * @param main another build than that of the present sources.
+   * @param main another release's program.
    */
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, openFiles?: number, main = MAIN) {
     const words = [process.execPath, main, ...args];

@@ -31,10 +31,16 @@ export interface ServeFixture {
 }
 
 /**
- * Prepare a port for everything that listens. The database is the test's. @param openFiles the limit of open files of
- * each service.
+ * Prepare a port for everything that listens. The database is the test's.
+ *
+ * @param openFiles the limit of open files of each service.
+ * @param main another release's program, for services and agents.
  */
-export async function createServeFixture(databaseUrl: string, openFiles?: number): Promise<ServeFixture> {
+export async function createServeFixture(
+  databaseUrl: string,
+  openFiles?: number,
+  main?: string,
+): Promise<ServeFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
   const [registry = 0, health = 0, admin = 0, scheduler = 0, agents = 0, ...probes] = await freePorts(9);
   const ports = { registry, health, admin, scheduler };
@@ -65,7 +71,7 @@ export async function createServeFixture(databaseUrl: string, openFiles?: number
     serveTogether: (...more) => start(["registry", "health-query", "admin", "scheduler"], "registry", more),
     agent: (name) => {
       const identity = ["--name", name, "--state-dir", join(root, name)];
-      return new RollcallProcess(["agent", "--server", addresses.registry, ...identity]);
+      return new RollcallProcess(["agent", "--server", addresses.registry, ...identity], {}, undefined, main);
     },
     dispose: async () => {
       await endAll();

@@ -45,6 +45,11 @@ export async function lockDataDirectory(dataDirectory: string, pid: number): Pro
   });
 }
 
+/** The process id of the `up` that works with this data directory; null when there is none. */
+export async function runningUp(dataDirectory: string): Promise<number | null> {
+  return runningHolder(join(dataDirectory, UP_LOCK));
+}
+
 /**
  * Lock a directory for the keeper of this process: two would start one execution twice. Returns the function that
  * unlocks it. Throws StartError.

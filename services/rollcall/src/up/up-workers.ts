@@ -59,7 +59,7 @@ async function start(
       count,
       store: () => store,
       ...(isOwnRecord ? { pools } : {}),
-      env: { DATABASE_URL: store.url },
+      env: { DATABASE_URL: store.address.url },
       log,
     }),
   );

@@ -10,7 +10,7 @@ import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
-import { openRecord } from "../control-plane/open-record.ts";
+import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import {
@@ -79,7 +79,8 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
     const probesTls = values["TLS.Probes"] ? tls : null;
     const hosts = hostRule(values, tls);
     const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
-    const record = { url, pools: configuredPoolSizes(values), log, clock: systemClock };
+    const address = recordAddress(values, url);
+    const record = { address, pools: configuredPoolSizes(values), log, clock: systemClock };
     const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${plan.name}` }, signal));
     await onOpened(store);
     const version = cliVersion();

@@ -11,7 +11,7 @@ import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { type ExposureFacts, exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
-import { openRecord } from "../control-plane/open-record.ts";
+import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
@@ -109,7 +109,8 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const probesTls = config["TLS.Probes"] ? source : null;
   const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
   const databaseUrl = config["Database.URL"] ?? (await startPostgres(up, parts));
-  const record = { url: databaseUrl, pools: configuredPoolSizes(config), applicationName: "rollcall up" };
+  const address = recordAddress(config, databaseUrl);
+  const record = { address, pools: configuredPoolSizes(config), applicationName: "rollcall up" };
   const store = parts.add(await openRecord({ ...record, log, clock: systemClock }, signal));
   const file = join(dataDirectory, ADMIN_TOKEN_FILE);
   const tokenFile = await provideAdminToken({ store, config, file, always: true, log });

@@ -2,8 +2,10 @@ import { describe, expect, it } from "@jest/globals";
 import { UsageError } from "@rollcall/cli";
 import { createTestShell } from "../testing/test-shell.ts";
 import { runAgent } from "./agent.ts";
+import { runBackup } from "./backup.ts";
 import { runKeeper } from "./keeper.ts";
 import { runMigrate } from "./migrate.ts";
+import { runRestore } from "./restore.ts";
 import { runServe } from "./serve.ts";
 import { runUp } from "./up.ts";
 
@@ -26,10 +28,15 @@ describe("up, serve and agent", () => {
     [runServe, ["registry", "--agent"], "unknown option '--agent'"],
     [runUp, ["now"], "up takes no arguments: 'now'"],
     [runUp, ["--prt", "7"], "unknown option '--prt'"],
+    [runUp, ["--database-direct-url", "x"], /Database\.DirectURL: /],
+    [runBackup, ["a", "b"], "backup takes one file: 'b'"],
+    [runBackup, ["verify"], "backup verify takes one file"],
+    [runRestore, [], "restore takes one file"],
     [runAgent, ["now"], "agent takes no arguments: 'now'"],
     [runAgent, ["--manual-approval"], "unknown option '--manual-approval'"],
   ] as const)("should refuse wrong usage (%#)", async (run, words, message) => {
-    await expect(run(words, shell, process)).rejects.toThrow(new UsageError(message));
+    const error = typeof message === "string" ? new UsageError(message) : message;
+    await expect(run(words, shell, process)).rejects.toThrow(error);
   });
 
   it("should name every problem of the configuration", async () => {
@@ -45,6 +52,8 @@ describe("up, serve and agent", () => {
     [runMigrate, "migrate [options]"],
     [runAgent, "agent [options]"],
     [runKeeper, "keeper [options]"],
+    [runBackup, "backup [file] [options]"],
+    [runRestore, "restore <file> [options]"],
   ] as const)("should print help (%#)", async (run, usage) => {
     const asked = createTestShell();
     expect(await run(["--help"], asked, process)).toBe(0);

@@ -2,7 +2,7 @@ import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
 import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
-import { openRecord } from "../control-plane/open-record.ts";
+import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { type ProcessPlan, planWorker } from "../control-plane/process-plan.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
@@ -35,7 +35,7 @@ export async function runWorker(options: WorkerOptions): Promise<number> {
   if (tls !== null) process.on("SIGHUP", () => void tls.reload());
   const start = async (signal: AbortSignal, parts: Parts) => {
     const record = {
-      url: options.databaseUrl,
+      address: recordAddress(config, options.databaseUrl),
       pools: role.pools ?? configuredPoolSizes(config),
       applicationName: `rollcall ${plan.name} worker ${role.number}`,
     };

@@ -5,7 +5,7 @@ import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
-import { openRecord } from "../control-plane/open-record.ts";
+import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
 import { runServer } from "../run-server.ts";
 import { openWorkers } from "./open-workers.ts";
@@ -37,7 +37,8 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
     const hosts = hostRule(config, options.tls);
     const probesTls = config["TLS.Probes"] ? options.tls : null;
     const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
-    const record = { url: options.databaseUrl, pools: POOLS, log, clock: systemClock };
+    const address = recordAddress(config, options.databaseUrl);
+    const record = { address, pools: POOLS, log, clock: systemClock };
     const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal));
     await options.onOpened(store);
     // The workers watch the certificate of their ports themselves; this one is for the probes.

@@ -21,6 +21,7 @@ import { work } from "./0020-work.ts";
 import { drains } from "./0021-drains.ts";
 import { adoptedGrants } from "./0023-adopted-grants.ts";
 import { processReports } from "./0025-process-reports.ts";
+import { auditCut } from "./0026-audit-cut.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -46,4 +47,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0021-drains": drains,
   "0023-adopted-grants": adoptedGrants,
   "0025-process-reports": processReports,
+  "0026-audit-cut": auditCut,
 };

@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/audit.proto.
  */
 export const file_rollcall_admin_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hdWRpdC5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi4gEKCkF1ZGl0RW50cnkSEAoIc2VxdWVuY2UYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDgoGbWV0aG9kGAQgASgJEg4KBnRhcmdldBgFIAEoCRIOCgZyZWFzb24YBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIPCgdhZGRyZXNzGAggASgJEhIKCnJlcXVlc3RfaWQYCSABKAkSDAoEaGFzaBgKIAEoCRIVCg1wcmV2aW91c19oYXNoGAsgASgJIkIKCUF1ZGl0SGVhZBIQCghzZXF1ZW5jZRgBIAEoBBIjCgRoYXNoGAIgASgJQhW6SBJyEDIOXlswLTlhLWZdezY0fSQizwIKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIXCgVhY3RvchgDIAEoCUIIukgFcgMYrAISGAoGbWV0aG9kGAQgASgJQgi6SAVyAxjIARIYCgZ0YXJnZXQYBSABKAlCCLpIBXIDGKwCEhgKB291dGNvbWUYBiABKAlCB7pIBHICGGQSLQoJZnJvbV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5hZnRlcl9zZXF1ZW5jZRgJIAEoBBIZCghvcmRlcl9ieRgKIAEoCUIHukgEcgIYQCJjChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLgoHZW50cmllcxgBIAMoCzIdLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpoBChVWZXJpZnlBdWRpdExvZ1JlcXVlc3QSKwoFYWZ0ZXIYASABKAsyHC5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdEhlYWQSHwoLbWF4X2VudHJpZXMYAiABKAVCCrpIBxoFGJBOKAASMwoNZXhwZWN0ZWRfaGVhZBgDIAEoCzIcLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0SGVhZCLIAQoWVmVyaWZ5QXVkaXRMb2dSZXNwb25zZRIPCgdjaGVja2VkGAEgASgEEi0KB3Rocm91Z2gYAiABKAsyHC5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdEhlYWQSEAoIY29tcGxldGUYAyABKAgSKgoEaGVhZBgEIAEoCzIcLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0SGVhZBIwCgdwcm9ibGVtGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRQcm9ibGVtImQKDEF1ZGl0UHJvYmxlbRIQCghzZXF1ZW5jZRgBIAEoBBIxCgRraW5kGAIgASgOMiMucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRQcm9ibGVtS2luZBIPCgdtZXNzYWdlGAMgASgJKvsBChBBdWRpdFByb2JsZW1LaW5kEiIKHkFVRElUX1BST0JMRU1fS0lORF9VTlNQRUNJRklFRBAAEiQKIEFVRElUX1BST0JMRU1fS0lORF9FTlRSWV9DSEFOR0VEEAESIgoeQVVESVRfUFJPQkxFTV9LSU5EX0xJTktfQlJPS0VOEAISJgoiQVVESVRfUFJPQkxFTV9LSU5EX0VOVFJJRVNfTUlTU0lORxADEiMKH0FVRElUX1BST0JMRU1fS0lORF9IRUFEX0RJRkZFUlMQBBIsCihBVURJVF9QUk9CTEVNX0tJTkRfRVhQRUNURURfSEVBRF9ESUZGRVJTEAUy7AEKDEF1ZGl0U2VydmljZRJwChBMaXN0QXVkaXRFbnRyaWVzEioucm9sbGNhbGwuYWRtaW4udjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaKy5yb2xsY2FsbC5hZG1pbi52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiA5ACARJqCg5WZXJpZnlBdWRpdExvZxIoLnJvbGxjYWxsLmFkbWluLnYxLlZlcmlmeUF1ZGl0TG9nUmVxdWVzdBopLnJvbGxjYWxsLmFkbWluLnYxLlZlcmlmeUF1ZGl0TG9nUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hdWRpdC5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi4gEKCkF1ZGl0RW50cnkSEAoIc2VxdWVuY2UYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDgoGbWV0aG9kGAQgASgJEg4KBnRhcmdldBgFIAEoCRIOCgZyZWFzb24YBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIPCgdhZGRyZXNzGAggASgJEhIKCnJlcXVlc3RfaWQYCSABKAkSDAoEaGFzaBgKIAEoCRIVCg1wcmV2aW91c19oYXNoGAsgASgJIkIKCUF1ZGl0SGVhZBIQCghzZXF1ZW5jZRgBIAEoBBIjCgRoYXNoGAIgASgJQhW6SBJyEDIOXlswLTlhLWZdezY0fSQizwIKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIXCgVhY3RvchgDIAEoCUIIukgFcgMYrAISGAoGbWV0aG9kGAQgASgJQgi6SAVyAxjIARIYCgZ0YXJnZXQYBSABKAlCCLpIBXIDGKwCEhgKB291dGNvbWUYBiABKAlCB7pIBHICGGQSLQoJZnJvbV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5hZnRlcl9zZXF1ZW5jZRgJIAEoBBIZCghvcmRlcl9ieRgKIAEoCUIHukgEcgIYQCJjChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLgoHZW50cmllcxgBIAMoCzIdLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqYBChRQcnVuZUF1ZGl0TG9nUmVxdWVzdBI1Cgd0aHJvdWdoGAEgASgLMhwucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRIZWFkQga6SAPIAQESHwoLbWF4X2VudHJpZXMYAiABKAVCCrpIBxoFGJBOKAASGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAASJkChVQcnVuZUF1ZGl0TG9nUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoBBIoCgNjdXQYAiABKAsyGy5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdEN1dBIQCghjb21wbGV0ZRgDIAEoCCJuCghBdWRpdEN1dBIqCgRoZWFkGAEgASgLMhwucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRIZWFkEgwKBHNlYWwYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimgEKFVZlcmlmeUF1ZGl0TG9nUmVxdWVzdBIrCgVhZnRlchgBIAEoCzIcLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0SGVhZBIfCgttYXhfZW50cmllcxgCIAEoBUIKukgHGgUYkE4oABIzCg1leHBlY3RlZF9oZWFkGAMgASgLMhwucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRIZWFkIvIBChZWZXJpZnlBdWRpdExvZ1Jlc3BvbnNlEg8KB2NoZWNrZWQYASABKAQSLQoHdGhyb3VnaBgCIAEoCzIcLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0SGVhZBIQCghjb21wbGV0ZRgDIAEoCBIqCgRoZWFkGAQgASgLMhwucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRIZWFkEjAKB3Byb2JsZW0YBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdFByb2JsZW0SKAoDY3V0GAYgASgLMhsucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRDdXQiZAoMQXVkaXRQcm9ibGVtEhAKCHNlcXVlbmNlGAEgASgEEjEKBGtpbmQYAiABKA4yIy5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdFByb2JsZW1LaW5kEg8KB21lc3NhZ2UYAyABKAkqngIKEEF1ZGl0UHJvYmxlbUtpbmQSIgoeQVVESVRfUFJPQkxFTV9LSU5EX1VOU1BFQ0lGSUVEEAASJAogQVVESVRfUFJPQkxFTV9LSU5EX0VOVFJZX0NIQU5HRUQQARIiCh5BVURJVF9QUk9CTEVNX0tJTkRfTElOS19CUk9LRU4QAhImCiJBVURJVF9QUk9CTEVNX0tJTkRfRU5UUklFU19NSVNTSU5HEAMSIwofQVVESVRfUFJPQkxFTV9LSU5EX0hFQURfRElGRkVSUxAEEiwKKEFVRElUX1BST0JMRU1fS0lORF9FWFBFQ1RFRF9IRUFEX0RJRkZFUlMQBRIhCh1BVURJVF9QUk9CTEVNX0tJTkRfQ1VUX0ZPUkdFRBAGMtACCgxBdWRpdFNlcnZpY2UScAoQTGlzdEF1ZGl0RW50cmllcxIqLnJvbGxjYWxsLmFkbWluLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Gisucm9sbGNhbGwuYWRtaW4udjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgOQAgESYgoNUHJ1bmVBdWRpdExvZxInLnJvbGxjYWxsLmFkbWluLnYxLlBydW5lQXVkaXRMb2dSZXF1ZXN0Gigucm9sbGNhbGwuYWRtaW4udjEuUHJ1bmVBdWRpdExvZ1Jlc3BvbnNlEmoKDlZlcmlmeUF1ZGl0TG9nEigucm9sbGNhbGwuYWRtaW4udjEuVmVyaWZ5QXVkaXRMb2dSZXF1ZXN0Gikucm9sbGNhbGwuYWRtaW4udjEuVmVyaWZ5QXVkaXRMb2dSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * AuditEntry is one thing that a caller did, or was refused.
@@ -249,6 +249,118 @@ export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse
   messageDesc(file_rollcall_admin_v1_audit, 3);
 
 /**
+ * PruneAuditLogRequest names the last entry to remove.
+ *
+ * @generated from message rollcall.admin.v1.PruneAuditLogRequest
+ */
+export type PruneAuditLogRequest = Message<"rollcall.admin.v1.PruneAuditLogRequest"> & {
+  /**
+   * The last entry to remove, with its hash.
+   *
+   * @generated from field: rollcall.admin.v1.AuditHead through = 1;
+   */
+  through?: AuditHead | undefined;
+
+  /**
+   * Most entries to remove in this call: 1 to 10000. 0 means 5000.
+   *
+   * @generated from field: int32 max_entries = 2;
+   */
+  maxEntries: number;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * The same id twice has one effect and the same answer.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.PruneAuditLogRequest.
+ * Use `create(PruneAuditLogRequestSchema)` to create a new message.
+ */
+export const PruneAuditLogRequestSchema: GenMessage<PruneAuditLogRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_audit, 4);
+
+/**
+ * PruneAuditLogResponse tells what was removed.
+ *
+ * @generated from message rollcall.admin.v1.PruneAuditLogResponse
+ */
+export type PruneAuditLogResponse = Message<"rollcall.admin.v1.PruneAuditLogResponse"> & {
+  /**
+   * Entries removed by this call.
+   *
+   * @generated from field: uint64 removed = 1;
+   */
+  removed: bigint;
+
+  /**
+   * Where the log begins now.
+   *
+   * @generated from field: rollcall.admin.v1.AuditCut cut = 2;
+   */
+  cut?: AuditCut | undefined;
+
+  /**
+   * Whether everything that was named is gone.
+   *
+   * @generated from field: bool complete = 3;
+   */
+  complete: boolean;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.PruneAuditLogResponse.
+ * Use `create(PruneAuditLogResponseSchema)` to create a new message.
+ */
+export const PruneAuditLogResponseSchema: GenMessage<PruneAuditLogResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_audit, 5);
+
+/**
+ * AuditCut is where an audit log begins whose oldest entries were removed.
+ *
+ * @generated from message rollcall.admin.v1.AuditCut
+ */
+export type AuditCut = Message<"rollcall.admin.v1.AuditCut"> & {
+  /**
+   * The last entry that was removed. The first that is left follows its hash.
+   *
+   * @generated from field: rollcall.admin.v1.AuditHead head = 1;
+   */
+  head?: AuditHead | undefined;
+
+  /**
+   * HMAC-SHA256 of it with the secret of the cluster, 64 hexadecimal digits.
+   *
+   * @generated from field: string seal = 2;
+   */
+  seal: string;
+
+  /**
+   * When it was cut.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 3;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.AuditCut.
+ * Use `create(AuditCutSchema)` to create a new message.
+ */
+export const AuditCutSchema: GenMessage<AuditCut> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_audit, 6);
+
+/**
  * VerifyAuditLogRequest says from where to go on, and what is known from elsewhere.
  *
  * @generated from message rollcall.admin.v1.VerifyAuditLogRequest
@@ -282,7 +394,7 @@ export type VerifyAuditLogRequest = Message<"rollcall.admin.v1.VerifyAuditLogReq
  * Use `create(VerifyAuditLogRequestSchema)` to create a new message.
  */
 export const VerifyAuditLogRequestSchema: GenMessage<VerifyAuditLogRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_audit, 4);
+  messageDesc(file_rollcall_admin_v1_audit, 7);
 
 /**
  * VerifyAuditLogResponse tells what was found.
@@ -324,6 +436,13 @@ export type VerifyAuditLogResponse = Message<"rollcall.admin.v1.VerifyAuditLogRe
    * @generated from field: rollcall.admin.v1.AuditProblem problem = 5;
    */
   problem?: AuditProblem | undefined;
+
+  /**
+   * Where the log begins; absent when it has all its entries.
+   *
+   * @generated from field: rollcall.admin.v1.AuditCut cut = 6;
+   */
+  cut?: AuditCut | undefined;
 };
 
 /**
@@ -331,7 +450,7 @@ export type VerifyAuditLogResponse = Message<"rollcall.admin.v1.VerifyAuditLogRe
  * Use `create(VerifyAuditLogResponseSchema)` to create a new message.
  */
 export const VerifyAuditLogResponseSchema: GenMessage<VerifyAuditLogResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_audit, 5);
+  messageDesc(file_rollcall_admin_v1_audit, 8);
 
 /**
  * AuditProblem is what is wrong with the chain.
@@ -366,7 +485,7 @@ export type AuditProblem = Message<"rollcall.admin.v1.AuditProblem"> & {
  * Use `create(AuditProblemSchema)` to create a new message.
  */
 export const AuditProblemSchema: GenMessage<AuditProblem> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_audit, 6);
+  messageDesc(file_rollcall_admin_v1_audit, 9);
 
 /**
  * AuditProblemKind is a way in which a chain can be broken.
@@ -415,6 +534,13 @@ export const AuditProblemKind = {
    * @generated from enum value: AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS = 5;
    */
   EXPECTED_HEAD_DIFFERS: 5,
+
+  /**
+   * The oldest entries were removed, and not by a process of the cluster.
+   *
+   * @generated from enum value: AUDIT_PROBLEM_KIND_CUT_FORGED = 6;
+   */
+  CUT_FORGED: 6,
 } as const;
 
 /**
@@ -446,6 +572,17 @@ export const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditEntriesRequestSchema;
     output: typeof ListAuditEntriesResponseSchema;
+  },
+  /**
+   * PruneAuditLog removes the oldest entries, up to one that the caller names by its hash: who has exported them knows it. The cut is sealed and kept, so
+   * that VerifyAuditLog goes on from there. Call it again until it is complete. Refused with AUDIT_ENTRY_DIFFERS.
+   *
+   * @generated from rpc rollcall.admin.v1.AuditService.PruneAuditLog
+   */
+  pruneAuditLog: {
+    methodKind: "unary";
+    input: typeof PruneAuditLogRequestSchema;
+    output: typeof PruneAuditLogResponseSchema;
   },
   /**
    * VerifyAuditLog checks a piece of the chain. Begin with an empty request, and go on after where the answer says it came to until it is

@@ -1,0 +1,83 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { AuditHead } from "@rollcall/domain";
+import { sql } from "kysely";
+import type { Db, Tx } from "../database/store.ts";
+
+/** Entries up to this one were removed from the audit log; the first that is left follows its hash. */
+export interface AuditCut extends AuditHead {
+  /** Made with the secret of the cluster, hexadecimal. */
+  readonly seal: string;
+  readonly atMs: number;
+}
+
+/** What one call has removed. */
+export interface AuditPruning {
+  readonly removed: number;
+  /** Where the log begins now; null while nothing was ever removed. */
+  readonly cut: AuditCut | null;
+  /** Whether everything that was named is gone. */
+  readonly complete: boolean;
+}
+
+/** The cut of the audit log; null when it has all its entries. */
+export async function readAuditCut(db: Db): Promise<AuditCut | null> {
+  const row = await db.selectFrom("audit_cut").selectAll().executeTakeFirst();
+  return row === undefined ? null : toCut(row);
+}
+
+/**
+ * Remove the oldest entries up to one that the caller knows by its hash, `limit` at most. Null, and nothing is done,
+ * when the log has no such entry.
+ */
+export async function pruneAudit(
+  tx: Tx,
+  { through, limit, secret }: { readonly through: AuditHead; readonly limit: number; readonly secret: Buffer },
+): Promise<AuditPruning | null> {
+  const before = await tx.selectFrom("audit_cut").selectAll().forUpdate().executeTakeFirstOrThrow();
+  const cut = toCut(before);
+  if (through.sequence === before.sequence && through.hash === before.hash.toString("hex")) {
+    return { removed: 0, cut, complete: true };
+  }
+  if ((await hashOf(tx, through.sequence))?.toString("hex") !== through.hash) return null;
+  const last = before.sequence + BigInt(limit);
+  const sequence = through.sequence < last ? through.sequence : last;
+  const hash = await hashOf(tx, sequence);
+  if (hash === null) return null;
+  const { rows } = await sql<{ removed: number }>`
+    with gone as (delete from audit_log where sequence <= ${sequence} returning sequence)
+    select count(*)::integer as removed from gone`.execute(tx);
+  const seal = sealOf(secret, { sequence, hash: hash.toString("hex") });
+  const after = await tx
+    .updateTable("audit_cut")
+    .set({ sequence, hash, seal, cut_at: sql<Date>`now()` })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return { removed: rows[0]?.removed ?? 0, cut: toCut(after), complete: sequence === through.sequence };
+}
+
+/** Whether a process of the cluster has made this cut. */
+export function isSealed(secret: Buffer, cut: AuditCut): boolean {
+  const [seal, expected] = [Buffer.from(cut.seal, "hex"), sealOf(secret, cut)];
+  return seal.length === expected.length && timingSafeEqual(seal, expected);
+}
+
+function sealOf(secret: Buffer, { sequence, hash }: AuditHead): Buffer {
+  return createHmac("sha256", secret).update(`rollcall-audit-cut-v1 ${sequence} ${hash}`).digest();
+}
+
+async function hashOf(tx: Tx, sequence: bigint): Promise<Buffer | null> {
+  const row = await tx.selectFrom("audit_log").select("hash").where("sequence", "=", sequence).executeTakeFirst();
+  return row?.hash ?? null;
+}
+
+interface CutRow {
+  readonly sequence: bigint;
+  readonly hash: Buffer;
+  readonly seal: Buffer;
+  readonly cut_at: Date;
+}
+
+function toCut({ sequence, hash, seal, cut_at }: CutRow): AuditCut | null {
+  if (sequence === 0n) return null;
+  return { sequence, hash: hash.toString("hex"), seal: seal.toString("hex"), atMs: cut_at.getTime() };
+}

@@ -1,0 +1,23 @@
+import { type Migration, sql } from "kysely";
+
+/** Where the audit log begins, after its oldest entries were exported and removed. */
+export const auditCut: Migration = {
+  async up(db) {
+    await sql`
+      create table audit_cut (
+        singleton boolean not null default true,
+        sequence bigint not null default 0,
+        hash bytea not null default decode(repeat('00', 32), 'hex'),
+        seal bytea not null default '',
+        cut_at timestamptz(3) not null default now(),
+        constraint audit_cut_pkey primary key (singleton),
+        constraint audit_cut_is_one_row check (singleton),
+        constraint audit_cut_hash_size check (octet_length(hash) = 32)
+      )`.execute(db);
+    await sql`
+      comment on table audit_cut is
+        'One row: entries of audit_log up to this one were removed, and the hash of the last of them, which the first that is left follows. Written by admin, with a seal by the secret of the cluster.'
+    `.execute(db);
+    await sql`insert into audit_cut default values`.execute(db);
+  },
+};

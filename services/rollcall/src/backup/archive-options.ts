@@ -1,0 +1,108 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { Failure, formatBytes, type Shell } from "@rollcall/cli";
+import { defineKeys, oneOf, optional, text } from "@rollcall/config";
+import { ArchiveError, type ArchiveSummary, type TableSum, verifyArchive } from "@rollcall/store";
+import { PROCESS_KEYS } from "../config/process-keys.ts";
+
+/** The keys of every verb that works with an archive. */
+export const ARCHIVE_KEYS = {
+  "Data.Dir": PROCESS_KEYS["Data.Dir"],
+  "Database.URL": PROCESS_KEYS["Database.URL"],
+  "Database.DirectURL": PROCESS_KEYS["Database.DirectURL"],
+  ...defineKeys({
+    "Archive.PassphraseFile": {
+      schema: optional(text()),
+      default: undefined,
+      flag: "passphrase-file",
+      doc:
+        "File whose first line is the passphrase of the archive; - reads it from standard input. With it a backup is " +
+        "encrypted (AES-256-GCM, its key by scrypt). There is no way to an archive whose passphrase is lost.",
+    },
+    "Archive.Output": {
+      schema: oneOf<"table" | "json">(["table", "json"]),
+      default: "table" as const,
+      flag: "output",
+      doc: "How the result is written: lines for people, or one JSON object. -o is the same.",
+    },
+  }),
+};
+
+/** The values of those keys. */
+export interface ArchiveValues {
+  readonly "Data.Dir": string | undefined;
+  readonly "Database.URL": string | undefined;
+  readonly "Database.DirectURL": string | undefined;
+  readonly "Archive.PassphraseFile": string | undefined;
+  readonly "Archive.Output": "table" | "json";
+}
+
+/** Words of a command line with the short form of --output written out. */
+export function withLongFlags(words: readonly string[]): readonly string[] {
+  return words.map((word) => (word === "-o" ? "--output" : word));
+}
+
+/** Read the passphrase that was named; null when none was. Throws Failure when there is none in the file. */
+export async function readPassphrase(values: ArchiveValues, shell: Shell): Promise<string | null> {
+  const named = values["Archive.PassphraseFile"];
+  if (named === undefined) return null;
+  const content = named === "-" ? await shell.readInput?.() : await readFile(resolve(shell.cwd, named), "utf8");
+  const [line = ""] = (content ?? "").split(/\r?\n/);
+  if (line === "") throw new Failure(`there is no passphrase in the first line of ${named}`);
+  return line;
+}
+
+/** Read a whole archive and compare it with its checksums. Throws Failure when it is not as it was written. */
+export async function verified(path: string, passphrase: string | null): Promise<ArchiveSummary> {
+  try {
+    return await verifyArchive(path, passphrase);
+  } catch (error) {
+    throw error instanceof ArchiveError ? new Failure(error.message, { cause: error }) : error;
+  }
+}
+
+/** Run `work` until it ends or the user asks for its end by SIGINT or SIGTERM. */
+export async function interruptible<T>(process: NodeJS.Process, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const ending = new AbortController();
+  const onSignal = () => ending.abort(new Failure("interrupted: nothing was changed"));
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  try {
+    return await work(ending.signal);
+  } catch (error) {
+    throw ending.signal.aborted ? ending.signal.reason : error;
+  } finally {
+    process.off("SIGINT", onSignal);
+    process.off("SIGTERM", onSignal);
+  }
+}
+
+/** Tell a person at the terminal of each table that is done. */
+export function tableProgress({ err }: Pick<Shell, "err">, values: ArchiveValues): (sum: TableSum) => void {
+  if (!err.isTerminal || values["Archive.Output"] === "json") return () => {};
+  return ({ name, rows, bytes }) =>
+    err.write(`${name.padEnd(26)}${String(rows).padStart(12)} rows  ${formatBytes(bytes)}\n`);
+}
+
+/** What is in an archive, as JSON. */
+export function plainSummary({ manifest, isEncrypted, tables, files }: ArchiveSummary) {
+  const { rollcall, postgres, takenAt, clusterId, logId, revision, audit } = manifest;
+  return {
+    ...{ rollcall, postgres, takenAt, clusterId, logId, revision, isEncrypted },
+    auditHead: audit.sequence === "0" ? null : `${audit.sequence}:${audit.hash}`,
+    tables,
+    files,
+  };
+}
+
+/** What is in an archive, in lines for people. */
+export function summaryLines({ manifest, isEncrypted, tables, files }: ArchiveSummary): readonly string[] {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  const { clusterId, logId, revision, takenAt, rollcall, postgres, audit } = manifest;
+  return [
+    `Taken ${takenAt} by Rollcall ${rollcall} from Postgres ${postgres}${isEncrypted ? ", encrypted" : ""}`,
+    `${tables.length} tables, ${rows} rows${files.length === 0 ? "" : `, ${files.length} files of the data directory`}`,
+    `Cluster ${clusterId}, log ${logId} at revision ${revision}`,
+    ...(audit.sequence === "0" ? [] : [`Audit head ${audit.sequence}:${audit.hash}`]),
+  ];
+}

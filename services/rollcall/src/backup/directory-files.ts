@@ -1,0 +1,53 @@
+import { randomUUID } from "node:crypto";
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { ADMIN_TOKEN_FILE } from "@rollcall/cli";
+import { errorCode, makeDirectory } from "@rollcall/process";
+import type { ArchivedFile } from "@rollcall/store";
+
+/**
+ * What of a data directory belongs to its record: the first access token, the authority that agents and clients trust,
+ * and the local agent's identity, by which it is known again.
+ */
+const FILES: readonly string[] = [
+  ADMIN_TOKEN_FILE,
+  "tls/ca.pem",
+  "tls/ca-key.pem",
+  "tls/server.pem",
+  "tls/server-key.pem",
+  "agent/node-key.pem",
+  "agent/node-key.next.pem",
+  "agent/sentinel.json",
+];
+
+/** Read what of a data directory goes into an archive. */
+export async function readDirectoryFiles(dataDirectory: string): Promise<readonly ArchivedFile[]> {
+  const found = await Promise.all(FILES.map((path) => readIfThere(dataDirectory, path)));
+  return found.filter((file) => file !== null);
+}
+
+/** Write files of an archive into a data directory, each whole. Those that are there are replaced. */
+export async function writeDirectoryFiles(dataDirectory: string, files: readonly ArchivedFile[]): Promise<void> {
+  for (const { path, mode, content } of files) {
+    const target = join(dataDirectory, path);
+    await makeDirectory(dirname(target), 0o700);
+    const draft = `${target}.${randomUUID().slice(0, 8)}`;
+    try {
+      await writeFile(draft, Buffer.from(content, "base64"), { mode, flag: "wx" });
+      await rename(draft, target);
+    } finally {
+      await rm(draft, { force: true });
+    }
+  }
+}
+
+async function readIfThere(dataDirectory: string, path: string): Promise<ArchivedFile | null> {
+  const file = join(dataDirectory, path);
+  try {
+    const [content, { mode }] = await Promise.all([readFile(file), stat(file)]);
+    return { path, mode: mode & 0o700, content: content.toString("base64") };
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+    return null;
+  }
+}

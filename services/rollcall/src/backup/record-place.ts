@@ -1,0 +1,102 @@
+import { join, resolve } from "node:path";
+import { Failure, findDataDirectory, type Shell } from "@rollcall/cli";
+import { isStoreUnavailable } from "@rollcall/errors";
+import {
+  EmbeddedPostgresError,
+  findEmbeddedPostgres,
+  putOldDataBack,
+  setOldDataAside,
+  startEmbeddedPostgres,
+} from "@rollcall/postgres-embedded";
+import { StartError, silentLogger } from "@rollcall/process";
+import { ArchiveError } from "@rollcall/store";
+import type { ProcessConfig } from "../config/process-keys.ts";
+import { unreachableText } from "../control-plane/open-record.ts";
+import { explainingStart } from "../control-plane/start-problem.ts";
+import { lockDataDirectory, runningUp } from "../up/directory-lock.ts";
+
+/** The keys that say where the record is. */
+export type PlaceConfig = Pick<ProcessConfig, "Data.Dir" | "Database.URL" | "Database.DirectURL">;
+
+/** A record that is within reach. */
+export interface RecordPlace {
+  readonly url: string;
+  /** Null for a Postgres that is not that of an `up`. */
+  readonly dataDirectory: string | null;
+  /** Where data of an older Postgres was moved to; null where there was none. */
+  readonly setAside: string | null;
+}
+
+/** What is to be done with the record. */
+export interface PlaceWish {
+  readonly config: PlaceConfig;
+  readonly shell: Pick<Shell, "env" | "cwd" | "home" | "userId">;
+  /** Whether the record of an `up` that runs is of use. */
+  readonly whileRunning: boolean;
+  /** Whether data of an older Postgres makes room for that of the packaged one. */
+  readonly replacesOldData: boolean;
+}
+
+/**
+ * Reach the record of a configured Postgres, or that of a data directory, whose Postgres is started for as long as
+ * `work` takes where no `up` runs there. Throws Failure that says what to do about what cannot be reached or done.
+ */
+export async function withRecord<T>(wish: PlaceWish, work: (place: RecordPlace) => Promise<T>): Promise<T> {
+  const { config } = wish;
+  // One long transaction is nothing for a pooler.
+  const url = config["Database.DirectURL"] ?? config["Database.URL"];
+  const dataDirectory = url === undefined ? resolveDataDirectory(wish) : null;
+  const facts = { portFlags: new Map<number, string>(), databaseUrl: url ?? null, dataDirectory };
+  try {
+    return await explainingStart(facts, () =>
+      url === undefined
+        ? inDataDirectory(resolveDataDirectory(wish), wish, work)
+        : work({ url, dataDirectory: null, setAside: null }),
+    );
+  } catch (error) {
+    if (isStoreUnavailable(error) && url !== undefined) {
+      throw new Failure(unreachableText(error, { url }).replace(", trying again every second", ""), { cause: error });
+    }
+    if (error instanceof ArchiveError || error instanceof StartError || error instanceof EmbeddedPostgresError) {
+      throw new Failure(error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function resolveDataDirectory({ config, shell }: PlaceWish): string {
+  return resolve(shell.cwd, config["Data.Dir"] ?? findDataDirectory(shell));
+}
+
+async function inDataDirectory<T>(
+  dataDirectory: string,
+  { whileRunning, replacesOldData }: PlaceWish,
+  work: (place: RecordPlace) => Promise<T>,
+): Promise<T> {
+  const dir = join(dataDirectory, "postgres");
+  if (whileRunning && (await runningUp(dataDirectory)) !== null) {
+    const url = await findEmbeddedPostgres(dir);
+    if (url !== null) return work({ url, dataDirectory, setAside: null });
+  }
+  const unlock = await lockDataDirectory(dataDirectory, process.pid);
+  try {
+    const setAside = replacesOldData ? await setOldDataAside(dir) : null;
+    try {
+      return await withServer(dir, dataDirectory, (url) => work({ url, dataDirectory, setAside }));
+    } catch (error) {
+      if (setAside !== null) await putOldDataBack(dir, setAside);
+      throw error;
+    }
+  } finally {
+    await unlock();
+  }
+}
+
+async function withServer<T>(dir: string, dataDirectory: string, work: (url: string) => Promise<T>): Promise<T> {
+  const server = await startEmbeddedPostgres({ dir, parent: dataDirectory, log: silentLogger });
+  try {
+    return await work(server.url);
+  } finally {
+    await server.stop();
+  }
+}

@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { cp, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { workspaceRoot } from "../../support/workspace.ts";
+
+const run = promisify(execFile);
+
+/** An earlier program, bundled from its sources. */
+export interface EarlierRelease {
+  /** The file to run with Node.js. */
+  readonly main: string;
+  remove(): Promise<void>;
+}
+
+/**
+ * Bundle the program as it was at a commit, out of git's history. What it depends on is taken from this workspace: its
+ * packages are linked as they are here.
+ */
+export async function buildEarlier(commit: string): Promise<EarlierRelease> {
+  const root = await mkdtemp(join(tmpdir(), "rollcall-earlier-"));
+  const archive = join(root, "sources.tar");
+  await run("git", ["archive", "--output", archive, commit], { cwd: workspaceRoot });
+  await run("tar", ["-xf", archive, "-C", root]);
+  await rm(archive);
+  await symlink(join(workspaceRoot, "node_modules"), join(root, "node_modules"));
+  for (const parent of ["libs", "services"]) {
+    for (const name of await readdir(join(root, parent))) {
+      const links = join(workspaceRoot, parent, name, "node_modules");
+      if (!existsSync(links)) continue;
+      const filter = (path: string) => !path.endsWith("/.cache");
+      // Links that lead to other packages of the workspace lead to the earlier ones there.
+      await cp(links, join(root, parent, name, "node_modules"), { recursive: true, verbatimSymlinks: true, filter });
+    }
+  }
+  const folder = join(root, "services/rollcall/earlier");
+  await run(process.execPath, [join(root, "services/rollcall/bundle.mjs"), folder], { cwd: root });
+  return {
+    main: join(folder, "src/main.js"),
+    remove: () => rm(root, { recursive: true, force: true }),
+  };
+}

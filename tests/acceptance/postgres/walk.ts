@@ -1,0 +1,81 @@
+import { dirname, join } from "node:path";
+import { JobState } from "../../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
+import { JobType } from "../../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
+import { until } from "../../../libs/testkit/src/time.ts";
+import { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
+import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
+import type { ServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
+
+/** Executions are another user's: only root can make them so. */
+const RUNS_WORK = process.getuid?.() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
+
+/** Longer than a busy machine makes a job wait. */
+const PATIENCE_MS = 180_000;
+
+/** Join an agent, approve it while it is watched, and run a job on it. Returns the agent. */
+export async function walk(fixture: ServeFixture, name = "walker"): Promise<RollcallProcess> {
+  const agent = await walkIn(fixture, name);
+  await runJob(fixture, name);
+  return agent;
+}
+
+/** Join an agent, and approve it while it is watched. Returns the agent. */
+export async function walkIn(fixture: ServeFixture, name: string): Promise<RollcallProcess> {
+  const { addresses, client, tokenFile } = fixture;
+  const watch = watchMembership(client, name);
+  const state = join(dirname(tokenFile), name);
+  const agent = new RollcallProcess([
+    ...["agent", "--server", addresses.registry, "--name", name, "--state-dir", state],
+    ...RUNS_WORK,
+  ]);
+  await client.becomes(name, "PENDING CONNECTED HEALTHY");
+  await client.grantTime(name);
+  await client.admin.approveNode({ node: name });
+  await client.becomes(name, "APPROVED CONNECTED HEALTHY");
+  await until(`the watch to tell that ${name} is approved`, () => watch.seen().at(-1) === "APPROVED");
+  watch.stop();
+  return agent;
+}
+
+/** Run a job on a node to its end, where this user may. */
+export async function runJob({ addresses, tokenFile }: ServeFixture, node: string): Promise<void> {
+  if (RUNS_WORK.length === 0) return;
+  const { jobs } = new ControlPlaneClient({ registry: addresses.scheduler, admin: addresses.admin, tokenFile });
+  const name = `job-on-${node}`;
+  const task = { case: "process", value: { command: ["true"] } } as const;
+  await jobs.submitJob({
+    spec: {
+      name,
+      type: JobType.BATCH,
+      count: 1,
+      constraints: { node },
+      queueTimeout: { seconds: 120n },
+      task,
+    } as never,
+  });
+  await until(
+    `${name} to be done`,
+    async () => {
+      const { job } = await jobs.getJob({ name });
+      return job?.state === JobState.COMPLETED;
+    },
+    PATIENCE_MS,
+  );
+}
+
+/** Follow the events about a node's membership. */
+function watchMembership(client: ControlPlaneClient, subject: string) {
+  const ending = new AbortController();
+  const seen: string[] = [];
+  const watching = async () => {
+    for await (const { events } of client.watchEvents(subject, ending.signal)) {
+      for (const { after } of events) {
+        const membership = after?.membership;
+        if (typeof membership === "string") seen.push(membership);
+      }
+    }
+  };
+  // What ends it early shows as what it has not seen.
+  watching().catch(() => {});
+  return { seen: () => seen, stop: () => ending.abort() };
+}
