@@ -202,7 +202,9 @@ describeOnDebian("packages on fresh machines", () => {
     copyTo(second, packages.path(deb("rollcall-agent")), "root");
     await follow(second, "deb-agent");
     const created = await follow(first, "token", { PATH: "/opt/bin:/usr/bin:/bin" });
-    const agent = second.start(["sh", "-c", commandIn({ stdout: created, stderr: created })]);
+    const command = commandIn({ stdout: created, stderr: created });
+    expect(command).toContain("--ca-fingerprint sha256:");
+    const agent = second.start(["sh", "-c", command]);
     await agent.prints('"msg":"connected"');
     await until("the second machine to be HEALTHY", isHealthy("second"), PATIENCE_MS);
     await agent.end();
