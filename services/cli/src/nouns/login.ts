@@ -136,9 +136,14 @@ function nameFor({ context }: GlobalOptions, contexts: Contexts, addresses: Addr
     return current.name;
   }
   const { host, hostname } = new URL(addresses.admin);
-  const name = contextNamed(contexts, hostname) === null ? hostname : host;
+  const name = plainName(contextNamed(contexts, plainName(hostname)) === null ? hostname : host);
   if (isContextName(name)) return name;
   throw new Failure("the server's address makes no name: choose one with --context NAME");
+}
+
+/** An address of IPv6 without brackets; "::1" as "0::1", since names begin with a letter or a digit. */
+function plainName(host: string): string {
+  return host.replace(/[[\]]/g, "").replace(/^:/, "0:");
 }
 
 function placeOf({ registry, health, admin, scheduler }: Addresses) {

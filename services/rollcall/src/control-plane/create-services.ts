@@ -12,7 +12,7 @@ import { EventFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
-import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
+import type { ProcessPlan } from "./process-plan.ts";
 
 /**
  * While many nodes change, one statement for several is cheaper for the record, and one read of the log for every
@@ -124,6 +124,5 @@ export function agentEndpoint(plan: ProcessPlan, config: ControlPlaneConfig, por
 /** By which name others reach what listens on a host. On loopback the host's name would lead elsewhere. */
 export function reachableHost(host: string): string {
   if (host === "0.0.0.0" || host === "::") return hostname();
-  const isName = !isBeyondLoopback(host) || !host.includes(":");
-  return isName ? host : `[${host}]`;
+  return host.includes(":") ? `[${host}]` : host;
 }
