@@ -11,7 +11,7 @@ export interface TlsFiles {
   readonly keyFile: string;
   /** Authorities of clients. When set, a client without a certificate signed by one of them is turned away. */
   readonly clientCaFile: string | undefined;
-  /** The authority of the certificate, for clients that ask for it. Default: the root at the end of the chain, if any. */
+  /** The authority of the certificate, for clients that ask for it. Default: the root at the end of the chain. */
   readonly caFile?: string | undefined;
 }
 

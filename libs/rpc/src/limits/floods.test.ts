@@ -119,7 +119,7 @@ const SETTINGS = frame("SETTINGS", {});
 const WINDOW_UPDATE = frame("WINDOW_UPDATE", { payload: Buffer.from([0, 0, 0, 0]).fill(1, 3) });
 const PRIORITY = frame("PRIORITY", { stream: 3, payload: Buffer.from([0, 0, 0, 0, 16]) });
 
-/** The nghttp2 of Node.js 24 ends a session for some thousand of them itself, with GOAWAY; that of Node.js 20 for none. */
+/** The nghttp2 of Node.js 24 ends a session for some thousand of them itself; that of Node.js 20 for none. */
 const NGHTTP2_LIMITS_PRIORITIES = Number(process.versions.nghttp2?.split(".")[1]) >= 66;
 
 function resets(round: number): Buffer {

@@ -6,7 +6,7 @@ import type { ClientTls } from "@rollcall/identity";
 import { type HttpProxy, shownProxy } from "./proxy.ts";
 
 /** A proxy that cannot be reached, or opens no tunnel. The message says what to do, and holds no credentials. */
-export class ProxyError extends Error {
+class ProxyError extends Error {
   override readonly name = "ProxyError";
 }
 
