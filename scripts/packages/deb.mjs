@@ -104,7 +104,7 @@ async function writeControl(folder, { kind, platform, version, fields, configura
     Package: kind,
     Version: version,
     Architecture: PLATFORMS[platform],
-    Maintainer: "The Rollcall authors <rollcall@localhost>",
+    Maintainer: maintainer(process.env),
     "Installed-Size": String(Math.ceil(bytes / 1024)),
     Depends: "libc6 (>= 2.28), libstdc++6 (>= 8), libgcc-s1, adduser, init-system-helpers (>= 1.54~)",
     ...fields,
@@ -122,6 +122,11 @@ async function writeControl(folder, { kind, platform, version, fields, configura
   }
   for (const name of await readdir(folder)) await chmod(join(folder, name), SCRIPTS.includes(name) ? 0o755 : 0o644);
   await chmod(folder, 0o755);
+}
+
+/** Who makes the package, as Debian's own tools are told; by default an address that cannot exist. */
+function maintainer({ DEBFULLNAME = "The Rollcall authors", DEBEMAIL = "maintainers@rollcall.invalid" }) {
+  return `${DEBFULLNAME} <${DEBEMAIL}>`;
 }
 
 const DESCRIPTION = `Machines join with a key of their own and describe their real hardware; operators

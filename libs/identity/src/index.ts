@@ -32,6 +32,16 @@ export {
   REPLICA_CREDENTIALS_TTL_MS,
   signReplicaCall,
 } from "./replica-credentials.ts";
+export {
+  AUTHORITY_PATH,
+  AuthorityError,
+  type AuthorityServer,
+  certificateOf,
+  fetchAuthorities,
+  fetchAuthority,
+  fingerprintOf,
+  parseFingerprint,
+} from "./tls/authority.ts";
 export { type ClientTls, type ClientTlsFiles, readClientTls } from "./tls/client-tls.ts";
 export { TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
 export { TlsSource, type TlsSourceOptions } from "./tls/tls-source.ts";

@@ -1,23 +1,28 @@
 import type { ServerAddress } from "@rollcall/config";
-import { type ClientTls, readClientTls } from "@rollcall/identity";
+import { type ClientTls, parseFingerprint, readClientTls } from "@rollcall/identity";
+import type { KeptAuthority } from "./network/kept-authority.ts";
 
 /** What an agent's configuration says about TLS. */
 export interface AgentTlsConfig {
   readonly "Compute.Server": ServerAddress;
   readonly "Compute.TLS.CAFile": string | undefined;
+  readonly "Compute.TLS.CAFingerprint": string | undefined;
   readonly "Compute.TLS.CertFile": string | undefined;
   readonly "Compute.TLS.KeyFile": string | undefined;
   readonly "Compute.TLS.ServerName": string | undefined;
 }
 
-/** Reads what connections over TLS need, again for each, so that replaced files count. Throws TlsFileError. */
+/**
+ * Reads what connections over TLS need, again for each, so that replaced files count. Throws TlsFileError, and
+ * AuthorityError where the authority was not fetched yet.
+ */
 export type AgentTls = () => ClientTls;
 
 /**
  * Whether the agent speaks TLS to the registry and to the health replicas alike, and with which files; null for clear
- * text.
+ * text. Where an authority is known by its fingerprint, it is the only one that is trusted.
  */
-export function agentTls(config: AgentTlsConfig): AgentTls | null {
+export function agentTls(config: AgentTlsConfig, authority: KeptAuthority | null = null): AgentTls | null {
   if (!speaksTls(config)) return null;
   const files = {
     caFile: config["Compute.TLS.CAFile"],
@@ -25,7 +30,8 @@ export function agentTls(config: AgentTlsConfig): AgentTls | null {
     keyFile: config["Compute.TLS.KeyFile"],
     serverName: config["Compute.TLS.ServerName"],
   };
-  return () => readClientTls(files);
+  if (authority === null) return () => readClientTls(files);
+  return () => ({ ...readClientTls(files), ca: authority.read() });
 }
 
 /** By the address; without a scheme in it, by whether anything is said about TLS. */
@@ -39,6 +45,9 @@ export function checkAgentTls(config: AgentTlsConfig) {
   const pair = ["Compute.TLS.CertFile", "Compute.TLS.KeyFile"] as const;
   const missing = pair.filter((path) => !isSet(config[path]));
   const half = missing.length === 1 ? missing : [];
+  const [caFile, fingerprint] = [config["Compute.TLS.CAFile"], config["Compute.TLS.CAFingerprint"]];
+  const isTwice = isSet(caFile) && isSet(fingerprint);
+  const isUnreadable = fingerprint !== undefined && parseFingerprint(fingerprint) === null;
   const said = TLS_PATHS.filter((path) => isSet(config[path]));
   const idle = config["Compute.Server"].scheme === "http" ? said : [];
   return [
@@ -46,6 +55,8 @@ export function checkAgentTls(config: AgentTlsConfig) {
       path,
       message: "Compute.TLS.CertFile and Compute.TLS.KeyFile go together",
     })),
+    ...(isTwice ? [{ path: CA_FINGERPRINT, message: "Compute.TLS.CAFile names the authority already" }] : []),
+    ...(isUnreadable ? [{ path: CA_FINGERPRINT, message: "should be sha256: and 64 hexadecimal digits" }] : []),
     ...idle.map((path) => ({
       path,
       message: "has no use, since Compute.Server says http://: write https://",
@@ -53,8 +64,11 @@ export function checkAgentTls(config: AgentTlsConfig) {
   ];
 }
 
+const CA_FINGERPRINT = "Compute.TLS.CAFingerprint" as const;
+
 const TLS_PATHS = [
   "Compute.TLS.CAFile",
+  CA_FINGERPRINT,
   "Compute.TLS.CertFile",
   "Compute.TLS.KeyFile",
   "Compute.TLS.ServerName",

@@ -13,6 +13,7 @@ import {
 } from "@rollcall/config";
 import { checkAgentLabels, isNodeId, NODE_ID_PATTERN, NODE_ID_RULE } from "@rollcall/domain";
 import { checkAgentTls } from "./agent-tls.ts";
+import { PROXY_RULE, parseProxy } from "./network/proxy.ts";
 import { checkWorkConfig, workKeys } from "./work/work-keys.ts";
 
 /** The configuration of an agent. */
@@ -34,6 +35,17 @@ export const agentKeys = defineKeys({
       "set, the agent speaks TLS unless Compute.Server says http://. Like the other files of Compute.TLS it is " +
       "read for each connection: a file that is replaced needs no restart.",
   },
+  "Compute.TLS.CAFingerprint": {
+    schema: optional(text({ maxLength: 160 })),
+    default: undefined,
+    flag: "ca-fingerprint",
+    aliases: ["Compute.CAFingerprint"],
+    doc:
+      "The SHA-256 of the certificate of the authority whose servers the agent trusts, in place of its file: " +
+      "sha256:1f2e..., as `rollcall token create` prints it. The agent fetches the certificate from Compute.Server " +
+      "without credentials, compares it, keeps it in its state directory, and trusts it alone: it says who it is " +
+      "only to servers that have a certificate of this authority, for their name.",
+  },
   "Compute.TLS.CertFile": {
     schema: optional(text()),
     default: undefined,
@@ -53,6 +65,26 @@ export const agentKeys = defineKeys({
     default: undefined,
     flag: "tls-server-name",
     doc: "The name that the servers' certificates must be for, instead of the host by which they are reached.",
+  },
+  "Compute.Proxy": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "proxy",
+    env: ["HTTPS_PROXY", "https_proxy"],
+    secret: true,
+    doc:
+      "HTTP proxy by which the agent reaches the control plane, with TLS and without, by the method CONNECT: " +
+      "http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT. Registrations and the stream both go that way, and the " +
+      "proxy finds out what addresses belong to the names. This machine itself is never reached by it.",
+  },
+  "Compute.NoProxy": {
+    schema: list(text()),
+    default: [] as readonly string[],
+    flag: "no-proxy",
+    env: ["NO_PROXY", "no_proxy"],
+    doc:
+      "What is reached without Compute.Proxy: names, which stand for all names below them too, addresses and " +
+      "networks such as 10.0.0.0/8, with or without a port; * for everything.",
   },
   "Compute.StateDir": {
     schema: optional(text()),
@@ -175,7 +207,12 @@ export function checkAgentConfig(
   const path = "Compute.Kubernetes.Node";
   const isNodeMissing = values["Compute.Kubernetes.Labels"].length > 0 && values[path] === undefined;
   const node = isNodeMissing ? [{ path, message: "must be set when Compute.Kubernetes.Labels is" } as const] : [];
-  return [...labels, ...node, ...checkAgentTls(values), ...checkWorkConfig(values)];
+  return [...labels, ...node, ...checkAgentTls(values), ...checkProxy(values), ...checkWorkConfig(values)];
+}
+
+function checkProxy({ "Compute.Proxy": proxy }: AgentConfig) {
+  const isWrong = proxy !== undefined && parseProxy(proxy) === null;
+  return isWrong ? [{ path: "Compute.Proxy" as const, message: PROXY_RULE }] : [];
 }
 
 /** Decide the node's id: as configured, else as registered before, else the host name. */

@@ -1,5 +1,6 @@
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
+import { parseFingerprint } from "@rollcall/identity";
 import { type Clock, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
 import { type AgentOptions, createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
@@ -9,6 +10,10 @@ import { createFactsReader } from "./facts/facts-reader.ts";
 import { kubernetesAccess, readKubernetesLabels } from "./info/kubernetes-labels.ts";
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
+import { KeptAuthority } from "./network/kept-authority.ts";
+import { parseProxy, proxyRule } from "./network/proxy.ts";
+import type { Reach } from "./network/reach.ts";
+import { connectByProxy } from "./network/tunnel.ts";
 import { joinTokenSource } from "./registration/join-token.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { NodeKeys } from "./state/node-keys.ts";
@@ -53,14 +58,14 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   const machine = options.machine ?? createMachine();
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
-  const tls = agentTls(config);
   // Once at the start, where an error in the files is seen.
-  tls?.();
+  agentTls(config)?.();
   const state = await openStateDirectory(config["Compute.StateDir"] ?? defaultStateDirectory());
   const keys = await NodeKeys.load(state, log);
   const sentinel = await state.readSentinel().catch(() => undefined);
   const hostname = machine.system.hostname();
   const nodeId = chooseNodeId(config["Compute.Name"], sentinel?.nodeId, hostname);
+  const reach = reachOf(config, state.path, log);
   log.info({ node_id: nodeId, state_dir: state.path, version: options.version }, "agent starting");
   const agent = createAgent({
     identity: {
@@ -86,8 +91,8 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
       value: config["Compute.JoinToken"],
       file: config["Compute.JoinTokenFile"],
     }),
-    registrar: createRegistrar(config["Compute.Server"], tls),
-    transport: createGrpcHeartbeatTransport(tls),
+    registrar: createRegistrar(config["Compute.Server"], reach),
+    transport: createGrpcHeartbeatTransport(reach),
     clock,
     log,
     random,
@@ -113,6 +118,29 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
 /** Where an agent keeps its state when none is configured: system-wide for root, else in the user's home. */
 export function defaultStateDirectory(): string {
   return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
+}
+
+/** Where the authority is kept that was fetched by its fingerprint, in the state directory. */
+const AUTHORITY_FILE = "authority.pem";
+
+function reachOf(config: AgentConfig, stateDirectory: string, log: Logger): Reach {
+  const { "Compute.Server": server, "Compute.Proxy": written = "", "Compute.TLS.CAFingerprint": known = "" } = config;
+  // Both were checked with the configuration.
+  const proxyTo = proxyRule(parseProxy(written), config["Compute.NoProxy"]);
+  const fingerprint = parseFingerprint(known);
+  if (fingerprint === null) return { tls: agentTls(config), proxyTo };
+  const authority = new KeptAuthority({
+    fingerprint,
+    file: join(stateDirectory, AUTHORITY_FILE),
+    server: (signal) => {
+      const { host, port } = server;
+      const proxy = proxyTo(server);
+      const connect = proxy === null ? undefined : () => connectByProxy({ proxy, target: server }, signal);
+      return { host, port, serverName: config["Compute.TLS.ServerName"], connect };
+    },
+    log,
+  });
+  return { tls: agentTls(config, authority), proxyTo, prepare: (signal) => authority.prepare(signal) };
 }
 
 const SAME_USER_WARNING =

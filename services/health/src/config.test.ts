@@ -75,6 +75,8 @@ describe("agentEndpointOf()", () => {
   it.each([
     ["what is configured", { advertise: "hb.example.com:443", hostname: "h" }, "hb.example.com:443"],
     ["the port where only a host is configured", { advertise: "hb.example.com", hostname: "h" }, "hb.example.com:7701"],
+    ["an address of IPv6 in brackets", { advertise: "2001:db8::7", hostname: "h" }, "[2001:db8::7]:7701"],
+    ["an address of IPv6 with its port", { advertise: "[2001:db8::7]:443", hostname: "h" }, "[2001:db8::7]:443"],
     ["this machine's name", { advertise: undefined, hostname: "h" }, "h:7701"],
     ["the registry's own host in one process", { advertise: undefined, hostname: null }, ":7701"],
   ])("should be %s", (_, options, expected) => {

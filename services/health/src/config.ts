@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import {
   bacalhauNames,
   type ConfigValues,
@@ -181,6 +182,7 @@ export function agentEndpointOf(options: {
 }): string {
   const { advertise, port, hostname } = options;
   if (advertise === undefined) return `${hostname ?? ""}:${port}`;
+  if (isIPv6(advertise)) return `[${advertise}]:${port}`;
   // Append the port to a bare host.
   return /:\d+$/.test(advertise) ? advertise : `${advertise}:${port}`;
 }

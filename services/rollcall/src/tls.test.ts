@@ -96,6 +96,19 @@ describe("rollcall up --tls", () => {
     fixture.agent("second", ...secure, "--ca-file", ca);
     await isHealthy("second");
 
+    // The printed command needs no file: what it names is fetched, compared, and kept.
+    const [flag] = /--ca-fingerprint sha256:[0-9a-f]{64}/.exec((await client("token create")).text) ?? [""];
+    fixture.agent("third", ...secure, ...flag.split(" "));
+    await isHealthy("third");
+    const user = { ROLLCALL_DATA_DIR: authority.dir, XDG_CONFIG_HOME: authority.dir };
+    const wrong = flag.replace(/[0-9a-f]{4}$/, (digits) => (digits === "0000" ? "1111" : "0000"));
+    const refused = await client(`login --server ${fixture.server} --token-file ${token} ${wrong}`, user);
+    expect(refused).toMatchObject({ code: 1, text: expect.stringContaining("has the fingerprint") });
+    expect(await client(`login --server ${fixture.server} --token-file ${token} ${flag}`, user)).toMatchObject({
+      code: 0,
+    });
+    expect(await client("node list", user)).toMatchObject({ code: 0, text: expect.stringContaining("third") });
+
     // No process prints a secret.
     const secrets = [
       readFileSync(token, "utf8").trim(),

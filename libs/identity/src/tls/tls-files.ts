@@ -11,6 +11,8 @@ export interface TlsFiles {
   readonly keyFile: string;
   /** Authorities of clients. When set, a client without a certificate signed by one of them is turned away. */
   readonly clientCaFile: string | undefined;
+  /** The authority of the certificate, for clients that ask for it. Default: the root at the end of the chain. */
+  readonly caFile?: string | undefined;
 }
 
 /** What the files held at one moment. */
@@ -19,6 +21,8 @@ export interface TlsPems {
   readonly key: Buffer;
   /** Null when clients need no certificate. */
   readonly clientCa: Buffer | null;
+  /** Null when no file is named. */
+  readonly ca: Buffer | null;
   /** The same for the same contents. */
   readonly digest: string;
 }
@@ -26,11 +30,16 @@ export interface TlsPems {
 /** Files that fit together. */
 export interface TlsMaterial extends TlsPems {
   readonly subject: string;
+  /** The authority of the certificate, as PEM without anything else; null when it is not known, or too much. */
+  readonly authority: string | null;
   /** The host names that the certificate is for, wildcards as they are. */
   readonly hostNames: readonly string[];
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
+
+/** More than any private authority has; what is larger holds the authorities of a whole system. */
+export const MOST_AUTHORITY_BYTES = 65_536;
 
 /** A file of a certificate, a key or an authority that cannot be used; the message names it and says why. */
 export class TlsFileError extends Error {
@@ -48,11 +57,13 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsPems> {
   const cert = await read(files.certFile);
   const key = await read(files.keyFile);
   const clientCa = files.clientCaFile === undefined ? null : await read(files.clientCaFile);
+  const ca = files.caFile === undefined ? null : await read(files.caFile);
   const digest = createHash("sha256")
     .update(cert)
     .update(key)
-    .update(clientCa ?? "");
-  return { cert, key, clientCa, digest: digest.digest("hex") };
+    .update(clientCa ?? "")
+    .update(ca ?? "");
+  return { cert, key, clientCa, ca, digest: digest.digest("hex") };
 }
 
 /** Check that the contents are what they should be, and fit together. Throws TlsFileError. */
@@ -63,6 +74,7 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
     throw new TlsFileError(files.keyFile, `not the key of the certificate in ${files.certFile}`);
   }
   if (pems.clientCa !== null) certificatesIn(pems.clientCa, files.clientCaFile ?? "");
+  const authority = authorityIn(pems, files);
   try {
     createSecureContext(contextOf(pems));
   } catch (cause) {
@@ -72,10 +84,22 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   return {
     ...pems,
     subject: certificate.subject.replaceAll("\n", ", "),
+    authority,
     hostNames: hostNamesIn(certificate),
     notBeforeMs: Date.parse(certificate.validFrom),
     notAfterMs: Date.parse(certificate.validTo),
   };
+}
+
+/** Written again from what was read: a file may hold a key as well. */
+function authorityIn({ ca, cert }: TlsPems, { caFile = "", certFile }: TlsFiles): string | null {
+  const found = ca === null ? certificatesIn(cert, certFile).filter(isRoot) : certificatesIn(ca, caFile);
+  const pem = found.map(String).join("");
+  return pem === "" || pem.length > MOST_AUTHORITY_BYTES ? null : pem;
+}
+
+function isRoot(certificate: X509Certificate): boolean {
+  return certificate.issuer === certificate.subject && certificate.verify(certificate.publicKey);
 }
 
 function hostNamesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createMetrics, renderMetrics } from "@rollcall/process";
@@ -75,6 +75,35 @@ describe("TlsSource.open()", () => {
     expect(await warned(nowMs + DAY_MS, nowMs + 2 * DAY_MS)).toEqual(["tls certificate is not valid yet"]);
     expect(await warned(nowMs - DAY_MS, nowMs + DAY_MS)).toEqual(["tls certificate expires soon"]);
     expect(await warned(nowMs - DAY_MS, nowMs + 90 * DAY_MS)).toEqual([]);
+  });
+});
+
+describe("TlsSource.authority", () => {
+  const authorityOf = async (files: TlsFiles) => (await open(files)).source.authority;
+  const readFile = (path: string) => readFileSync(path, "utf8");
+
+  it("should be what its file holds of certificates, and nothing else", async () => {
+    const { keyPem } = authority.issue();
+    const caFile = join(authority.dir, "with-key.pem");
+    writeFileSync(caFile, `${keyPem}\n# ours\n${readFile(authority.caFile)}`);
+    expect((await authorityOf({ ...filesOf("server"), caFile }))?.trim()).toBe(readFile(authority.caFile).trim());
+  });
+
+  it("should be the root of the chain where no file is named, and nothing where there is none", async () => {
+    const files = filesOf("server");
+    expect(await authorityOf(files)).toBeNull();
+    writeFileSync(files.certFile, `${readFile(files.certFile)}${readFile(authority.caFile)}`);
+    expect((await authorityOf(files))?.trim()).toBe(readFile(authority.caFile).trim());
+  });
+
+  it("should follow its file", async () => {
+    const caFile = join(authority.dir, "changing.pem");
+    writeFileSync(caFile, readFile(authority.caFile));
+    const { source } = await open({ ...filesOf("server"), caFile });
+    const other = new TestAuthority(authority.dir);
+    writeFileSync(caFile, readFile(other.caFile));
+    await source.reload();
+    expect(source.authority?.trim()).toBe(readFile(other.caFile).trim());
   });
 });
 

@@ -68,6 +68,11 @@ export class TlsSource {
     return this.#material.hostNames;
   }
 
+  /** The authority of the certificate in use, as PEM; null when it is not known. */
+  get authority(): string | null {
+    return this.#material.authority;
+  }
+
   /** When the certificate ends, in milliseconds since 1970. */
   get notAfterMs(): number {
     return this.#material.notAfterMs;

@@ -25,9 +25,13 @@ export function answerUnknownPath(
     answerConnectError(request, response, unknownMethod(path));
     return true;
   }
-  if (fallback !== undefined) fallback(request, response);
-  else sendWhole(request, response, 404, { "content-type": "text/plain" }, "not found\n");
+  (fallback ?? notFound)(request, response);
   return false;
+}
+
+/** The answer to what is neither a call nor a page. */
+export function notFound(request: HttpRequest, response: HttpResponse): void {
+  sendWhole(request, response, 404, { "content-type": "text/plain" }, "not found\n");
 }
 
 /** The error of a call of a method that is not served here. */

@@ -14,9 +14,10 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { describeError } from "@rollcall/errors";
-import { sendBearer, type TlsSource } from "@rollcall/identity";
-import { renderMetrics } from "@rollcall/process";
+import { fetchAuthorities, sendBearer, TlsSource } from "@rollcall/identity";
+import { renderMetrics, systemClock } from "@rollcall/process";
 import { TestAuthority } from "@rollcall/testkit/certificates";
+import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
 import { TlsFixture } from "@rollcall/testkit/tls-fixture";
 import { failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
@@ -68,6 +69,22 @@ describe("createRpcServer() with TLS", () => {
     expect(plain).toBe(404);
   });
 
+  it("should hand out its authority over HTTP/1.1 and HTTP/2, to clients that trust nothing yet", async () => {
+    const { authority } = fixture;
+    const files = { ...authority.write("server"), clientCaFile: undefined, caFile: authority.caFile };
+    const source = await TlsSource.open({ files, clock: systemClock, log: captureLog().log });
+    const { server } = await startApi(source);
+    const { port } = server;
+    const served = await fetchAuthorities({ host: "127.0.0.1", port }, new AbortController().signal);
+    expect(served.map(String)).toEqual([source.authority]);
+    const session = http2.connect(`https://127.0.0.1:${port}`, fixture.clientTls());
+    fixture.atEnd(() => session.destroy());
+    const stream = session.request({ ":path": "/ca.pem" });
+    const [headers] = await once(stream, "response");
+    expect(headers[":status"]).toBe(200);
+    expect(String((await stream.toArray()).join(""))).toBe(source.authority);
+  });
+
   it("should refuse a client that trusts another authority or asks for another name, and log it once", async () => {
     const { server, lines } = await startApi(await fixture.openSource());
     for (let times = 0; times < 3; times += 1) {
@@ -75,7 +92,9 @@ describe("createRpcServer() with TLS", () => {
       const [error] = await once(socket, "error");
       expect(error).toMatchObject({ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" });
     }
-    const old = tls.connect({ port: server.port, maxVersion: "TLSv1.1", minVersion: "TLSv1" });
+    // At a higher level OpenSSL refuses the version itself, before it says a word to the server.
+    const ciphers = "DEFAULT:@SECLEVEL=0";
+    const old = tls.connect({ port: server.port, maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers });
     await once(old, "error");
     const failures = () => lines.filter(({ msg }) => msg === "tls handshake failed");
     await until("the line of an old version", () => failures().length > 0);

@@ -32,6 +32,7 @@ import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
 import { StreamWatch } from "../limits/stream-watch.ts";
 import { refuseCall } from "./answer-error.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
+import { serveAuthority } from "./serve-authority.ts";
 import type { GuardedServer, RpcServerOptions } from "./server-options.ts";
 
 const DEFAULT_MAX_CONNECTIONS = 8_192;
@@ -151,7 +152,7 @@ function rpcHandler(
 ): HttpHandler {
   const { clock = systemClock, log, metrics, strangers } = options;
   const observe = rpcDurations(metrics);
-  const { failures, calls, clientAddress, fallback } = options;
+  const { failures, calls, clientAddress, tls } = options;
   const interceptors: Interceptor[] = [
     requestId,
     // Before the log, whose lines name the trace.
@@ -188,7 +189,7 @@ function rpcHandler(
     answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
     calls,
     clientAddress,
-    fallback,
+    fallback: tls === undefined ? options.fallback : serveAuthority(tls, options.fallback),
   });
 }
 

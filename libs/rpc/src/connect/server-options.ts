@@ -63,7 +63,7 @@ export interface RpcServerOptions {
   readonly tracer?: Tracer | null;
   /** What grpc.health.v1 answers; one for all ports of a process. Its own when absent. */
   readonly serving?: ServingStatus;
-  /** Answers what is no RPC. Without it: 404. */
+  /** Answers what is no RPC, but for the authority of `tls`. Without it: 404. */
   readonly fallback?: HttpHandler;
   /** How long close() waits for calls under way. Default 5 s. */
   readonly closeGraceMs?: number;

@@ -119,6 +119,9 @@ const SETTINGS = frame("SETTINGS", {});
 const WINDOW_UPDATE = frame("WINDOW_UPDATE", { payload: Buffer.from([0, 0, 0, 0]).fill(1, 3) });
 const PRIORITY = frame("PRIORITY", { stream: 3, payload: Buffer.from([0, 0, 0, 0, 16]) });
 
+/** The nghttp2 of Node.js 24 ends a session for some thousand of them itself; that of Node.js 20 for none. */
+const NGHTTP2_LIMITS_PRIORITIES = Number(process.versions.nghttp2?.split(".")[1]) >= 66;
+
 function resets(round: number): Buffer {
   const ids = Array.from({ length: 50 }, (_, index) => 1 + 2 * (round * 50 + index));
   return Buffer.concat(
@@ -158,7 +161,7 @@ describe.each([
     // Nothing in Node.js tells of these: they are found by their bytes.
     ["frames without a byte", emptyFrames, null],
     ["window updates", many(WINDOW_UPDATE), "flood"],
-    ["priorities", many(PRIORITY), "flood"],
+    ["priorities", many(PRIORITY), NGHTTP2_LIMITS_PRIORITIES ? null : "flood"],
   ] as const)("should end its connection, and no other: %s", async (_, next, reason) => {
     const port = await open();
     const other = await bystander(port);

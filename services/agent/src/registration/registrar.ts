@@ -6,7 +6,8 @@ import { type Address, formatAddress, parseAddress } from "@rollcall/config";
 import { type MembershipState, proofText, type RotationAnswer } from "@rollcall/domain";
 import { type NodeKeyPair, signProof } from "@rollcall/identity";
 import { membershipStateFromProto } from "@rollcall/wire";
-import type { AgentTls } from "../agent-tls.ts";
+import type { Reach } from "../network/reach.ts";
+import { connectByProxy, secureTunnel } from "../network/tunnel.ts";
 
 /** Who registers, as what. */
 export interface Registration {
@@ -53,21 +54,30 @@ const CALL_TIMEOUT_MS = 10_000;
  * Create the registrar of a registry's address, in clear text or over TLS. It holds no connection between
  * registrations.
  */
-export function createRegistrar(server: Address, tls: AgentTls | null = null): Registrar {
+export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
+  const { tls = null, proxyTo, prepare } = reach;
   const baseUrl = `${tls === null ? "http" : "https"}://${formatAddress(server)}`;
-  const connected = async <T>(call: (client: RegistryClient) => Promise<T>): Promise<T> => {
-    const sessionManager = new QuietSessionManager(baseUrl, undefined, tls?.());
+  const connected = async <T>(signal: AbortSignal, call: (client: RegistryClient) => Promise<T>): Promise<T> => {
+    await prepare?.(signal);
+    const proxy = proxyTo?.(server) ?? null;
+    const tunnel = proxy && (await connectByProxy({ proxy, target: server }, signal));
+    const byTunnel = tunnel && {
+      createConnection: () => (tls === null ? tunnel : secureTunnel(tunnel, server, tls())),
+    };
+    const sessionManager = new QuietSessionManager(baseUrl, undefined, byTunnel ?? tls?.());
     try {
       const transport = createGrpcTransport({ baseUrl, sessionManager });
       return await call(createClient(RegistryService, transport));
     } finally {
       // A session that is left open would keep the process from ending, and the next registration may be days away.
       sessionManager.abort();
+      tunnel?.destroy();
     }
   };
   return {
-    register: (registration, signal) => connected((client) => registerOver(client, registration, { server, signal })),
-    rotateKey: (offer, signal) => connected((client) => rotateOver(client, offer, signal)),
+    register: (registration, signal) =>
+      connected(signal, (client) => registerOver(client, registration, { server, signal })),
+    rotateKey: (offer, signal) => connected(signal, (client) => rotateOver(client, offer, signal)),
     resolve: (endpoints) => resolveEndpoints(endpoints, server),
   };
 }

@@ -11,8 +11,11 @@ import {
   type ServeLogsRequest,
   ServeLogsRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { parseAddress } from "@rollcall/config";
+import { formatAddress, parseAddress } from "@rollcall/config";
 import type { AgentTls } from "../agent-tls.ts";
+import { ProxiedCredentials } from "../network/proxied-credentials.ts";
+import type { Reach } from "../network/reach.ts";
+import { openTunnel } from "../network/tunnel.ts";
 import type { OutputCall } from "../work/send-output.ts";
 import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "./heartbeat-transport.ts";
 import { HEARTBEAT_METHOD } from "./hello.ts";
@@ -25,14 +28,16 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   "grpc.service_config_disable_resolution": 1,
   "grpc.enable_retries": 0,
   "grpc.max_receive_message_length": 1024 * 1024,
+  // Compute.Proxy decides, for the stream as for registrations.
+  "grpc.enable_http_proxy": 0,
 };
 
 /** Create the transport over grpc-js, in clear text or over TLS. */
-export function createGrpcHeartbeatTransport(tls: AgentTls | null = null): HeartbeatTransport {
+export function createGrpcHeartbeatTransport(reach: Reach = {}): HeartbeatTransport {
   return {
     open: (endpoint, listener) => {
       try {
-        return openStream(createClient(endpoint, tls), listener);
+        return openStream(createClient(endpoint, reach), listener);
       } catch (error) {
         // An endpoint that is no address at all, or a certificate that cannot be read, is one that cannot be reached.
         setImmediate(() => listener.onEnd(error));
@@ -42,21 +47,30 @@ export function createGrpcHeartbeatTransport(tls: AgentTls | null = null): Heart
   };
 }
 
-function createClient(endpoint: string, tls: AgentTls | null): Client {
-  if (tls === null) return new Client(endpoint, credentials.createInsecure(), CHANNEL_OPTIONS);
+function createClient(endpoint: string, { tls = null, proxyTo }: Reach): Client {
+  const target = parseAddress(endpoint);
+  const own = tls === null ? null : secured(tls, target?.host ?? "");
+  const direct = own?.credentials ?? credentials.createInsecure();
+  const options = { ...CHANNEL_OPTIONS, ...own?.options };
+  const proxy = target && (proxyTo?.(target) ?? null);
+  if (target === null || proxy === null) return new Client(endpoint, direct, options);
+  const proxied = new ProxiedCredentials(direct, (socket) => openTunnel(socket, { proxy, target }));
+  return new Client(formatAddress(proxy), proxied, { ...options, "grpc.default_authority": endpoint });
+}
+
+/** Credentials that check the server's name. */
+function secured(tls: AgentTls, host: string) {
   const { servername, ...pems } = tls();
-  const host = parseAddress(endpoint)?.host ?? "";
   const expected = servername ?? host;
-  const secure = credentials.createFromSecureContext(createSecureContext({ ...pems, minVersion: "TLSv1.2" }), {
-    checkServerIdentity: (_, certificate) => checkServerIdentity(expected, certificate),
-  });
   // An address is no name to ask a server for, and Node warns of it; the certificate is compared with the address all
   // the same.
   const asked = servername ?? (isIP(host) === 0 ? host : "localhost");
-  return new Client(endpoint, secure, {
-    ...CHANNEL_OPTIONS,
-    "grpc.ssl_target_name_override": asked,
-  });
+  return {
+    credentials: credentials.createFromSecureContext(createSecureContext({ ...pems, minVersion: "TLSv1.2" }), {
+      checkServerIdentity: (_, certificate) => checkServerIdentity(expected, certificate),
+    }),
+    options: { "grpc.ssl_target_name_override": asked },
+  };
 }
 
 function openStream(client: Client, listener: StreamListener): HeartbeatStream {

@@ -45,6 +45,8 @@ export class FakeGrpcServer {
   heartbeatMs = 20;
   /** Every registration fails with this while it is set. */
   refusal: Error | undefined;
+  /** What registrations answer for the health replicas. Default: the port of this server. */
+  healthEndpoints: readonly string[] | undefined;
   port = 0;
   readonly #server = new Server();
   readonly #keys = new Map<string, Uint8Array>();
@@ -121,7 +123,7 @@ export class FakeGrpcServer {
       create(RegisterNodeResponseSchema, {
         node: { id: nodeId, membership: { state: MembershipState.APPROVED } },
         clusterId: CLUSTER,
-        healthEndpoints: [`:${this.port}`],
+        healthEndpoints: [...(this.healthEndpoints ?? [`:${this.port}`])],
       }),
     );
   }

@@ -26,6 +26,7 @@ export function defineLogin(command: Command, shell: Shell): void {
   command
     .option("--oidc", "Get the token from the issuer that the server names; a browser confirms it")
     .option("--issuer <url>", "Issuer to use, where the server names several")
+    .option("--ca-fingerprint <sha256>", "SHA-256 of the authority's certificate: it is fetched, compared and kept")
     .action(action(shell, login));
   addNotes(
     command,
@@ -51,6 +52,7 @@ export function defineWhoami(command: Command, shell: Shell): void {
 interface LoginOptions {
   readonly oidc?: boolean;
   readonly issuer?: string;
+  readonly caFingerprint?: string;
 }
 
 /** The credentials of a context. */
@@ -63,7 +65,7 @@ const login: Verb<LoginOptions> = async (invocation) => {
   // The named one may not exist yet.
   const known = contextNamed(contexts, invocation.options.context ?? contexts.current ?? "");
   const chosenContext = () => (known === null ? null : { context: known, isNamed: false, save: async () => {} });
-  const options = { ...invocation.options, chosenContext };
+  const options = await withAuthority(shell, { ...invocation.options, chosenContext });
   const { addresses } = reachControlPlane(shell, options);
   const name = nameFor(options, contexts, addresses);
   const entry = options.oidc ? await logInByDevice({ ...invocation, options }) : await findToken(shell, options);
@@ -79,6 +81,14 @@ const login: Verb<LoginOptions> = async (invocation) => {
   shell.out.write(`Logged in to ${server} as ${printable(me.actor)}, role ${roleWord(me.role)}: context ${name}\n`);
   shell.err.write(`saved in ${contextFilePath(shell)}\n`);
 };
+
+/** With --ca-fingerprint the authority is fetched before anything else, and then trusted like a file of the user's. */
+async function withAuthority<O extends GlobalOptions & LoginOptions>(shell: Shell, options: O): Promise<O> {
+  if (options.caFingerprint === undefined) return options;
+  if (options.caFile) throw new UsageError("--ca-file and --ca-fingerprint name the same: give one of them");
+  const { fetchContextAuthority } = await import("../contexts/context-authority.ts");
+  return { ...options, caFile: await fetchContextAuthority(shell, options, options.caFingerprint) };
+}
 
 async function checkEntry(shell: Shell, options: GlobalOptions, entry: Entry) {
   const { token: _token, tokenFile: _tokenFile, ...rest } = options;
@@ -126,9 +136,14 @@ function nameFor({ context }: GlobalOptions, contexts: Contexts, addresses: Addr
     return current.name;
   }
   const { host, hostname } = new URL(addresses.admin);
-  const name = contextNamed(contexts, hostname) === null ? hostname : host;
+  const name = plainName(contextNamed(contexts, plainName(hostname)) === null ? hostname : host);
   if (isContextName(name)) return name;
   throw new Failure("the server's address makes no name: choose one with --context NAME");
+}
+
+/** An address of IPv6 without brackets; "::1" as "0::1", since names begin with a letter or a digit. */
+function plainName(host: string): string {
+  return host.replace(/[[\]]/g, "").replace(/^:/, "0:");
 }
 
 function placeOf({ registry, health, admin, scheduler }: Addresses) {

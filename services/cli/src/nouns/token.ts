@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -14,9 +13,7 @@ import {
   ListJoinTokensResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import type { Command } from "commander";
-import { displayAddress, isLoopback } from "../client/addresses.ts";
 import { alreadyDone } from "../client/already-done.ts";
-import type { Trust } from "../client/client-tls.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addChangeOptions, addListingOptions, addNotes, REQUEST_ID, STRICT, type Verb } from "../command.ts";
 import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
@@ -27,6 +24,7 @@ import { type Column, optionalCell, TablePrinter, timeCell } from "../output/tab
 import { fieldLines } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
+import { type JoinCommand, joinCommand } from "./join-command.ts";
 
 const TOKEN = ["<token-id>", "Id of the join token, as `token list` shows it"] as const;
 
@@ -114,7 +112,9 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   const shown = shell.out.isTerminal ? answer.text : "TOKEN";
   const trust = control.trust("registry");
   const registry = control.elsewhere("registry");
-  shell.err.write(hint(answer, { registry, trust, caPem: authorityToShow(registry, trust), token: shown }));
+  const { authorityToShow } = await import("../client/authority-to-show.ts");
+  const authority = await authorityToShow({ reached: control.addresses.registry, registry, trust });
+  shell.err.write(hint(answer, { registry, trust, authority, token: shown }));
 };
 
 function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {
@@ -132,58 +132,6 @@ function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): s
     `\nJoin token ${id} is valid for ${machines} ${until}. It is not shown again. On the ` +
     `machine:\n\n${joinCommand(command)}`
   );
-}
-
-/** What the command that joins a machine depends on. */
-interface JoinCommand {
-  /** Base URL of the registry. */
-  readonly registry: string;
-  readonly trust: Trust;
-  /** The authority itself, for machines that have no copy of its file; null when there is none, or it is not shown. */
-  readonly caPem: string | null;
-  /** The token's text, or what stands for it. */
-  readonly token: string;
-}
-
-/** The command that joins a machine, and what has to be known about it. */
-export function joinCommand({ registry, trust: { caFile, serverName }, caPem, token }: JoinCommand): string {
-  const authority = caPem === null ? caFile : COPIED_CA_FILE;
-  const flags = [
-    `--server ${displayAddress(registry)}`,
-    ...(authority === null ? [] : [`--ca-file ${quoted(authority)}`]),
-    ...(serverName === null ? [] : [`--tls-server-name ${quoted(serverName)}`]),
-    `--join-token ${token}`,
-  ];
-  const remarks = [
-    ...(caFile === null || caPem !== null ? [] : [`Another machine needs a copy of ${caFile}.`]),
-    ...(isLoopback(registry) ? ["Another machine needs an address in --server that leads here."] : []),
-    "In --join-token-file or ROLLCALL_JOIN_TOKEN_FILE the token is hidden from the list of processes.",
-  ];
-  const copy = caPem === null ? "" : `cat > ${COPIED_CA_FILE} <<'END'\n${caPem.trim()}\nEND\n`;
-  return `${copy}  rollcall agent ${flags.join(" ")}\n\n${remarks.join("\n")}\n`;
-}
-
-/** Where the printed command puts the authority's certificate. */
-const COPIED_CA_FILE = "rollcall-ca.pem";
-/** More than any authority has. What is larger holds the authorities of a whole system, and is not worth showing. */
-const MOST_CA_BYTES = 8192;
-
-/** The authority's certificate, for a command that is run on another machine; null when its file has to be copied. */
-function authorityToShow(registry: string, { caFile }: Trust): string | null {
-  if (caFile === null || isLoopback(registry)) return null;
-  try {
-    const pem = readFileSync(caFile, "utf8");
-    // A file with anything else in it, such as a key, is for people to copy.
-    const isPublic = pem.includes("BEGIN CERTIFICATE") && !pem.includes("PRIVATE KEY");
-    return isPublic && pem.length <= MOST_CA_BYTES ? pem : null;
-  } catch {
-    return null;
-  }
-}
-
-/** A word of a command line, in quotes where a shell needs them. */
-function quoted(word: string): string {
-  return /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function parseUses(text: string | undefined) {

@@ -25,6 +25,9 @@ async function joined(nodeId: string, at: TestReplica) {
   return agent.join(at.address);
 }
 
+/** More than are acknowledged before a peer is behind: Node.js 24 keeps 64 KiB of them, and Node.js 20 a quarter. */
+const BEATS = 12_000;
+
 describe("AgentStream, as time passes", () => {
   let timed: TestReplica;
 
@@ -91,7 +94,7 @@ describe("AgentStream, as time passes", () => {
     let acks = 0;
     let sequence = 0;
     for (; sequence < stream.sequence; acks++) ({ sequence } = await stream.nextOf("ack"));
-    expect(acks + received).toBeLessThan(2_000);
+    expect(acks + received).toBeLessThan((BEATS * 2) / 3);
   });
 
   /** An agent that left so many Acks unread that no further frame can be sent to it. */
@@ -103,8 +106,8 @@ describe("AgentStream, as time passes", () => {
     await stream.nextOf("welcome");
     stream.pause();
     const before = at.app.replica.beats;
-    for (let beats = 0; beats < 3_000; beats++) stream.beat();
-    await eventually(() => expect(at.app.replica.beats - before).toBe(3_000));
+    for (let beats = 0; beats < BEATS; beats++) stream.beat();
+    await eventually(() => expect(at.app.replica.beats - before).toBe(BEATS));
     return stream;
   }
 });

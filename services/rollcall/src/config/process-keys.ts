@@ -210,7 +210,8 @@ export const PROCESS_KEYS = defineKeys({
     flag: "tls-ca",
     doc:
       "PEM file of the authority of TLS.CertFile, when it is not one that the system trusts. `up` names it to " +
-      "its own agent, and to this user's clients by run.json.",
+      "its own agent, and to this user's clients by run.json. The API hands its certificates out at /ca.pem, for " +
+      "agents that know the authority by its fingerprint; without this file, the root at the end of TLS.CertFile.",
   },
   "TLS.Probes": {
     schema: bool(),

@@ -14,6 +14,7 @@ export function configuredTlsFiles(config: ProcessConfig, { cwd }: Pick<Shell, "
     certFile: resolve(cwd, certFile),
     keyFile: resolve(cwd, keyFile),
     clientCaFile: clientCaFile(config, { cwd }),
+    caFile: trustedCaFile(config, { cwd }) ?? undefined,
   };
 }
 

@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { hostname } from "node:os";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { listLeases } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { reachableHost } from "./create-services.ts";
 import { openProbes, type Probes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
 import { startControlPlane } from "./start-control-plane.ts";
@@ -63,5 +65,17 @@ describe("startControlPlane()", () => {
   it("should end what it had started when it is told to end meanwhile", async () => {
     await expect(start(FREE_PORTS, AbortSignal.abort(new Error("told to")))).rejects.toThrow("told to");
     expect(await leases()).toEqual([]);
+  });
+});
+
+describe("reachableHost()", () => {
+  it.each([
+    ["10.0.0.7", "10.0.0.7"],
+    ["rollcall.example", "rollcall.example"],
+    ["::1", "[::1]"],
+    ["2001:db8::7", "[2001:db8::7]"],
+    ["::", hostname()],
+  ])("should write %s as %s", (host, expected) => {
+    expect(reachableHost(host)).toBe(expected);
   });
 });

@@ -57,7 +57,7 @@ export async function createServeFixture(
     const own = ["--port", ports[at], "--probe-port", probePorts[at] ?? 0].map(String);
     const all = [...own, ...listening, "--data-dir", root, ...SHORT_THRESHOLDS];
     const env = { DATABASE_URL: databaseUrl };
-    const process = new RollcallProcess(["serve", ...words, ...all, ...more], env, openFiles);
+    const process = new RollcallProcess(["serve", ...words, ...all, ...more], env, openFiles, main);
     await process.logged("serving");
     return process;
   };

@@ -1,0 +1,64 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { listening } from "./listening.ts";
+
+/** An HTTP proxy that opens tunnels by CONNECT, and knows names of its own. */
+export class ConnectProxy {
+  /** Where the addresses lead that it is asked for, HOST:PORT to a port of this machine. */
+  readonly leads = new Map<string, number>();
+  /** What it was asked for, in order. */
+  readonly asked: string[] = [];
+  /** What it wants to be told, such as "user:password"; null for nothing. */
+  credentials: string | null = null;
+  port = 0;
+  readonly #server: Server;
+  readonly #sockets = new Set<Duplex>();
+
+  private constructor() {
+    this.#server = createServer();
+    this.#server.on("connect", (request, socket, head) => this.#open(request, socket, head));
+  }
+
+  static async listen(): Promise<ConnectProxy> {
+    const proxy = new ConnectProxy();
+    proxy.port = await listening(proxy.#server);
+    return proxy;
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #open({ url = "", headers }: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#hold(socket);
+    this.asked.push(url);
+    const given = Buffer.from((headers["proxy-authorization"] ?? "").replace("Basic ", ""), "base64").toString();
+    if (this.credentials !== null && given !== this.credentials) {
+      socket.end("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n");
+      return;
+    }
+    const port = this.leads.get(url);
+    if (port === undefined) {
+      socket.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");
+      return;
+    }
+    const target: Socket = connect(port, "127.0.0.1");
+    this.#hold(target);
+    target.once("connect", () => {
+      socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      if (head.length > 0) target.write(head);
+      target.pipe(socket).pipe(target);
+    });
+    target.on("close", () => socket.destroy());
+    socket.on("close", () => target.destroy());
+  }
+
+  #hold(socket: Duplex): void {
+    this.#sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => this.#sockets.delete(socket));
+  }
+}

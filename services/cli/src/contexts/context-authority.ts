@@ -1,0 +1,43 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fetchAuthority, parseFingerprint } from "@rollcall/identity";
+import { reachControlPlane } from "../client/control-plane.ts";
+import type { GlobalOptions } from "../command.ts";
+import { Failure, systemCodeOf, UsageError } from "../failure.ts";
+import type { Shell } from "../shell.ts";
+import { contextFilePath } from "./context-file.ts";
+
+/**
+ * Fetch the authority of this fingerprint from the server that the options name, without any credentials, and keep it
+ * beside the contexts. Returns the path of its file. Throws UsageError or Failure.
+ */
+export async function fetchContextAuthority(shell: Shell, options: GlobalOptions, written: string): Promise<string> {
+  const fingerprint = parseFingerprint(written);
+  if (fingerprint === null) {
+    throw new UsageError(
+      `cannot use '${written}' as ca-fingerprint value, should be sha256: and 64 hexadecimal digits`,
+    );
+  }
+  const file = join(dirname(contextFilePath(shell)), "authorities", `${fingerprint.replace("sha256:", "")}.pem`);
+  // Naming the file makes HOST:PORT mean TLS; it is not read before a call.
+  const { addresses } = reachControlPlane(shell, { ...options, caFile: file });
+  const { hostname, port } = new URL(addresses.admin);
+  const server = {
+    host: hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(port || HTTPS_PORT),
+    serverName: options.tlsServerName || shell.env.ROLLCALL_TLS_SERVER_NAME || undefined,
+  };
+  const pem = await fetchAuthority(server, fingerprint, shell.interrupted).catch((cause: unknown) => {
+    const why = Object(cause).message ?? String(cause);
+    throw new Failure(`failed to fetch the authority: ${why}`, { cause });
+  });
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(file, pem, { mode: 0o600 });
+  } catch (cause) {
+    throw new Failure(`cannot write ${file}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
+  }
+  return file;
+}
+
+const HTTPS_PORT = 443;
