@@ -206,7 +206,6 @@ describe("an agent with work", () => {
     tell(STOP, "e1");
     expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({
       endReason: EndReason.STOPPED,
-      signal: "SIGTERM",
     });
   });
 
