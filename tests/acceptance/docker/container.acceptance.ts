@@ -217,6 +217,23 @@ describe("a container", () => {
     }
   });
 
+  it("should be stopped while its image is pulled, and say meanwhile that it is", async () => {
+    // A registry that accepts, and says nothing.
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const address = silent.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    try {
+      const id = await sh("true", { image: `127.0.0.1:${port}/test:1` });
+      await until("word of the pull", () => fixture.record(id).state.message.startsWith("pulling image 127.0.0.1"));
+      expect(fixture.record(id).state.phase.kind).toBe("starting");
+      await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+      expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", code: null });
+    } finally {
+      silent.close();
+    }
+  });
+
   it("should be removed when its end is forgotten, and no other one touched", async () => {
     const foreign = await engine.podman("create", "--label", "rollcall.execution=e1", IMAGE);
     const [id, other] = [await sh("true"), await sh("true")];

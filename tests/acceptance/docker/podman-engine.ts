@@ -34,7 +34,8 @@ export class PodmanEngine {
     // crun refuses the machines of CI, whose cgroups are those of version 1; so does systemd, which they lack.
     await writeFile(
       join(root, "containers.conf"),
-      `[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n[containers]\ndefault_ulimits = []\n`,
+      `[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n` +
+        "[containers]\ndefault_ulimits = []\n",
     );
     const storage = `[storage]\ndriver = "vfs"\nrunroot = "${root}/run"\ngraphroot = "${root}/graph"\n`;
     await writeFile(join(root, "storage.conf"), storage);

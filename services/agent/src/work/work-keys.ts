@@ -10,8 +10,8 @@ export const workKeys = defineKeys({
     default: [],
     flag: "executors",
     doc:
-      "The executors that this machine offers, process and docker; none by default: a machine runs nothing for others " +
-      "unless its operator says so here. `rollcall up` turns process on for its own agent.",
+      "The executors that this machine offers: process, docker or both; none by default: a machine runs nothing for " +
+      "others unless its operator says so here. `rollcall up` turns process on for its own agent.",
   },
   "Work.User": {
     schema: optional(text({ maxLength: 64 })),

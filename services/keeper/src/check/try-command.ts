@@ -10,7 +10,7 @@ export interface CommandContext {
   readonly cgroups: readonly string[];
 }
 
-/** Run a command once, as an execution's user and in its environment. Never rejects, and takes hardly longer than its time. */
+/** Run a command once, as an execution's user and in its environment. It takes hardly longer than its time. */
 export async function tryCommand(
   prepared: PreparedCommand,
   { timeoutMs, cgroups }: CommandContext,

@@ -62,6 +62,7 @@ export class ImageStore {
   async #pull(name: string, onProgress: (message: string) => void, signal: AbortSignal): Promise<void> {
     const pull = this.#pulls.get(name) ?? this.#begin(name);
     pull.listeners.add(onProgress);
+    onProgress(`pulling image ${name}`);
     let onAbort = (): void => {};
     const aborted = new Promise<never>((_, reject) => {
       onAbort = () => reject(signal.reason);
@@ -97,7 +98,6 @@ export class ImageStore {
   }
 
   async #run(name: string, signal: AbortSignal, tell: (message: string) => void): Promise<void> {
-    tell(`pulling image ${name}`);
     const client = await this.#engine.client("endless");
     const stream = (await client.pull(name, { abortSignal: signal })) as Readable;
     const onAbort = (): void => void stream.destroy(signal.reason);
