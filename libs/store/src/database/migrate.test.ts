@@ -46,22 +46,20 @@ describe("migrate()", () => {
     const { store } = database;
     const { db } = store;
     // The newest migration is taken back: none may be missing before another.
-    await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
-    await sql`drop function scheduling_of`.execute(db);
-    await sql`
-      alter table drains drop column deadline_ms, drop column selection, drop column max_parallel`.execute(db);
-    await sql`delete from kysely_migration where name = '0021-drains'`.execute(db);
+    await sql`alter table execution_observations drop column ports, drop column gpu_uuids`.execute(db);
+    await sql`alter table cluster drop column scheduler_led`.execute(db);
+    await sql`delete from kysely_migration where name = '0023-adopted-grants'`.execute(db);
     const { log, lines } = captureLog();
     const released = createGate();
     const reader = store.transaction(async (tx) => {
-      await sql`lock table drains in access share mode`.execute(tx);
+      await sql`lock table execution_observations in access share mode`.execute(tx);
       await released.passed;
     });
     const migrating = migrate(database.url, log);
     await until("the migration to give up once", () => lines.length > 0, 20_000);
     released.open();
     await Promise.all([reader, migrating]);
-    await expect(sql`select selection from drains limit 1`.execute(db)).resolves.toBeDefined();
+    await expect(sql`select gpu_uuids from execution_observations limit 1`.execute(db)).resolves.toBeDefined();
     expect(lines.map(({ msg }) => msg)).toEqual([
       "migration waits for a table that others have locked, such as a dump of the database",
       "database migrated",

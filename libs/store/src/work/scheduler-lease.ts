@@ -29,6 +29,8 @@ export async function noteSchedulerLeads({ db }: LaneStore): Promise<void> {
 /** Whether a scheduler has ever led: else work would never be moved. */
 export async function hasSchedulerLed(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ led: boolean }>`
-    select scheduler_led or exists (select from leases where name = ${SCHEDULER_LEASE}) as led from cluster`.execute(tx);
+    select scheduler_led or exists (select from leases where name = ${SCHEDULER_LEASE}) as led from cluster`.execute(
+    tx,
+  );
   return rows[0]?.led ?? false;
 }

@@ -22,15 +22,18 @@ describe("keepHolds()", () => {
       .execute();
     for (const node_id of ["d1", "d2"]) {
       const drain = { node_id, deadline_ms: 60_000n, deadline: null, selection: "s", max_parallel: 2, actor: "x" };
-      await store.db.insertInto("drains").values({ ...drain, drained_at: null }).execute();
+      await store.db
+        .insertInto("drains")
+        .values({ ...drain, drained_at: null })
+        .execute();
     }
     const metrics = createMetrics({ defaults: false });
     const [clock, log] = [systemClock, silentLogger];
     const tasks = startTasks([keepHolds({ store, clock, log, metrics, instance: "admin-1" })], { log, clock });
-    const valueOf = async (name: string) => (await metrics.getSingleMetric(name)?.get())?.values[0]?.value;
+    const countOf = async (name: string) => (await metrics.getSingleMetric(name)?.get())?.values[0]?.value;
     await eventually(async () => {
-      expect(await valueOf("rollcall_cordons_lifted_total")).toBe(1);
-      expect(await valueOf("rollcall_drains_begun_total")).toBe(2);
+      expect(await countOf("rollcall_cordons_lifted_total")).toBe(1);
+      expect(await countOf("rollcall_drains_begun_total")).toBe(2);
     });
     await tasks.close();
   });

@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { DesiredState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
-import { getNode, type ReportedExecution, readAllocations, readEvents, removeNode, saveObservations } from "@rollcall/store";
+import {
+  getNode,
+  type ReportedExecution,
+  readAllocations,
+  readEvents,
+  removeNode,
+  saveObservations,
+} from "@rollcall/store";
 import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { serviceOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";

@@ -15,3 +15,11 @@ export function serviceOf(name: string, count: number, rest: JobInit = {}): JobS
     ...rest,
   });
 }
+
+/** The types of jobs by the words of job files. */
+export const TYPE_OF = {
+  batch: JobType.BATCH,
+  service: JobType.SERVICE,
+  ops: JobType.OPS,
+  daemon: JobType.DAEMON,
+} as const;

@@ -110,7 +110,9 @@ export function mismatches(facts: ClassFacts, { spec, selector }: PlacementReque
 
 /** Whether machines of a class keep executions within what they ask for, and so from taking what others were given. */
 export function enforces({ limits }: ClassFacts, { amounts }: PlacementRequest): boolean {
-  return (amounts.millicores === 0 || limits.includes("cpu")) && (amounts.memoryBytes === 0 || limits.includes("memory"));
+  return (
+    (amounts.millicores === 0 || limits.includes("cpu")) && (amounts.memoryBytes === 0 || limits.includes("memory"))
+  );
 }
 
 const HOLD_REASONS: Readonly<Record<WorkHold, PlacementReason>> = {

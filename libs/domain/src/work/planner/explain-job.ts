@@ -65,7 +65,9 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
     waiting,
     retrying: tries.length,
     nextTryAtMs: tries.length === 0 ? null : tries.reduce((one, other) => Math.min(one, other)),
-    ...(waiting === 0 || isRefused(job.record) ? { refusals: [], nodes: state.pool.size } : explainRefusals(state, job.request, job.counts)),
+    ...(waiting === 0 || isRefused(job.record)
+      ? { refusals: [], nodes: state.pool.size }
+      : explainRefusals(state, job.request, job.counts)),
   };
 }
 

@@ -45,7 +45,7 @@ function isDaemon({ state }: PlanContext, { record }: KnownExecution): boolean {
   return state.jobs.get(record.job)?.record.spec.type === "daemon";
 }
 
-/** Whether nothing can be expected of a node: reactions to its loss are allowed, or an operator does not wait for it. */
+/** Whether nothing can be expected of a node: reactions to its loss are allowed, or an operator does not wait. */
 function isDead({ state }: PlanContext, { nodeId, force }: DrainRecord): boolean {
   const node = state.pool.get(nodeId)?.node;
   return node !== undefined && (node.reactionAllowed || (force && !canConfirm(node)));

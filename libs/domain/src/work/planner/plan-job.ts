@@ -5,8 +5,18 @@ import { isFailure } from "../retry-place.ts";
 import { changeJob, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { replaceExecution, stopExecution } from "./plan-place.ts";
 import { reviewPlace } from "./review-place.ts";
-import { dropPlace, jobCouldFit, placeAt } from "./work-index.ts";
-import { inTransit, isOutdated, isPerNode, isRefused, type KnownJob, liveIn, mayEnd, type Place } from "./work-state.ts";
+import { dropPlace, placeAt } from "./work-index.ts";
+import {
+  inTransit,
+  isOutdated,
+  isPerNode,
+  isRefused,
+  jobCouldFit,
+  type KnownJob,
+  liveIn,
+  mayEnd,
+  type Place,
+} from "./work-state.ts";
 
 /** Do what a job needs; false when the plan has no room for all of it. */
 export function planJob(context: PlanContext, job: KnownJob): boolean {
@@ -54,7 +64,8 @@ function takeNodes(context: PlanContext, job: KnownJob): boolean {
     job.nodesToCheck.delete(nodeId);
   }
   const { spec, placed, state } = job.record;
-  const isDone = spec.type === "ops" && !isRefused(job.record) && state === "ACTIVE" && !placed && job.waiting.size === 0;
+  const isDone =
+    spec.type === "ops" && !isRefused(job.record) && state === "ACTIVE" && !placed && job.waiting.size === 0;
   if (isDone) changeJob(context, job, { placed: true });
   return true;
 }

@@ -1,8 +1,18 @@
 import { isMatch } from "../placement/placement-search.ts";
 import { lookAt, type PlanContext } from "./plan-context.ts";
 import { fillPlace, type Placed, replaceExecution, stopExecution } from "./plan-place.ts";
-import { dropPlace, indexPlace, jobCouldFit, nodeMatches, setOutcome } from "./work-index.ts";
-import { isPerNode, isReady, isRefused, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
+import { dropPlace, indexPlace, setOutcome } from "./work-index.ts";
+import {
+  isPerNode,
+  isReady,
+  isRefused,
+  jobCouldFit,
+  type KnownExecution,
+  type KnownJob,
+  liveIn,
+  nodeMatches,
+  type Place,
+} from "./work-state.ts";
 
 /** Do what a place of a job needs; false when the plan has no room for it. */
 export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): boolean {

@@ -1,9 +1,8 @@
 import type { ExecutionRecord, Observation } from "../execution.ts";
 import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
-import { mismatches, type PlacementReason } from "../placement/node-class.ts";
 import { placementRequest } from "../placement/placement-request.ts";
-import { couldFit, matchingNodes } from "../placement/refusals.ts";
+import { matchingNodes } from "../placement/refusals.ts";
 import { isFailure } from "../retry-place.ts";
 import type { WorkNode } from "../work-node.ts";
 import {
@@ -239,30 +238,6 @@ export function indexPlace(job: KnownJob, place: Place): void {
   if (live === undefined && place.outcome === null && isWanted) job.empty.add(place.index);
   else job.empty.delete(place.index);
 }
-
-/** Whether any node could run an execution of a job if nothing else ran there. */
-export function jobCouldFit(state: WorkState, job: KnownJob): boolean {
-  const { gains } = state.pool;
-  if (job.couldFit?.gains !== gains) job.couldFit = { gains, fits: couldFit(state.pool, job.request) };
-  return job.couldFit.fits;
-}
-
-/** Whether a node has what a job's constraints ask for, whether it takes work now or not. */
-export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): boolean {
-  const of = state.pool.classOf(nodeId);
-  if (of === undefined) return false;
-  const named = job.request.spec.constraints.nodeId;
-  if (named !== null && named !== nodeId) return false;
-  const { executors } = of.facts;
-  // What a node runs goes on while it offers nothing, as when its keeper is away.
-  return mismatches(of.facts, job.request).every((reason) => executors.length === 0 && OFFERS.has(reason));
-}
-
-const OFFERS: ReadonlySet<PlacementReason> = new Set([
-  "EXECUTOR_NOT_OFFERED",
-  "USER_NOT_ALLOWED",
-  "DIRECTORY_NOT_ALLOWED",
-]);
 
 function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
   return {

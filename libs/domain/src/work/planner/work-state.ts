@@ -1,9 +1,11 @@
 import type { ExecutionRecord, Observation } from "../execution.ts";
 import { Heap } from "../heap.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
+import { mismatches, type PlacementReason } from "../placement/node-class.ts";
 import { NodePool } from "../placement/node-pool.ts";
 import type { PlacementRequest } from "../placement/placement-request.ts";
 import type { PlacementSearch } from "../placement/placement-search.ts";
+import { couldFit } from "../placement/refusals.ts";
 
 /** An execution that holds resources or has no final state. */
 export interface KnownExecution {
@@ -171,3 +173,27 @@ export function isPerNode({ spec }: JobRecord): boolean {
 export function mayEnd({ spec }: JobRecord): boolean {
   return spec.type === "batch" || spec.type === "ops";
 }
+
+/** Whether any node could run an execution of a job if nothing else ran there. */
+export function jobCouldFit(state: WorkState, job: KnownJob): boolean {
+  const { gains } = state.pool;
+  if (job.couldFit?.gains !== gains) job.couldFit = { gains, fits: couldFit(state.pool, job.request) };
+  return job.couldFit.fits;
+}
+
+/** Whether a node has what a job's constraints ask for, whether it takes work now or not. */
+export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): boolean {
+  const of = state.pool.classOf(nodeId);
+  if (of === undefined) return false;
+  const named = job.request.spec.constraints.nodeId;
+  if (named !== null && named !== nodeId) return false;
+  const { executors } = of.facts;
+  // What a node runs goes on while it offers nothing, as when its keeper is away.
+  return mismatches(of.facts, job.request).every((reason) => executors.length === 0 && OFFERS.has(reason));
+}
+
+const OFFERS: ReadonlySet<PlacementReason> = new Set([
+  "EXECUTOR_NOT_OFFERED",
+  "USER_NOT_ALLOWED",
+  "DIRECTORY_NOT_ALLOWED",
+]);

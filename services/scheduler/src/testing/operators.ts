@@ -1,0 +1,68 @@
+import {
+  cancelDrain,
+  changeLabels,
+  changeMembership,
+  cordon,
+  type DrainConditions,
+  drainNode,
+  type NodeRecord,
+  type NodeVerdict,
+  uncordon,
+} from "@rollcall/domain";
+import { getDrain, lockNodes, recordTimeMs, type Store, saveNodeEffects } from "@rollcall/store";
+
+const CONDITIONS: DrainConditions = {
+  ...{ deadlineMs: 3_600_000, force: false, ignoreDaemons: false, keepIneligible: false, maxParallel: 0 },
+};
+
+/** What operators do with nodes: what admin does, by the record alone. */
+export class Operators {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  cordon(nodeId: string): Promise<void> {
+    return this.#decide(nodeId, (node, atMs) => cordon(node, by(atMs)));
+  }
+
+  uncordon(nodeId: string): Promise<void> {
+    return this.#decide(nodeId, (node, atMs) => uncordon(node, by(atMs)));
+  }
+
+  membership(nodeId: string, kind: "approve" | "reject" | "delete"): Promise<void> {
+    return this.#decide(nodeId, (node, atMs) => changeMembership(node, { kind }, by(atMs)));
+  }
+
+  label(nodeId: string, key: string, value: string): Promise<void> {
+    const change = { set: { [key]: value }, remove: [] };
+    return this.#decide(nodeId, (node, atMs) => changeLabels(node, change, by(atMs)));
+  }
+
+  async drain(nodeId: string, part: Partial<DrainConditions> = {}): Promise<void> {
+    const drain = await getDrain(this.#store.db, nodeId);
+    const order = { conditions: { ...CONDITIONS, ...part }, selection: "" };
+    await this.#decide(nodeId, (node, atMs) => drainNode(node, order, by(atMs), drain));
+  }
+
+  async undrain(nodeId: string): Promise<void> {
+    const drain = await getDrain(this.#store.db, nodeId);
+    await this.#decide(nodeId, (node, atMs) => cancelDrain(node, by(atMs), drain));
+  }
+
+  async #decide(nodeId: string, decision: (node: NodeRecord, atMs: number) => NodeVerdict): Promise<void> {
+    await this.#store.change(async (tx) => {
+      const [node] = await lockNodes(tx, [nodeId]);
+      if (node === undefined) throw new Error(`there is no node ${nodeId}`);
+      const decided = decision(node, await recordTimeMs(tx));
+      if (!decided.ok) throw new Error(decided.refusal.message);
+      await saveNodeEffects(tx, node, decided.effects);
+      return { result: null, events: decided.events };
+    });
+  }
+}
+
+function by(atMs: number) {
+  return { actor: "token:x", message: "as the test said", atMs };
+}
