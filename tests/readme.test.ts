@@ -37,7 +37,9 @@ describe("the README's commands", () => {
   beforeAll(async () => {
     fixture = await createUpFixture();
     checkout = layOutCheckout(fixture.dataDirectory);
-    await fixture.up();
+    // As the README has them: on a slow machine a node would be judged between two commands.
+    const thresholds = ["DisconnectTimeout=1m", "UnknownTimeout=5m"];
+    await fixture.up(...thresholds.flatMap((one) => ["--set", `Orchestrator.NodeManager.${one}`]));
     await fixture.client.becomes(hostname(), "APPROVED CONNECTED HEALTHY");
   }, START_LIMIT_MS);
 

@@ -138,13 +138,16 @@ async function agentOf({ stateDirectory, directory }: KeeperSettings): Promise<{
 
 /** Why no execution can be started; null when one can. */
 async function problemOf(settings: KeeperSettings, closedUserIds: readonly number[]): Promise<string | null> {
-  const { executors, user, mayBeOwnUser } = settings;
+  const { directory, executors, user, mayBeOwnUser } = settings;
   // It looks after what an earlier one has left.
   if (executors.length === 0) return null;
   const unknown = executors.filter((one) => one !== "process");
   if (unknown.length > 0) return `there is no executor ${unknown.join(", ")}`;
   if (user === null) {
-    return mayBeOwnUser ? null : "Work.User is not set, and executions never run as the agent's own user";
+    // The own user of a service of its own is root.
+    return mayBeOwnUser && directory === null
+      ? null
+      : "Work.User is not set, and executions never run as the agent's own user";
   }
   const account = await findAccount(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;

@@ -68,6 +68,7 @@ describe("commitWork()", () => {
       {
         ...{ id: "p1", desired: "RUN", specDigest: DIGEST, index: 0 },
         ...{ ports: { http: 20_001 }, gpuUuids: ["g1"] },
+        reported: false,
       },
     ]);
     const changes = await readChangedNodeWork(store.db, position);

@@ -48,6 +48,8 @@ const MOST_READINGS = 200;
 const MOST_UNNAMED = 100;
 const TOKEN_BYTES = 16;
 const RETRY_AFTER_MS = 2_000;
+/** A timer for each small piece would cost more than the piece. */
+const LEAST_PAUSE_MS = 20;
 const DEFAULT_OPEN_WITHIN_MS = 10_000;
 const DEFAULT_BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 
@@ -209,7 +211,7 @@ export class LogDesk {
       bytes += next.data.byteLength;
       const nowMs = clock.nowMs();
       const aheadMs = (bytes / bytesPerSecond) * 1_000 - (nowMs - windowMs);
-      if (aheadMs > 0) await clock.sleep(aheadMs, signal);
+      if (aheadMs >= LEAST_PAUSE_MS) await clock.sleep(aheadMs, signal);
       else if (nowMs - windowMs > 1_000) {
         // What was not used is not saved up.
         windowMs = nowMs;

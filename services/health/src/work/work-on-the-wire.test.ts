@@ -117,6 +117,20 @@ describe("work on the wire", () => {
     expect(await observed(`b${nodes}`)).toMatchObject({ observed: "ENDED", end_reason: "OOM" });
   });
 
+  it("should tell which executions were reported before, so that none is started a second time", async () => {
+    const [seen, unseen] = [`r${nodes}`, `u${nodes}`];
+    await want(seen, "RUN");
+    await want(unseen, "RUN");
+    const stream = await join(first);
+    const reported = ({ references }: { references: readonly { id: string; reported: boolean }[] }) =>
+      Object.fromEntries(references.map((one) => [one.id, one.reported]));
+    expect(reported(await stream.nextOf("executions"))).toEqual({ [seen]: false, [unseen]: false });
+    stream.send(report(1, [{ id: seen, state: ObservedState.RUNNING }]));
+    await stream.nextOf("reportAck");
+    const again = await join(second);
+    expect(reported(await again.nextOf("executions"))).toEqual({ [seen]: true, [unseen]: false });
+  });
+
   it("should let no report of a session that is over change what a later one said", async () => {
     const old = await join(first);
     const id = `c${nodes}`;

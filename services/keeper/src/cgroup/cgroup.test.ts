@@ -1,9 +1,15 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
 import { Cgroup } from "./cgroup.ts";
 import { openCgroups } from "./cgroup-hierarchy.ts";
+
+const run = promisify(execFile);
 
 describe("a tree of cgroups", () => {
   let root: string;
@@ -59,5 +65,37 @@ describe("a tree of cgroups", () => {
     await writeFile(join(root, "unified/cgroup.controllers"), "cpu pids\n");
     const mounts = `cgroup2 ${join(root, "unified")} cgroup2 rw 0 0\ncgroup /no/such cgroup rw,cpu 0 0\n`;
     expect(await openCgroups("n1", mounts)).toBeNull();
+  });
+});
+
+// The kernel has it beside version 1 as well, with the controllers that are not used there: memory and cpu mostly are.
+(process.getuid?.() === 0 ? describe : describe.skip)("a cgroup of version 2, made by the kernel", () => {
+  let mount: string;
+
+  beforeEach(async () => {
+    mount = await mkdtemp(join(tmpdir(), "rollcall-cgroup2-"));
+    await run("mount", ["-t", "cgroup2", "none", mount]);
+  });
+
+  afterEach(async () => {
+    await run("umount", [mount]);
+    await rm(mount, { recursive: true });
+  });
+
+  it("should kill all that is in it, with what it has started, and remove it", async () => {
+    const place = join(mount, `rollcall-test-${process.pid}`);
+    const roots = { kill: place, cpu: null, memory: null };
+    const group = new Cgroup({ version: 2, roots, limits: [] }, "e1");
+    await group.create({ millicores: 100, memoryBytes: 0 });
+    // It enters as a shim does, before it starts anything.
+    const script = 'echo 0 >"$0/cgroup.procs" && setsid sleep 1000 & echo 0 >"$0/cgroup.procs"; echo in; wait';
+    const child = spawn("sh", ["-c", script, join(place, "e1")], { stdio: ["ignore", "pipe", "ignore"] });
+    await once(child.stdout, "data");
+    await until("both to be in it", async () => (await group.processes()).length >= 2);
+    const ended = once(child, "exit");
+    await group.end();
+    expect(await ended).toEqual([null, "SIGKILL"]);
+    expect(await readdir(place).then((names) => names.includes("e1"))).toBe(false);
+    await rmdir(place);
   });
 });

@@ -90,7 +90,9 @@ export class WorkFixture {
   /** The processes of a job, by their ids. */
   async running({ mark }: Pick<CountedJob, "mark">): Promise<readonly number[]> {
     const found = (await processesOf(mark)).filter(({ command }) => command.startsWith("sh -c while"));
-    return found.map(({ pid }) => pid).sort();
+    // A shell that forks is there twice until the copy begins its program.
+    const ids = new Set(found.map(({ pid }) => pid));
+    return [...ids].filter((pid) => !found.some((one) => one.pid === pid && ids.has(one.parent))).sort();
   }
 
   async executions({ name }: Pick<CountedJob, "name">): Promise<readonly Execution[]> {

@@ -192,6 +192,18 @@ describe("WorkMemory.plan()", () => {
     expect(executions.slice(1).map(({ after }) => after.nodeId)).toEqual(isMoved ? ["b"] : []);
   });
 
+  it("should leave daemons where they are while their node offers nothing, and place none there", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ type: "daemon", user: "web" }));
+    fleet.plan();
+    expect(fleet.running()).toHaveLength(1);
+    fleet.put("a", { capacity: null });
+    fleet.put("b", { capacity: null });
+    expect(fleet.plan().executions).toEqual([]);
+    fleet.put("a", {});
+    expect(fleet.plan().executions).toEqual([]);
+  });
+
   it("should roll a service to a new version a few at a time", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ count: 3 }));

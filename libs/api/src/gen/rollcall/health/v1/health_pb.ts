@@ -296,7 +296,8 @@ export type Hello = Message<"rollcall.health.v1.Hello"> & {
   wishedInfoInterval?: Duration | undefined;
 
   /**
-   * Whether the agent runs work. One that does not is sent no Executions.
+   * Whether the agent takes part in work: one that offers no executor does as well, since it confirms what should stop. An agent that does
+   * not is sent no Executions.
    *
    * @generated from field: bool runs_work = 10;
    */
