@@ -1,11 +1,5 @@
 import { type ReportedExecution, readNodeWork, type Store, saveObservations } from "@rollcall/store";
 
-/** What machines have really done. */
-export interface MachineFigures {
-  readonly starts: number;
-  readonly running: number;
-}
-
 /**
  * Machines that do as the record says at once: what health and agents do, by the record alone. Batch executions end at
  * once, and all others run until they are stopped.
@@ -15,7 +9,7 @@ export class RecordMachines {
   readonly #nodeIds: readonly string[];
   readonly #kept = new Map<string, Map<string, ReportedExecution>>();
   readonly #everStarted = new Set<string>();
-  /** Places in which something runs, for what runs once at a time. */
+  /** Of the last reports. */
   #numbers = 0;
   #violation: string | null = null;
 

@@ -2,8 +2,8 @@ import { createMetrics, silentLogger, startTasks, systemClock } from "@rollcall/
 import { createApp, type LeaderStep } from "@rollcall/scheduler";
 import { EventFeed, openStore, WorkSignals } from "@rollcall/store";
 
-// Usage: node doomed-scheduler-main.js INSTANCE STEPS MS, with DATABASE_URL: a scheduler that kills itself so many steps
-// after it began to lead, and so many milliseconds after that step: 0 for between two steps. STEPS 0: never.
+// Usage: node doomed-scheduler-main.js INSTANCE STEPS MS, with DATABASE_URL: a scheduler that kills itself so many
+// steps after it began to lead, and so many milliseconds after that step: 0 for between two steps. STEPS 0: never.
 const [instance = "", stepsWord, msWord] = process.argv.slice(2);
 const [steps, ms] = [Number(stepsWord), Number(msWord)];
 const url = process.env.DATABASE_URL ?? "";

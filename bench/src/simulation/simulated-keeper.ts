@@ -41,7 +41,7 @@ interface Kept {
   isRunning: boolean;
 }
 
-/** A machine and its keeper: what it decides is the keeper's reducer, what it starts are processes of the simulation. */
+/** A machine and its keeper: the keeper's reducer decides, and what it starts are processes of the simulation. */
 export class SimulatedKeeper {
   readonly nodeId: string;
   readonly #world: MachineWorld;

@@ -9,7 +9,6 @@ import {
   leasedTaskOf,
   SCHEDULER_LEASE,
   SCHEDULER_LEASE_TIMING,
-  type StoredEvent,
 } from "@rollcall/store";
 import { leaderReads } from "./leader-view.ts";
 import type { SimulatedLease } from "./simulated-lease.ts";
@@ -146,9 +145,6 @@ export class SimulatedScheduler implements Reached {
     return () => this.#wakers.delete(wake);
   }
 }
-
-/** The events of work, as the log of the simulation takes them. */
-export type LogEvents = readonly StoredEvent[];
 
 const ignore = () => {};
 const NO_METRICS: LeaderMetrics = {

@@ -204,7 +204,7 @@ export class WorkOperator {
 }
 
 /** A job of the simulation. */
-export function jobOf(
+function jobOf(
   name: string,
   type: JobType,
   count: number,

@@ -57,7 +57,7 @@ export interface TableWorld {
 const MOST_CHANGES = 400_000;
 
 /** Which rows were written, in order. */
-export class ChangeLog {
+class ChangeLog {
   #entries: { readonly at: number; readonly id: string }[] = [];
 
   note(at: number, id: string): void {

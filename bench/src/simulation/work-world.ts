@@ -131,13 +131,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
 
   disturb(): void {
     const { random } = this.#world;
-    const acts = [
-      this.#killScheduler,
-      this.#stopScheduler,
-      this.#cutScheduler,
-      this.#reboot,
-      this.#backUp,
-    ];
+    const acts = [this.#killScheduler, this.#stopScheduler, this.#cutScheduler, this.#reboot, this.#backUp];
     const all = [...acts, this.#killScheduler, this.#stopScheduler, this.#backUp];
     all[Math.floor(random() * all.length)]?.call(this);
   }
