@@ -19,7 +19,9 @@ export async function makeGo({ schema, check }) {
   const { file: files } = fromBinary(FileDescriptorSetSchema, await readFile(schema));
   const ours = files.filter(({ name }) => name.startsWith("rollcall/"));
   await rm(join(MODULE, "gen"), { recursive: true, force: true });
-  const names = ours.map(({ name }) => `M${name}=${IMPORT_PATH}/gen/${name.replace(/\/[^/]+$/, "")};${packageOf(name)}`);
+  const names = ours.map(
+    ({ name }) => `M${name}=${IMPORT_PATH}/gen/${name.replace(/\/[^/]+$/, "")};${packageOf(name)}`,
+  );
   const opt = ["paths=source_relative", ...names];
   const plugins = ["protoc-gen-go", "protoc-gen-go-grpc"].map((plugin) => ({
     local: join(TOOLS, plugin),

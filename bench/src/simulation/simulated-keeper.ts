@@ -144,7 +144,7 @@ export class SimulatedKeeper {
     one.isRunning = true;
     this.#world.started(id);
     const { life } = one;
-    this.#step(id, { kind: "launched" });
+    this.#step(id, { kind: "launched", about: "" });
     const end = this.#world.lifeOf(one.record.identity.job);
     if (end !== null) this.#world.after(end.ms, () => this.#exited(id, life, end.code, null));
   }

@@ -36,7 +36,7 @@ export function createQueryApp(deps: QueryProcess): QueryApp {
   const shared = { store, replica: holdsNothing(instance), clock, log, peers };
   const methods: HealthServices = {
     ...shared,
-    ...{ random, logs: new LogDesk() },
+    ...{ random, logs: new LogDesk({ clock }) },
     totals: new ClusterTotals(shared),
     unary: new RemoteSessions({ store, peers, random, log }),
     watches: new HealthWatches({ ...shared, feed: deps.feed }),

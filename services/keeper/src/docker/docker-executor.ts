@@ -57,7 +57,8 @@ export class DockerExecutor implements Executor<ContainerPlan> {
 
   async end(id: string): Promise<void> {
     if (!this.#isUsed) return;
-    for (const container of (await this.#list()) ?? []) if (executionOf(container) === id) await this.#remove(container);
+    for (const container of (await this.#list()) ?? [])
+      if (executionOf(container) === id) await this.#remove(container);
   }
 
   /**

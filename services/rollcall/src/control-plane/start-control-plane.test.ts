@@ -6,7 +6,7 @@ import { silentLogger, systemClock } from "@rollcall/process";
 import { listLeases } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
-import { reachableHost } from "./create-services.ts";
+import { advertisedHost } from "./create-services.ts";
 import { openProbes, type Probes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
 import { startControlPlane } from "./start-control-plane.ts";
@@ -68,14 +68,16 @@ describe("startControlPlane()", () => {
   });
 });
 
-describe("reachableHost()", () => {
+describe("advertisedHost()", () => {
   it.each([
     ["10.0.0.7", "10.0.0.7"],
     ["rollcall.example", "rollcall.example"],
     ["::1", "[::1]"],
     ["2001:db8::7", "[2001:db8::7]"],
     ["::", hostname()],
-  ])("should write %s as %s", (host, expected) => {
-    expect(reachableHost(host)).toBe(expected);
+  ])("should write %s as %s", async (host, expected) => {
+    const shell = { env: {}, cwd: "/" };
+    const { values } = await loadControlPlaneConfig({ shell, file: undefined, flags: {} });
+    expect(advertisedHost({ host }, values)).toBe(expected);
   });
 });

@@ -6,12 +6,14 @@ import { loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
-import { openRecord } from "../control-plane/open-record.ts";
+import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import { explainingStart } from "../control-plane/start-problem.ts";
 import { openLog } from "../log.ts";
 
 const MIGRATE_KEYS = {
   "Database.URL": PROCESS_KEYS["Database.URL"],
+  "Database.DirectURL": PROCESS_KEYS["Database.DirectURL"],
+  "Database.PreparedStatements": PROCESS_KEYS["Database.PreparedStatements"],
   "Log.Level": PROCESS_KEYS["Log.Level"],
   "Log.Format": PROCESS_KEYS["Log.Format"],
 };
@@ -50,7 +52,8 @@ export async function runMigrate(words: readonly string[], shell: Shell, process
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
   }
-  const record = { url, pools: POOLS, applicationName: "rollcall migrate", log, clock: systemClock };
+  const address = recordAddress(values, url);
+  const record = { address, pools: POOLS, applicationName: "rollcall migrate", log, clock: systemClock };
   const open = async (parts: Parts) => {
     parts.add(await openRecord(record, ending.signal));
     return {};
