@@ -31,6 +31,7 @@ export const RECORD_TABLES: readonly string[] = [
   "node_sessions",
   "node_tombstones",
   "nodes",
+  "process_reports",
   "request_ids",
   "upkeep_runs",
   "used_challenges",
