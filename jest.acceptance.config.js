@@ -1,9 +1,9 @@
 import base from "./jest.config.js";
 
-/** What takes longer than a test may: whole programs as they are built and shipped, one after the other. */
+/** What takes longer than a test may: whole programs as they are built and shipped. They wait more than they work. */
 export default {
   ...base,
   testMatch: ["<rootDir>/tests/acceptance/**/*.acceptance.ts"],
-  maxWorkers: 1,
+  maxWorkers: 2,
   testTimeout: 1_800_000,
 };

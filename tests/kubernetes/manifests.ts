@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
+import { workspaceRoot } from "../support/workspace.ts";
 
 // A dependency of libs/config, which reads configuration files with it.
 const { parseAllDocuments }: { parseAllDocuments(text: string): readonly { toJS(): Manifest | null }[] } =
@@ -86,4 +89,9 @@ export function containersOf(manifests: readonly Manifest[]): readonly Container
     const pod = spec?.template?.spec;
     return pod === undefined ? [] : pod.containers.map((it) => ({ ...it, pod, owner: metadata.name }));
   });
+}
+
+/** One of deploy/kubernetes, as it is kept. */
+export function rendered(name: string): string {
+  return readFileSync(join(workspaceRoot, "deploy/kubernetes", name), "utf8");
 }

@@ -1,14 +1,11 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
-import { MANIFESTS, render, toolPath } from "../../scripts/render-manifests.mjs";
-import { loadControlPlaneConfig } from "../../services/rollcall/src/config/control-plane-config.ts";
-import { readArguments } from "../../services/rollcall/src/config/read-arguments.ts";
-import { SERVE_KEYS } from "../../services/rollcall/src/verbs/serve-help.ts";
-import { workspaceRoot } from "../support/workspace.ts";
-import { containersOf, type Manifest, manifestsIn } from "./manifests.ts";
+import { MANIFESTS, render, toolPath } from "../../../scripts/render-manifests.mjs";
+import { manifestsIn, rendered } from "../../kubernetes/manifests.ts";
+import { workspaceRoot } from "../../support/workspace.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollcall-chart-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -17,7 +14,6 @@ const isInstalled = (tool: string, word: string) => spawnSync(toolPath(tool), [w
 const describeWithHelm = isInstalled("helm", "version") ? describe : describe.skip;
 const describeWithBoth = isInstalled("kubeconform", "-v") ? describeWithHelm : describe.skip;
 const everything = join(workspaceRoot, "tests/kubernetes/everything.yaml");
-const rendered = (name: string) => readFileSync(join(workspaceRoot, "deploy/kubernetes", name), "utf8");
 const names = Object.keys(MANIFESTS);
 
 /** Check against the schemas of this repository. Unknown fields and kinds fail. Answers what was found. */
@@ -66,52 +62,6 @@ describeWithBoth("what the chart renders, against the schemas of Kubernetes", ()
   it("should not be when a field is unknown", () => {
     const wrong = rendered("rollcall.yaml").replaceAll("terminationGracePeriodSeconds:", "terminationGraceSeconds:");
     expect(conform(wrong)).toContain("terminationGraceSeconds");
-  });
-});
-
-describe.each(names)("%s", (name) => {
-  const manifests = manifestsIn(rendered(name));
-  const ofKind = (kind: string): readonly Manifest[] => manifests.filter((it) => it.kind === kind);
-  const servers = containersOf(manifests).filter(({ args }) => args[0] === "serve");
-
-  it("should give the program flags and settings that it knows, and no odd ones", async () => {
-    const [config] = ofKind("ConfigMap");
-    const file = join(folder, "rollcall.yaml");
-    writeFileSync(file, config?.data?.["rollcall.yaml"] ?? "");
-    expect(servers.length).toBeGreaterThan(1);
-    for (const { args } of servers) {
-      const own = args.filter((word) => !/^--(config|port|probe-port)=/.test(word));
-      const { flags, words } = readArguments(own.slice(1), SERVE_KEYS);
-      const shell = { env: {}, cwd: folder };
-      const loaded = await loadControlPlaneConfig({ shell, file, flags });
-      expect([words.length > 0, loaded.warnings]).toEqual([true, []]);
-    }
-  });
-
-  it("should let no pod gain or write anything, and no account have rights but to get nodes", () => {
-    const all = containersOf(manifests);
-    for (const { securityContext, pod } of all) {
-      expect(securityContext).toMatchObject({
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ["ALL"] },
-      });
-      expect(pod.automountServiceAccountToken).toBe(false);
-      expect(pod.securityContext?.seccompProfile).toEqual({ type: "RuntimeDefault" });
-    }
-    const rights = ofKind("ClusterRole").flatMap(({ rules = [] }) => rules);
-    expect(rights).toEqual([{ apiGroups: [""], resources: ["nodes"], verbs: ["get"] }]);
-  });
-
-  it("should leave each process the time that it takes to end", () => {
-    for (const { pod } of servers) expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(5 + 29);
-  });
-
-  it("should open the port between replicas to the control plane alone", () => {
-    const rules = ofKind("NetworkPolicy").flatMap((it) => it.spec?.ingress ?? []);
-    const internal = rules.filter(({ ports }) => ports?.some(({ port }) => port === "internal"));
-    expect(internal).toHaveLength(1);
-    expect(JSON.stringify(internal[0]?.from)).toContain("app.kubernetes.io/component");
   });
 });
 
