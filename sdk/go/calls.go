@@ -120,7 +120,7 @@ func isRead(path string) bool {
 
 // tokenSource reads a token, or the file that holds it, each time: it may be replaced while the program runs.
 func (t *target) tokenSource(service string) func() (string, error) {
-	if t.tokenFor != nil && !t.tokenFor[t.addresses[service].authority] {
+	if t.tokenFor != nil && !t.tokenFor[t.addresses[service]] {
 		return func() (string, error) { return "", nil }
 	}
 	return func() (string, error) {

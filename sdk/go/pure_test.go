@@ -20,7 +20,7 @@ func TestWaitBeforeRetry(t *testing.T) {
 	}{
 		{Error{Code: codes.Unavailable}, true, true},
 		{Error{Code: codes.Unavailable}, false, false},
-		{Error{Code: codes.Aborted}, true, true},
+		{Error{Code: codes.Aborted}, true, false},
 		{Error{Code: codes.ResourceExhausted, RetryAfter: time.Second}, false, true},
 		{Error{Code: codes.ResourceExhausted}, true, false},
 		{Error{Code: codes.NotFound}, true, false},
@@ -46,6 +46,13 @@ func TestWaitBeforeRetry(t *testing.T) {
 func TestWaitBeforeResume(t *testing.T) {
 	if _, again := waitBeforeResume(&Error{Code: codes.OutOfRange}, 1, 0.5); again {
 		t.Error("a refusal is final")
+	}
+	expired := &Error{Code: codes.Unauthenticated, Reason: ReasonTokenExpired}
+	if _, again := waitBeforeResume(expired, 1, 0.5); !again {
+		t.Error("a renewed token is not tried")
+	}
+	if _, again := waitBeforeResume(expired, 2, 0.5); again {
+		t.Error("a token that has ended is tried for ever")
 	}
 	if wait, again := waitBeforeResume(&Error{Code: codes.Unavailable}, 1_000, 1); !again || wait != 5*time.Second {
 		t.Errorf("%v, %v", wait, again)
@@ -134,12 +141,14 @@ func TestResolve(t *testing.T) {
 	if err != nil || !target.addresses["admin"].isTLS || target.token != "secret" {
 		t.Fatalf("%v, %v", target, err)
 	}
-	target, err = resolve(Config{Server: "evil:1"}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token, _ := target.tokenSource("admin")(); token != "" {
-		t.Error("a context's token goes elsewhere")
+	for _, elsewhere := range []string{"evil:1", "r.example:7700"} {
+		target, err = resolve(Config{Server: elsewhere}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, _ := target.tokenSource("admin")(); token != "" {
+			t.Errorf("a context's token goes to %s, in clear text", elsewhere)
+		}
 	}
 	if _, err := resolve(Config{Context: "x"}, at); err == nil {
 		t.Error("a context that is missing is not told")

@@ -25,7 +25,8 @@ func (p RetryPolicy) waitBeforeRetry(failure *Error, attempt int, isRepeatable b
 	if attempt >= p.Attempts {
 		return 0, false
 	}
-	isPassing := failure.Code == codes.Unavailable || failure.Code == codes.Aborted
+	// ABORTED is not among them: it says that an etag is of another version.
+	isPassing := failure.Code == codes.Unavailable
 	// A call that was refused for lack of room had no effect. Any other may have had one.
 	isRefused := failure.Code == codes.ResourceExhausted && failure.RetryAfter > 0
 	if !isRefused && !(isRepeatable && isPassing) {
@@ -45,9 +46,12 @@ func waitBeforeResume(failure *Error, breaks int, random float64) (time.Duration
 	switch failure.Code {
 	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Unknown, codes.Internal:
 		return max(backoffFor(firstBreakWait, longestBreakWait, breaks, random), failure.RetryAfter), true
-	default:
-		return 0, false
 	}
+	// A token that ends, ends the streams that were opened with it; its file may have the next one.
+	if breaks == 1 && (failure.Reason == ReasonTokenExpired || failure.Reason == ReasonTokenRevoked) {
+		return backoffFor(firstBreakWait, longestBreakWait, breaks, random), true
+	}
+	return 0, false
 }
 
 // backoffFor doubles from first to longest, and takes between half and all of it.

@@ -58,7 +58,7 @@ type target struct {
 	token     string
 	tokenFile string
 	// The addresses to which alone the token is sent; nil for all.
-	tokenFor            map[string]bool
+	tokenFor            map[address]bool
 	caFile, serverName  string
 	certificate, keyPEM string
 }
@@ -130,8 +130,8 @@ func resolve(config Config, at surroundings) (*target, error) {
 		if found.addresses[service], err = parseAddress(text, wantsTLS || isOwn); err != nil {
 			return nil, err
 		}
-		if isOwn && found.caFile == "" {
-			found.caFile, found.serverName = run.TLS.CAFile, first(found.serverName, run.TLS.ServerName)
+		if isOwn {
+			found.caFile, found.serverName = first(found.caFile, run.TLS.CAFile), first(found.serverName, run.TLS.ServerName)
 		}
 	}
 	return found, found.findToken(config, entry, isNamed, at, data, run)
@@ -163,18 +163,18 @@ func (t *target) findToken(config Config, entry contextEntry, isNamed bool, at s
 		t.token, t.tokenFile = token, file
 		return nil
 	}
-	t.tokenFor = map[string]bool{}
+	t.tokenFor = map[address]bool{}
 	if hasContexts {
 		// A context's token goes to the addresses that the context names alone: any other server could misuse it.
 		for _, text := range []string{entry.Server, entry.Registry, entry.Health, entry.Admin, entry.Scheduler} {
 			if text == "" {
 				continue
 			}
-			own, err := parseAddress(text, false)
+			own, err := parseAddress(text, entry.CAFile != "")
 			if err != nil {
 				return err
 			}
-			t.tokenFor[own.authority] = true
+			t.tokenFor[own] = true
 		}
 		t.token, t.tokenFile = entry.Token, entry.TokenFile
 		return nil
@@ -184,7 +184,7 @@ func (t *target) findToken(config Config, entry contextEntry, isNamed bool, at s
 		t.tokenFile = admin
 	}
 	for _, own := range t.addresses {
-		t.tokenFor[own.authority] = own.isLoopback() || own.authority == run.Server
+		t.tokenFor[own] = own.isLoopback() || own == address{run.Server, run.TLS != nil}
 	}
 	return nil
 }

@@ -40,6 +40,8 @@ export class RepeatedLines {
   /** Whether a line is written; it is counted otherwise. */
   note(message: string, fields: unknown): boolean {
     const cause = causeOf(fields);
+    // A fact of its own, such as a setting that is unknown, and not the repetition of a failure.
+    if (cause === "") return true;
     const key = `${message}\n${cause}`;
     const known = this.#byCause.get(key);
     if (known === undefined) {

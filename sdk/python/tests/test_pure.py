@@ -10,6 +10,7 @@ from rollcall.registry.v1 import registry_pb2
 
 from rollcall import Bookmark, ConfigurationError, NodeView, RetryPolicy, RollcallError
 from rollcall.bookmark import EventPosition
+from rollcall.connect import Credentials
 from rollcall.retry import wait_before_resume, wait_before_retry
 from rollcall.target import Options, Target, parse_address, resolve_target
 
@@ -24,7 +25,7 @@ class TestWaitBeforeRetry:
         [
             (grpc.StatusCode.UNAVAILABLE, None, True, True),
             (grpc.StatusCode.UNAVAILABLE, None, False, False),
-            (grpc.StatusCode.ABORTED, None, True, True),
+            (grpc.StatusCode.ABORTED, None, True, False),
             (grpc.StatusCode.RESOURCE_EXHAUSTED, 0.5, False, True),
             (grpc.StatusCode.RESOURCE_EXHAUSTED, None, True, False),
             (grpc.StatusCode.NOT_FOUND, None, True, False),
@@ -53,6 +54,11 @@ class TestWaitBeforeResume:
     def test_ends_at_a_refusal(self) -> None:
         assert wait_before_resume(failure(grpc.StatusCode.OUT_OF_RANGE), 1, 0.5) is None
         assert wait_before_resume(failure(grpc.StatusCode.UNAVAILABLE), 1, 0.5) is not None
+
+    def test_tries_once_more_with_a_renewed_token(self) -> None:
+        expired = failure(grpc.StatusCode.UNAUTHENTICATED, reason="TOKEN_EXPIRED")
+        assert wait_before_resume(expired, 1, 0.5) is not None
+        assert wait_before_resume(expired, 2, 0.5) is None
 
     def test_is_bounded(self) -> None:
         assert wait_before_resume(failure(grpc.StatusCode.UNAVAILABLE), 1_000, 1.0) == 5.0
@@ -147,13 +153,21 @@ class TestResolveTarget:
         file.write_text("current_context: prod\ncontexts: {prod: {server: 'https://r.example:7700', token: secret}}\n")
         target = self.resolve(tmp_path, ROLLCALL_DATA_DIR="none")
         assert target.addresses["admin"].is_tls
-        assert (target.token, target.token_authorities) == ("secret", frozenset({"r.example:7700"}))
-        elsewhere = self.resolve(tmp_path, Options(server="evil:1"), ROLLCALL_DATA_DIR="none")
-        assert elsewhere.token_authorities == frozenset({"r.example:7700"})
+        assert (target.token, target.token_addresses) == ("secret", frozenset({("r.example:7700", True)}))
+        for elsewhere in ("evil:1", "r.example:7700"):
+            other = self.resolve(tmp_path, Options(server=elsewhere), ROLLCALL_DATA_DIR="none")
+            assert Credentials(other, "admin").metadata() == ()
+        assert Credentials(target, "admin").metadata() == (("authorization", "Bearer secret"),)
 
     def test_names_a_context_that_is_missing(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="no context 'x'"):
             self.resolve(tmp_path, Options(context="x"))
+
+    @pytest.mark.parametrize(
+        ("host", "is_loopback"), [("127.0.0.1:1", True), ("[::1]:1", True), ("127.0.0.1.evil:1", False), ("a:1", False)]
+    )
+    def test_knows_this_machine(self, host: str, is_loopback: bool) -> None:
+        assert parse_address(host, "a test", is_tls=False).is_loopback is is_loopback
 
     @pytest.mark.parametrize("text", ["host", "http://u:p@host:1", "host:1?x", "host:port", ""])
     def test_refuses_what_is_no_address(self, text: str) -> None:

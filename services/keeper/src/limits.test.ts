@@ -60,7 +60,10 @@ describe("an execution", () => {
     expect(kept).not.toContain("line 1\n");
     const tail = await fixture.keeper.read(id, "stdout", { offset: 0, tailBytes: 5 }, 100);
     expect(Buffer.from(tail.data).toString()).toBe("2000\n");
-    expect(tail.isEnd).toBe(true);
+    await until("its end", async () => {
+      const { isEnd } = await fixture.keeper.read(id, "stdout", { offset: 0, tailBytes: 5 }, 100);
+      return isEnd;
+    });
   });
 
   it("should be killed as out of memory, and only then", async () => {

@@ -1,4 +1,5 @@
 import { type ConfigValues, defineKeys, list, optional, text } from "@rollcall/config";
+import { isSafeUrl } from "@rollcall/identity/oidc";
 
 const url = () => text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such as https://kubernetes.default.svc" });
 
@@ -53,7 +54,15 @@ export type JoinConfig = ConfigValues<typeof JOIN_KEYS>;
 export function checkJoinConfig(
   config: JoinConfig,
 ): readonly { readonly path: keyof JoinConfig & string; readonly message: string }[] {
-  const path = "Join.Kubernetes.ServiceAccounts";
+  const path = "Join.Kubernetes.ServiceAccounts" as const;
   const isMissing = config["Join.Kubernetes.Issuer"] !== undefined && config[path].length === 0;
-  return isMissing ? [{ path, message: "must be set when Join.Kubernetes.Issuer is" }] : [];
+  return [
+    ...(isMissing ? [{ path, message: "must be set when Join.Kubernetes.Issuer is" }] : []),
+    // What is fetched from there decides which machines may join.
+    ...(["Join.Kubernetes.Issuer", "Join.Kubernetes.JWKSURL"] as const).flatMap((key) => {
+      const url = config[key];
+      const isSafe = url === undefined || (URL.canParse(url) && isSafeUrl(new URL(url)));
+      return isSafe ? [] : [{ path: key, message: "must begin with https://, unless it is on this machine" }];
+    }),
+  ];
 }

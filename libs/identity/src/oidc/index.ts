@@ -6,6 +6,7 @@ export { type FetchJsonOptions, fetchJson } from "./fetch-json.ts";
 export type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 export {
   checkOidcConfig,
+  isSafeUrl,
   type OidcIssuer,
   type OidcProblem,
   oidcIssuersOf,

@@ -116,7 +116,9 @@ export class IssuerKeys {
     if (typeof uri !== "string" || !URL.canParse(uri) || !isSafeUrl(new URL(uri))) {
       throw new Error(`${place} names no safe place of its keys: ${String(uri)}`);
     }
-    return fetchJson(new URL(uri), how);
+    // The token is for the issuer, and for no other host that it names.
+    const isIssuers = new URL(uri).host === new URL(issuer).host;
+    return fetchJson(new URL(uri), isIssuers ? how : { ...how, tokenFile: null });
   }
 
   #unavailable(cause?: unknown): Error {

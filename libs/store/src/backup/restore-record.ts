@@ -60,7 +60,7 @@ export async function restoreRecord(options: RestoreOptions): Promise<RestoreRep
     await setSequences(db, summary.manifest);
     await migrateFurther(db, summary.manifest);
     const newLogId = await renewLog(db);
-    const auditProblem = await judgeAudit(db as Kysely<Database>);
+    const auditProblem = await judgeAudit(db as Kysely<Database>, options.signal);
     if (auditProblem !== null && !options.acceptBrokenAudit) {
       throw new ArchiveError(
         `the audit log in the archive is broken at entry ${auditProblem.sequence}: ${auditProblem.message}; ` +
@@ -87,6 +87,8 @@ async function refuseIfInUse(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select distinct application_name as name from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and application_name like 'rollcall %'
+      -- A pooler keeps connections whose process is gone. One that lives renews its lease every two seconds.
+      and coalesce(state <> 'idle' or state_change > now() - interval '15 seconds', true)
     order by 1`.execute(db);
   if (rows.length === 0) return;
   const names = rows.map(({ name }) => name).join(", ");
@@ -141,14 +143,15 @@ function migrateFurther(db: Kysely<unknown>, { migrations }: ArchiveManifest): P
 
 async function copyIn({ client }: RecordSession, options: RestoreOptions): Promise<readonly ArchivedFile[]> {
   const files: ArchivedFile[] = [];
-  const current: { copying: CopyStreamQuery | null } = { copying: null };
+  const current: { copying: Copying | null } = { copying: null };
   for await (const part of readArchive(options.path, options.passphrase)) {
     options.signal.throwIfAborted();
     const { copying } = current;
     if (part.kind === "table") {
       current.copying = startCopy(client, part.table);
     } else if (part.kind === "data" && copying !== null) {
-      if (!copying.write(part.bytes)) await Promise.race([once(copying, "drain"), failureOf(copying)]);
+      if (copying.failure !== null) throw copying.failure;
+      if (!copying.stream.write(part.bytes)) await once(copying.stream, "drain");
     } else if (part.kind === "table-end" && copying !== null) {
       await endCopy(copying, part.sum);
       options.onTable(part.sum);
@@ -159,29 +162,30 @@ async function copyIn({ client }: RecordSession, options: RestoreOptions): Promi
   return files;
 }
 
-function startCopy(client: pg.Client, { name, columns }: ArchivedTable): CopyStreamQuery {
+/** A table that is being copied in. */
+interface Copying {
+  readonly stream: CopyStreamQuery;
+  /** Why it ended early: it may say so while nothing waits for it, and says it once. */
+  failure: unknown;
+}
+
+function startCopy(client: pg.Client, { name, columns }: ArchivedTable): Copying {
   const list = columns.map((column) => pg.escapeIdentifier(column)).join(", ");
-  const copying = client.query(copyFrom(`copy ${pg.escapeIdentifier(name)} (${list}) from stdin`));
-  // What fails is thrown by the next wait; without a listener it would end this process first.
-  copying.on("error", () => {});
+  const stream = client.query(copyFrom(`copy ${pg.escapeIdentifier(name)} (${list}) from stdin`));
+  const copying: Copying = { stream, failure: null };
+  stream.on("error", (error) => {
+    copying.failure ??= error;
+  });
   return copying;
 }
 
-async function failureOf(copying: CopyStreamQuery): Promise<never> {
-  const [error] = copying.errored === null ? await once(copying, "error") : [copying.errored];
-  throw error;
-}
-
-async function endCopy(copying: CopyStreamQuery, sum: TableSum): Promise<void> {
-  if (copying.errored !== null) throw copying.errored;
-  const finished = new Promise<void>((resolve, reject) => {
-    copying.once("finish", resolve);
-    copying.once("error", reject);
-  });
-  copying.end();
+async function endCopy(copying: Copying, sum: TableSum): Promise<void> {
+  if (copying.failure !== null) throw copying.failure;
+  const finished = once(copying.stream, "finish");
+  copying.stream.end();
   await finished;
-  if (copying.rowCount !== sum.rows)
-    throw damaged(`table ${sum.name} has ${copying.rowCount} rows in place of ${sum.rows}`);
+  const { rowCount } = copying.stream;
+  if (rowCount !== sum.rows) throw damaged(`table ${sum.name} has ${rowCount} rows in place of ${sum.rows}`);
 }
 
 async function setSequences(db: Kysely<unknown>, { sequences }: ArchiveManifest): Promise<void> {
@@ -202,9 +206,10 @@ async function renewLog(db: Kysely<unknown>): Promise<string> {
 /** Entries between two looks at whether it is to end. */
 const AUDIT_PIECE = 10_000;
 
-async function judgeAudit(db: Kysely<Database>): Promise<AuditProblem | null> {
+async function judgeAudit(db: Kysely<Database>, signal: AbortSignal): Promise<AuditProblem | null> {
   let after: AuditHead = AUDIT_START;
   for (;;) {
+    signal.throwIfAborted();
     const verdict = await verifyAudit(db, { after, limit: AUDIT_PIECE });
     if (verdict.problem !== null || verdict.complete) return verdict.problem;
     after = verdict.through;

@@ -163,11 +163,14 @@ function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number):
 /** The longest text of a query that a trace has. */
 const MOST_TEXT = 1_000;
 
+/** What is written into the text of a query: what is committed, as JSON, among others. */
+const LITERALS = /'(?:[^']|'')*'/g;
+
 /** A query of a call that is traced is a part of its span. Values are not in its text. */
 function noteQuery(event: LogEvent): void {
   const span = activeSpan();
   if (span === undefined) return;
-  const text = event.query.sql.trim();
+  const text = event.query.sql.trim().replaceAll(LITERALS, "'?'");
   const operation = /^[a-z]+/i.exec(text)?.[0].toLowerCase() ?? "query";
   span.note({
     name: `postgresql ${operation}`,

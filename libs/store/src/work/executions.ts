@@ -85,7 +85,8 @@ export async function readNewestEnded(
       cross join lateral (
         select distinct on (x.index) x.id, x.holds, x.state
         from executions as x
-        where x.job = j.name
+        -- Orphans have version 0, and no place.
+        where x.job = j.name and x.version > 0
         order by x.index, x.id desc
       ) as newest
       where j.state = 'ACTIVE' and not newest.holds and newest.state not in ('LIVE', 'LOST', 'ORPHANED')

@@ -132,6 +132,9 @@ class EventWatch:
         heard_at = time.monotonic()
         while not self._is_closed:
             self._stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
+            if self._is_closed:
+                self._stream.close()
+                return
             try:
                 for message in self._stream:
                     breaks = 0

@@ -26,10 +26,10 @@ class Credentials:
 
     def __init__(self, target: Target, service: str) -> None:
         address = target.addresses[service]
-        allowed = target.token_authorities
+        allowed = target.token_addresses
         self._token = target.token
         self._file = target.token_file
-        self._may_send = allowed is None or address.authority in allowed
+        self._may_send = allowed is None or address.identity in allowed
 
     def metadata(self) -> Metadata:
         """The metadata of a call. A token file is read each time: it may be replaced while the program runs."""

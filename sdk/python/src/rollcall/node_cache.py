@@ -10,18 +10,19 @@ import grpc
 
 from .calls import Stream
 from .client import SILENCE, Client
-from .errors import RollcallError, TimedOutError
+from .errors import RollcallError, TimedOutError, UnreachableError
 from .node.v1 import node_pb2
 from .node_view import NodeChange, NodeView
 from .registry.v1 import registry_pb2
 from .retry import wait_before_resume
+from .target import ConfigurationError
 
 
 class NodeCache:
     """A local copy of the nodes that match a request, kept by a thread of its own.
 
-    It survives restarts of the control plane. ``on_change`` is called in that thread for every change. A failure that
-    no repetition mends ends it: then every method raises that RollcallError.
+    It survives restarts of the control plane. ``on_change`` is called in that thread for every change. What it raises,
+    and a failure that no repetition mends, end the cache: then every method raises that.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class NodeCache:
         self._view = NodeView(request or registry_pb2.WatchNodesRequest())
         self._on_change = on_change
         self._lock = threading.Condition()
-        self._failure: RollcallError | None = None
+        self._failure: BaseException | None = None
         self._stream: Stream[registry_pb2.WatchNodesResponse] | None = None
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rollcall-node-cache", daemon=True)
@@ -75,27 +76,39 @@ class NodeCache:
         self.close()
 
     def _run(self) -> None:
+        try:
+            self._follow()
+        except BaseException as error:  # Also one of on_change: what is not followed must not be taken for current.
+            with self._lock:
+                self._failure = error
+                self._lock.notify_all()
+        finally:
+            if self._stream is not None:
+                self._stream.close()
+
+    def _follow(self) -> None:
         breaks = 0
         while not self._ending.is_set():
             failure: RollcallError | None = None
             try:
                 self._stream = self._client.registry.watch_nodes(self._view.next_request(), silence=SILENCE)
+                if self._ending.is_set():
+                    return
                 for message in self._stream:
                     breaks = 0
                     self._take(message)
             except RollcallError as error:
                 failure = error
+            except ConfigurationError as error:  # A token's file is away while it is replaced.
+                failure = UnreachableError(grpc.StatusCode.UNAVAILABLE, str(error))
             if self._ending.is_set():
                 return
             breaks += 1
             wait: float | None = 0.1
             if failure is not None and not self._view.failed(failure):
                 wait = wait_before_resume(failure, breaks, random.random())
-            if wait is None:
-                with self._lock:
-                    self._failure = failure
-                    self._lock.notify_all()
-                return
+            if wait is None and failure is not None:
+                raise failure
             self._ending.wait(wait)
 
     def _take(self, message: registry_pb2.WatchNodesResponse) -> None:

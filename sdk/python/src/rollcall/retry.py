@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import grpc
 
 from .errors import RollcallError
+from .reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class RetryPolicy:
     """Seconds that no wait exceeds, unless the server asks for more."""
 
 
-_PASSING = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
+# ABORTED is not among them: it says that an etag is of another version.
+_PASSING = frozenset({grpc.StatusCode.UNAVAILABLE})
 
 
 def wait_before_retry(
@@ -44,6 +46,7 @@ def wait_before_retry(
 
 
 _BREAKS = _PASSING | {
+    grpc.StatusCode.ABORTED,
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -59,7 +62,9 @@ def wait_before_resume(error: RollcallError, breaks: int, random: float) -> floa
 
     ``breaks`` counts the breaks since the last message.
     """
-    if error.code not in _BREAKS:
+    # A token that ends, ends the streams that were opened with it; its file may have the next one.
+    is_renewed = breaks == 1 and error.reason in (Reason.TOKEN_EXPIRED, Reason.TOKEN_REVOKED)
+    if error.code not in _BREAKS and not is_renewed:
         return None
     longest = min(_LONGEST_BREAK_WAIT, _FIRST_BREAK_WAIT * 2.0 ** min(breaks - 1, 10))
     backoff: float = longest * (0.5 + random / 2)

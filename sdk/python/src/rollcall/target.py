@@ -6,6 +6,7 @@ what the running ``rollcall up`` of this user wrote, then 127.0.0.1:7700.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import stat
@@ -40,9 +41,17 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
+    def identity(self) -> tuple[str, bool]:
+        """What tells two addresses apart."""
+        return self.authority, self.is_tls
+
+    @property
     def is_loopback(self) -> bool:
         """Whether calls never leave this machine."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 @dataclass(frozen=True)
@@ -53,9 +62,9 @@ class Target:
     token: str | None
     """The access token itself."""
     token_file: Path | None
-    """A file that holds it, read again for each connection and whenever the server no longer takes the token."""
-    token_authorities: frozenset[str] | None
-    """HOST:PORT to which alone the token is sent; None for all."""
+    """A file that holds it, read again for each call."""
+    token_addresses: frozenset[tuple[str, bool]] | None
+    """HOST:PORT, and whether by TLS, to which alone the token is sent; None for all."""
     ca_file: Path | None
     server_name: str | None
     client_certificate: tuple[Path, Path] | None
@@ -116,12 +125,12 @@ def resolve_target(
         text, source = next((text, source) for text, source in candidates if text)
         is_own = run is not None and text == run.get("server") and own_tls is not None
         addresses[service] = parse_address(str(text), source, wants_tls or is_own)
-        if is_own and ca_file is None and own_tls and own_tls.get("caFile"):
-            ca_file = Path(own_tls["caFile"])
+        if is_own and own_tls:
+            ca_file = ca_file or (Path(own_tls["caFile"]) if own_tls.get("caFile") else None)
             server_name = server_name or own_tls.get("serverName")
 
-    token, token_file, authorities = _token(options, env, context, named, addresses, data_directory, run, cwd)
-    return Target(addresses, token, token_file, authorities, ca_file, server_name, client_certificate)
+    token, token_file, allowed = _token(options, env, context, named, addresses, data_directory, run, cwd)
+    return Target(addresses, token, token_file, allowed, ca_file, server_name, client_certificate)
 
 
 def parse_address(text: str, source: str, is_tls: bool) -> Address:
@@ -148,15 +157,13 @@ def _token(
     data_directory: Path,
     run: Mapping[str, Any] | None,
     cwd: Path,
-) -> tuple[str | None, Path | None, frozenset[str] | None]:
+) -> tuple[str | None, Path | None, frozenset[tuple[str, bool]] | None]:
     if options.token is not None or options.token_file is not None:
         return options.token, _path(options.token_file, cwd), None
     # A context's token goes to the addresses that the context names alone: any other server could misuse it.
-    of_context = frozenset(
-        parse_address(str(context[name]), "the context", False).authority
-        for name in ("server", *SERVICES)
-        if context.get(name)
-    )
+    wants_tls = bool(context.get("ca_file"))
+    named_by_context = [str(context[name]) for name in ("server", *SERVICES) if context.get(name)]
+    of_context = frozenset(parse_address(text, "the context", wants_tls).identity for text in named_by_context)
     context_token = str(context["token"]) if context.get("token") else None
     context_file = Path(str(context["token_file"])) if context.get("token_file") else None
     has_context_token = context_token is not None or context_file is not None
@@ -168,11 +175,8 @@ def _token(
     if has_context_token:
         return context_token, context_file, of_context
     admin_token = data_directory / "admin-token"
-    own = frozenset(
-        address.authority
-        for address in addresses.values()
-        if address.is_loopback or (run is not None and address.authority == run.get("server"))
-    )
+    written = (run.get("server"), run.get("tls") is not None) if run else None
+    own = frozenset(it.identity for it in addresses.values() if it.is_loopback or it.identity == written)
     return None, admin_token if admin_token.is_file() else None, own
 
 

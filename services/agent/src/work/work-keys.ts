@@ -55,7 +55,8 @@ export const workKeys = defineKeys({
     doc: "The ports that executions may be given when their job leaves the choice to the scheduler; none for no port.",
   },
   "Work.Docker.Host": {
-    schema: optional(text({ pattern: /^(unix:\/\/)?\/./, expects: "a socket such as unix:///var/run/docker.sock" })),
+    // DOCKER_HOST may name an engine elsewhere, for other programs: an agent without the executor does not mind.
+    schema: optional(text()),
     default: undefined,
     flag: "docker-host",
     env: ["DOCKER_HOST"],

@@ -19,6 +19,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENOTFOUND: NAME_ADVICE,
   EAI_AGAIN: NAME_ADVICE,
 };
+const OTHER_NETWORK: ReadonlySet<string> = new Set(["ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND"]);
 const FIREWALL = "check the firewalls on the way, and that the server listens on this interface (Listen.Host)";
 
 /** Judge what came of connecting to an address, and the certificate that was shown there. */
@@ -29,7 +30,11 @@ export function judgeAddress(check: "address" | "agents-port", probe: Probe, now
     const trouble = explainTlsError(failure);
     if (trouble !== null) return [finding("problem", about, trouble.problem, trouble.advice)];
     const why = WHY[failure] ?? failure;
-    return [finding("problem", about, `cannot be reached: ${why}`, ADVICE[failure] ?? FIREWALL)];
+    // Agents may be on a network of their own, as the pods of a cluster are.
+    const isElsewhere = check === "agents-port" && OTHER_NETWORK.has(failure);
+    return [
+      finding(isElsewhere ? "unknown" : "problem", about, `cannot be reached: ${why}`, ADVICE[failure] ?? FIREWALL),
+    ];
   }
   if (!isTls) {
     if (isLoopback(host)) return [fine(check, subject, "answers, in clear text on this machine")];

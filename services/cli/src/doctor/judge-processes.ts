@@ -27,7 +27,8 @@ export function judgeServerClock(aheadMs: number, uncertainMs: number): Finding 
 }
 
 function judgePresence(processes: readonly ProcessFacts[]): readonly Finding[] {
-  const runs = (service: string) => processes.some((it) => it.service === "up" || it.service.includes(service));
+  const runs = (service: string) =>
+    processes.some((it) => it.service === "up" || it.service.split(",").includes(service));
   const missing = SERVICES.filter((service) => !runs(service));
   if (missing.length === 0) return [fine("processes", "control plane", `${processes.length} processes report`)];
   return missing.map((service) =>

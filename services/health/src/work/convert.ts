@@ -54,6 +54,7 @@ function reportedExecution(observation: ExecutionObservation, index: number): Re
   const observed = OBSERVED.get(state);
   if (!EXECUTION_ID.test(id)) throw refuse("id", "not the id of an execution");
   if (observed === undefined) throw refuse("state", "not a state of an execution");
+  if (Object.values(ports).some((port) => port < 1 || port > 65_535)) throw refuse("ports", "not the number of a port");
   // An end that only a newer release knows is one whose way is not known.
   const end = observed === "ENDED" ? (ENDS.get(endReason) ?? "GONE") : null;
   return {

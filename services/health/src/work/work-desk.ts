@@ -223,9 +223,10 @@ export class WorkDesk implements WorkHost {
         this.#ended.add(node);
       }
     }
-    for (const node of take(this.#ended, this.#ended.size)) {
+    const nodes = take(this.#ended, this.#ended.size);
+    for (const [index, node] of nodes.entries()) {
       await this.#letForget(node).catch((error: unknown) => {
-        this.#ended.add(node);
+        for (const left of nodes.slice(index)) this.#ended.add(left);
         throw error;
       });
     }
@@ -247,7 +248,8 @@ export class WorkDesk implements WorkHost {
         references: references.slice(from, from + REFERENCES_A_FRAME),
       });
       if (isSent === true) continue;
-      this.#ended.add(node);
+      // One that has left reports all it has in its next session.
+      if (node.stream !== null) this.#ended.add(node);
       return;
     }
   }

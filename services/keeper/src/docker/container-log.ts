@@ -10,7 +10,7 @@ import { type LogPlace, resumeLog, takeEntry } from "./log-place.ts";
 
 /** What a log is read with. */
 export interface ContainerLogOptions {
-  readonly engine: DockerEngine;
+  readonly engine: Pick<DockerEngine, "client">;
   readonly containerId: string;
   readonly stores: OutputStores;
   /** The execution's directory. */

@@ -1,4 +1,4 @@
-import { open, stat } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "@rollcall/process";
 import type Docker from "dockerode";
@@ -37,13 +37,20 @@ export class ContainerProgram implements Program {
   readonly #name: string;
   readonly #check: ExecCheck;
   readonly #ending = new AbortController();
+  readonly #engine: Pick<DockerEngine, "client">;
   #log: ContainerLog | null = null;
+  /** The socket of the engine that has it; null before its start was asked for. */
+  #socket: string | null = null;
 
   constructor(services: ContainerServices, context: ProgramContext<ContainerPlan>) {
     this.#services = services;
     this.#context = context;
     this.#name = containerName(services.keeper, context.identity.id);
-    this.#check = new ExecCheck(services.engine);
+    // Another engine that is found later knows nothing of it.
+    this.#engine = {
+      client: async (patience) => services.engine.client(patience, (await this.#begunOn()) ?? undefined),
+    };
+    this.#check = new ExecCheck(this.#engine);
   }
 
   async launch(): Promise<Launch> {
@@ -73,7 +80,7 @@ export class ContainerProgram implements Program {
     if (found === "unreachable") return { kind: "unreachable" };
     const { clock, keeper } = this.#services;
     const { identity, isOfThisBoot } = this.#context;
-    const hasBegun = await this.#hasBegun();
+    const hasBegun = (await this.#begunOn()) !== null;
     if (found === null)
       return hasBegun ? { kind: "exited", exit: null, wallMs: null, about: "" } : { kind: "not-launched" };
     if (!isContainerOf(found.Config.Labels, keeper, identity.id)) {
@@ -116,10 +123,11 @@ export class ContainerProgram implements Program {
     await this.#unlessGone("quick", (container) => container.kill({ signal: "SIGKILL" }));
   }
 
-  async check(): Promise<CheckResult> {
+  async check(): Promise<CheckResult | null> {
     const { identity, plan } = this.#context;
     const { probe, probeTimeoutMs: timeoutMs } = plan;
-    const found = await this.#inspect().catch(() => null);
+    const found = await this.#inspect().catch((error: unknown) => (statusOf(error) === null ? "unreachable" : null));
+    if (found === "unreachable") return null;
     if (found === null || probe === null) return { passed: false, message: "its container cannot be found" };
     if (probe.kind === "command") return this.#check.run(found.Id, probe.argv, timeoutMs);
     return tryPort(probe, { host: this.#addressOf(found), ports: identity.ports, timeoutMs });
@@ -145,14 +153,15 @@ export class ContainerProgram implements Program {
     const found = await images.ensure(plan.image, onProgress, signal);
     if (!found.ok) return refusal(found.problem);
     signal.throwIfAborted();
-    const client = await engine.client("slow");
+    const socket = await engine.socket();
+    const client = await engine.client("slow", socket);
     const settings = containerSettings({ keeper, engine: kind, identity, plan, image: found.image, env, argv });
     await client.createContainer(settings).catch(async (error: unknown) => {
       // The name is taken by the one that a keeper made which was killed then; look() has seen that it was never
       // started. Docker says 409, podman 500.
       if (statusOf(error) === null || !(await this.#isOwn())) throw error;
     });
-    await this.#begin();
+    await this.#begin(socket);
     await client
       .getContainer(this.#name)
       .start()
@@ -170,35 +179,37 @@ export class ContainerProgram implements Program {
   }
 
   async #inspect(): Promise<Docker.ContainerInspectInfo | null> {
-    const client = await this.#services.engine.client("quick");
+    const client = await this.#engine.client("quick");
     return orNull(client.getContainer(this.#name).inspect());
   }
 
-  /** Note that its start is asked for: what is gone afterwards is not made again. */
-  async #begin(): Promise<void> {
+  /** Note that its start is asked for, and of which engine: what is gone there afterwards is not made again. */
+  async #begin(socket: string): Promise<void> {
     const file = await open(join(this.#context.directory, "run", "started"), "w", 0o600);
     try {
+      await file.writeFile(socket);
       await file.sync();
     } finally {
       await file.close();
     }
+    this.#socket = socket;
   }
 
-  async #hasBegun(): Promise<boolean> {
-    return stat(join(this.#context.directory, "run", "started")).then(
-      () => true,
-      (error: unknown) => {
-        if (errorCode(error) === "ENOENT") return false;
-        throw error;
-      },
-    );
+  /** The socket of the engine that was asked to start it; null where none was. */
+  async #begunOn(): Promise<string | null> {
+    if (this.#socket !== null) return this.#socket;
+    try {
+      this.#socket = await readFile(join(this.#context.directory, "run", "started"), "utf8");
+    } catch (error) {
+      if (errorCode(error) !== "ENOENT") throw error;
+    }
+    return this.#socket;
   }
 
   async #follow(containerId: string): Promise<void> {
     const { directory, log, onNotice, output } = this.#context;
-    const { engine } = this.#services;
     (await output()).take((stores) => {
-      this.#log = new ContainerLog({ engine, containerId, stores, directory, log, onEnd: onNotice });
+      this.#log = new ContainerLog({ engine: this.#engine, containerId, stores, directory, log, onEnd: onNotice });
       return [this.#log];
     });
   }
@@ -213,9 +224,8 @@ export class ContainerProgram implements Program {
   /** Ask for something of its own container; one that is gone, or has ended, needs nothing. */
   async #unlessGone(patience: Patience, ask: (container: Docker.Container) => Promise<unknown>): Promise<void> {
     const found = await this.#inspect();
-    const { engine, keeper } = this.#services;
-    if (found === null || !isContainerOf(found.Config.Labels, keeper, this.#context.identity.id)) return;
-    const container = (await engine.client(patience)).getContainer(found.Id);
+    if (!isContainerOf(found?.Config.Labels, this.#services.keeper, this.#context.identity.id)) return;
+    const container = (await this.#engine.client(patience)).getContainer(found?.Id ?? this.#name);
     await ask(container).catch((error: unknown) => {
       const status = statusOf(error);
       if (status !== 404 && status !== 409) throw error;

@@ -79,12 +79,18 @@ export class DockerEngine {
     for (const listener of this.#listeners) listener();
   }
 
-  /** A client of it. Rejects when there is no socket. */
-  async client(patience: Patience): Promise<Docker> {
+  /** The socket of it. Rejects when there is none. */
+  async socket(): Promise<string> {
     const host = await findDockerHost(this.#options.host);
     if (!host.ok) throw new Error(host.problem);
-    const key = `${patience} ${host.path}`;
-    const client = this.#clients.get(key) ?? connectTo(host.path, LIMITS_MS[patience]);
+    return host.path;
+  }
+
+  /** A client of it, or of the engine at a socket. Rejects when there is no socket. */
+  async client(patience: Patience, socket?: string): Promise<Docker> {
+    const path = socket ?? (await this.socket());
+    const key = `${patience} ${path}`;
+    const client = this.#clients.get(key) ?? connectTo(path, LIMITS_MS[patience]);
     this.#clients.set(key, client);
     return client;
   }

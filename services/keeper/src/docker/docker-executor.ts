@@ -9,6 +9,9 @@ import { ContainerProgram } from "./container-program.ts";
 import { type DockerEngine, statusOf } from "./docker-engine.ts";
 import { ImageStore } from "./image-store.ts";
 
+/** While the engine is away, executions are looked at in one of so many surveys. */
+const SURVEYS_BETWEEN_LOOKS = 60;
+
 /** What a docker executor is made of. */
 export interface DockerExecutorOptions {
   readonly engine: DockerEngine;
@@ -21,13 +24,14 @@ export interface DockerExecutorOptions {
 
 /** Runs containers, by the engine of this machine. */
 export class DockerExecutor implements Executor<ContainerPlan> {
-  /** Most of a start is waiting for an image or for the engine. */
-  readonly mostLaunching = 8;
+  /** Most of a start is waiting for an image or for the engine: one large image must not hold up all others. */
+  readonly mostLaunching = 64;
   readonly #options: DockerExecutorOptions;
   readonly #images: ImageStore;
   readonly #left = new Set<string>();
   /** Whether all executions are to be looked at: what happened meanwhile, no list tells. */
   #wasAway = true;
+  #surveysAway = 0;
   /** Whether anything here is, or was, a container. */
   #isUsed = false;
 
@@ -47,8 +51,12 @@ export class DockerExecutor implements Executor<ContainerPlan> {
     const listed = await this.#list();
     if (listed === null) {
       this.#wasAway = true;
-      return () => false;
+      this.#surveysAway += 1;
+      // Now and then, since what ran in another boot is over whether the engine answers or not.
+      const isDue = this.#surveysAway % SURVEYS_BETWEEN_LOOKS === 0;
+      return () => isDue;
     }
+    this.#surveysAway = 0;
     const wasAway = this.#wasAway;
     this.#wasAway = false;
     const running = new Set(listed.filter(({ State }) => State === "running").map(executionOf));

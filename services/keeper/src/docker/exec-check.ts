@@ -5,11 +5,11 @@ import { type DockerEngine, messageOf } from "./docker-engine.ts";
 
 /** Runs the command of a check inside a container, one at a time. */
 export class ExecCheck {
-  readonly #engine: DockerEngine;
+  readonly #engine: Pick<DockerEngine, "client">;
   /** One that took longer than its time: an engine cannot end it. */
   #late: Docker.Exec | null = null;
 
-  constructor(engine: DockerEngine) {
+  constructor(engine: Pick<DockerEngine, "client">) {
     this.#engine = engine;
   }
 

@@ -34,7 +34,8 @@ export function takeEntry(
   bytes: number,
 ): { readonly place: LogPlace; readonly from: number } {
   const { mark, end } = place;
-  if (atNs < mark.atNs) return { place, from: bytes };
+  // Later a lower time is that of a clock that was set back, and its entry is new.
+  if (place.isFresh && atNs < mark.atNs) return { place, from: bytes };
   // The engine has let go of the entry that was marked: what comes now is new.
   const isLost = place.isFresh && mark.atNs > 0n && atNs > mark.atNs;
   const position = isLost ? end : place.position;

@@ -84,6 +84,8 @@ export function stepExecution(state: ExecutionState, event: ExecutionEvent, inpu
       return phase.kind === "ended" ? stay(state) : onExited(state, phase, event.exit, input);
     case "checked":
       return phase.kind === "running" ? onChecked(state, phase, event, input) : stay(state);
+    case "unchecked":
+      return phase.kind === "running" ? onUnchecked(state, phase, input) : stay(state);
     case "due":
       return onDue(state, phase, input);
   }
@@ -101,6 +103,15 @@ function onLaunched(state: ExecutionState, asked: StopCause | null, input: Execu
   };
   const running = changed({ ...state, phase, startedWallMs: input.wallMs });
   return asked === null ? { state: running, effects: [{ kind: "save" }] } : stop(running, phase, asked, input);
+}
+
+function onUnchecked(
+  state: ExecutionState,
+  phase: Extract<Phase, { readonly kind: "running" }>,
+  { nowMs }: ExecutionInput,
+): ExecutionStep {
+  const { check } = state.rules;
+  return stay(check === null ? state : { ...state, phase: { ...phase, checkAtMs: nowMs + check.intervalMs } });
 }
 
 function onChecked(

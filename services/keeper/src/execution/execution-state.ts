@@ -87,6 +87,8 @@ export type ExecutionEvent =
   | { readonly kind: "exited"; readonly exit: Exit | null }
   /** A try of its check is over. */
   | { readonly kind: "checked"; readonly passed: boolean; readonly message: string }
+  /** The check could not be tried: it comes again, and nothing is known. */
+  | { readonly kind: "unchecked" }
   /** The time that dueAtMs() named has come. */
   | { readonly kind: "due" };
 

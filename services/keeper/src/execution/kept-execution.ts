@@ -7,6 +7,9 @@ import type { ExecutionEffect, ExecutionEvent, ExecutionState } from "./executio
 import type { Executor, Program } from "./executor.ts";
 import type { KeeperServices } from "./keeper-services.ts";
 
+/** How long an engine may take to be there after a boot, before what it ran is told as gone. */
+const ANOTHER_BOOT_MS = 120_000;
+
 /** How often the progress of a launch is reported at most. */
 const PROGRESS_EVERY_MS = 3_000;
 
@@ -184,7 +187,12 @@ export class KeptExecution {
     const isLate = this.#services.clock.nowMs() - this.#launchedAtMs > LAUNCH_LIMIT_MS;
     const verdict = await program.look(isLate);
     // Until what runs it answers again nothing is known of it, and so nothing changes.
-    if (verdict.kind === "unreachable") return;
+    if (verdict.kind === "unreachable") {
+      // What ran in another boot runs no more; the engine had its time to say how it ended.
+      const isOver = !this.#isOfThisBoot && this.#services.clock.nowMs() - this.#launchedAtMs > ANOTHER_BOOT_MS;
+      if (isOver) this.#dispatch({ kind: "exited", exit: null });
+      return;
+    }
     if (!this.#isOfThisBoot && verdict.kind !== "exited" && verdict.kind !== "launch-failed") {
       // What ran in another boot runs no more, whatever has its name now.
       this.#dispatch({ kind: "exited", exit: null });
@@ -298,7 +306,8 @@ export class KeptExecution {
 
   async #check(): Promise<void> {
     const result = await this.#program?.check();
-    if (result !== undefined) this.#dispatch({ kind: "checked", ...result });
+    if (result === undefined) return;
+    this.#dispatch(result === null ? { kind: "unchecked" } : { kind: "checked", ...result });
   }
 
   get #isOfThisBoot(): boolean {

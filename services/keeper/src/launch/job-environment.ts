@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
@@ -56,10 +57,14 @@ async function readSecrets(
 }
 
 async function readSecret(directory: string, name: string): Promise<string> {
-  const file = await open(join(directory, name), "r").catch(() => null);
+  // A keeper that is root must not be led to files of root's by whom the directory belongs to.
+  const file = await open(join(directory, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => null);
   if (file === null) throw new Refusal(`the node has no secret ${name}`);
   try {
     const found = await file.stat();
+    if (found.uid !== 0 && found.uid !== process.getuid?.()) {
+      throw new Refusal(`the secret ${name} belongs to a user who is neither root nor the keeper's`);
+    }
     if (!found.isFile() || found.size > MOST_SECRET_BYTES) throw new Refusal(`the secret ${name} is no small file`);
     return (await file.readFile("utf8")).replace(/\r?\n$/, "");
   } finally {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ADMIN_TOKEN_FILE } from "@rollcall/cli";
+import { ADMIN_TOKEN_FILE, Failure } from "@rollcall/cli";
 import { errorCode, makeDirectory } from "@rollcall/process";
 import type { ArchivedFile } from "@rollcall/store";
 
@@ -26,8 +26,15 @@ export async function readDirectoryFiles(dataDirectory: string): Promise<readonl
   return found.filter((file) => file !== null);
 }
 
+/** Refuse an archive with files that no backup has: it could put anything among the settings of Postgres. */
+export function refuseStrangeFiles(files: readonly Pick<ArchivedFile, "path">[]): void {
+  const strange = files.find(({ path }) => !FILES.includes(path));
+  if (strange !== undefined) throw new Failure(`the archive holds a file that no backup has: ${strange.path}`);
+}
+
 /** Write files of an archive into a data directory, each whole. Those that are there are replaced. */
 export async function writeDirectoryFiles(dataDirectory: string, files: readonly ArchivedFile[]): Promise<void> {
+  refuseStrangeFiles(files);
   for (const { path, mode, content } of files) {
     const target = join(dataDirectory, path);
     await makeDirectory(dirname(target), 0o700);

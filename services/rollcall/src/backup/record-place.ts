@@ -1,5 +1,6 @@
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { Failure, findDataDirectory, type Shell } from "@rollcall/cli";
+import { Failure, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { isStoreUnavailable } from "@rollcall/errors";
 import {
   EmbeddedPostgresError,
@@ -31,6 +32,8 @@ export interface RecordPlace {
 export interface PlaceWish {
   readonly config: PlaceConfig;
   readonly shell: Pick<Shell, "env" | "cwd" | "home" | "userId">;
+  /** Whether --data-dir was given. */
+  readonly namesDirectory: boolean;
   /** Whether the record of an `up` that runs is of use. */
   readonly whileRunning: boolean;
   /** Whether data of an older Postgres makes room for that of the packaged one. */
@@ -45,6 +48,11 @@ export async function withRecord<T>(wish: PlaceWish, work: (place: RecordPlace) 
   const { config } = wish;
   // One long transaction is nothing for a pooler.
   const url = config["Database.DirectURL"] ?? config["Database.URL"];
+  if (wish.namesDirectory && url !== undefined) {
+    throw new UsageError(
+      "--data-dir and a database (--database-url, DATABASE_URL or the configuration file) are both named: name one",
+    );
+  }
   const dataDirectory = url === undefined ? resolveDataDirectory(wish) : null;
   const facts = { portFlags: new Map<number, string>(), databaseUrl: url ?? null, dataDirectory };
   try {
@@ -70,7 +78,7 @@ function resolveDataDirectory({ config, shell }: PlaceWish): string {
 
 async function inDataDirectory<T>(
   dataDirectory: string,
-  { whileRunning, replacesOldData }: PlaceWish,
+  { shell, whileRunning, replacesOldData }: PlaceWish,
   work: (place: RecordPlace) => Promise<T>,
 ): Promise<T> {
   const dir = join(dataDirectory, "postgres");
@@ -78,6 +86,7 @@ async function inDataDirectory<T>(
     const url = await findEmbeddedPostgres(dir);
     if (url !== null) return work({ url, dataDirectory, setAside: null });
   }
+  await refuseAnothersDirectory(dataDirectory, shell.userId);
   const unlock = await lockDataDirectory(dataDirectory, process.pid);
   try {
     const setAside = replacesOldData ? await setOldDataAside(dir) : null;
@@ -90,6 +99,19 @@ async function inDataDirectory<T>(
   } finally {
     await unlock();
   }
+}
+
+/** What root would write there, the user whose directory it is could not read. */
+async function refuseAnothersDirectory(dataDirectory: string, userId: number | null): Promise<void> {
+  const owner = await stat(dataDirectory).then(
+    ({ uid }) => uid,
+    () => null,
+  );
+  if (userId !== 0 || owner === null || owner === 0) return;
+  throw new Failure(
+    `${dataDirectory} belongs to the user with the id ${owner}: run this as that user, for example with ` +
+      "`runuser -u rollcall -- rollcall ...`",
+  );
 }
 
 async function withServer<T>(dir: string, dataDirectory: string, work: (url: string) => Promise<T>): Promise<T> {

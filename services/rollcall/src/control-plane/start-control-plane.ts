@@ -148,7 +148,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
   const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
   const report = reportProcess({
-    ...{ store: store.reserved, clock, instance, service: plan.name, version, openFilesLimit: limit },
+    ...{ store: store.reserved, clock, instance, version, openFilesLimit: limit },
+    service: plan.name === "up" ? plan.name : plan.services.join(","),
     tls: tls ?? null,
     natsConnected: nats === null ? null : () => nats.isConnected(),
     feedLagMs: () => services.feedLagMs(),

@@ -1,4 +1,4 @@
-import { access as accessFile, readdir } from "node:fs/promises";
+import { access as accessFile, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
@@ -48,13 +48,17 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   logConfiguration(config, log);
   endWithParent(process, log);
   const isOfUp = process.connected !== undefined;
-  const values = isOfUp ? withDefaultsOfUp(config, shell.userId) : config.values;
-  const stateDirectory = values["Compute.StateDir"] ?? defaultStateDirectory();
+  const configured = isOfUp ? withDefaultsOfUp(config, shell.userId) : config.values;
+  const stateDirectory = configured["Compute.StateDir"] ?? defaultStateDirectory();
+  const values = await withKeeperOfBefore(configured, stateDirectory);
   const hasWork = values["Work.Executors"].length > 0 || (await hasKept(stateDirectory, values["Work.KeeperDir"]));
   // Loaded where it is needed: most agents run no work.
   const access = hasWork ? (await import("../work/keeper-access.ts")).keeperAccess : null;
   const keeper = access?.(values, stateDirectory, process);
   const unlock = await lock(stateDirectory, process.pid);
+  if (values["Work.KeeperDir"] !== undefined) {
+    await writeFile(join(stateDirectory, KEEPER_NOTE), values["Work.KeeperDir"], { mode: 0o600 });
+  }
   const code = await runServer({
     process,
     log,
@@ -82,6 +86,19 @@ async function load(args: Arguments, shell: Shell) {
     { keys: AGENT_VERB_KEYS, alsoKnown, check: checkAgentConfig },
     { shell, file: args.file, flags: args.flags },
   );
+}
+
+/** In the state directory: where the keeper is that is a service of its own. */
+const KEEPER_NOTE = "keeper-dir";
+
+/**
+ * The settings of an agent whose executors are turned off, with the keeper that it had: what runs there goes on, and the
+ * agent still tells of it, also when every setting of work is gone.
+ */
+async function withKeeperOfBefore<T extends AgentConfig>(values: T, stateDirectory: string): Promise<T> {
+  if (values["Work.Executors"].length > 0 || values["Work.KeeperDir"] !== undefined) return values;
+  const noted = await readFile(join(stateDirectory, KEEPER_NOTE), "utf8").catch(() => undefined);
+  return noted === undefined ? values : { ...values, "Work.KeeperDir": noted };
 }
 
 /** Whether something may still run here although the executors are off: a keeper is needed to see to its end. */

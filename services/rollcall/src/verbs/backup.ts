@@ -14,7 +14,7 @@ import {
   withLongFlags,
 } from "../backup/archive-options.ts";
 import { readDirectoryFiles } from "../backup/directory-files.ts";
-import { withRecord } from "../backup/record-place.ts";
+import { type PlaceWish, withRecord } from "../backup/record-place.ts";
 import { ALL_KEYS } from "../config/all-keys.ts";
 import { loadConfiguration } from "../config/load.ts";
 import { readArguments } from "../config/read-arguments.ts";
@@ -52,13 +52,20 @@ export async function runBackup(words: readonly string[], shell: Shell, process:
   const [word, ...more] = args.words;
   if (word === "verify") return verify(more, values, shell);
   if (more.length > 0) throw new UsageError(`backup takes one file: '${more[0]}'`);
-  return backUp(word ?? ".", values, shell, process);
+  const namesDirectory = args.flags["data-dir"] !== undefined;
+  const place = { config: values, shell, namesDirectory, whileRunning: true, replacesOldData: false };
+  return backUp(word ?? ".", values, place, process);
 }
 
-async function backUp(named: string, values: ArchiveValues, shell: Shell, process: NodeJS.Process): Promise<number> {
+async function backUp(
+  named: string,
+  values: ArchiveValues,
+  wish: PlaceWish & { readonly shell: Shell },
+  process: NodeJS.Process,
+): Promise<number> {
+  const { shell } = wish;
   const path = await archivePath(resolve(shell.cwd, named), shell.wallMs());
   const passphrase = await readPassphrase(values, shell);
-  const wish = { config: values, shell, whileRunning: true, replacesOldData: false };
   const report = await interruptible(process, (signal) =>
     withRecord(wish, async ({ url, dataDirectory }) =>
       backupRecord({

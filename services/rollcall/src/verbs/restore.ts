@@ -81,7 +81,8 @@ export async function runRestore(words: readonly string[], shell: Shell, process
   const passphrase = await readPassphrase(values, shell);
   const summary = await verified(path, passphrase);
   const replace = values["Restore.Replace"];
-  const wish = { config: values, shell, whileRunning: false, replacesOldData: replace };
+  const namesDirectory = args.flags["data-dir"] !== undefined;
+  const wish = { config: values, shell, namesDirectory, whileRunning: false, replacesOldData: replace };
   const { report, setAside } = await interruptible(process, (signal) =>
     withRecord(wish, async ({ url, dataDirectory, ...place }) => {
       const done = await restoreRecord({

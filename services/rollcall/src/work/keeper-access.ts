@@ -23,7 +23,8 @@ export function keeperAccess(values: WorkConfig, stateDirectory: string, process
         cwd: "/",
         detached: true,
         stdio: "ignore",
-        env: { PATH: process.env.PATH },
+        // The second is where podman of a user who is not root listens.
+        env: { PATH: process.env.PATH, XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR },
       });
       await new Promise<void>((resolve, reject) => {
         child.once("spawn", resolve);

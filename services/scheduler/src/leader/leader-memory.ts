@@ -131,8 +131,9 @@ export class LeaderMemory {
 
   /** Take an execution in as the record has it. One that no job has is left out. */
   applyExecution({ execution, isOrphan, observation }: StoredExecution): void {
-    this.#sawId(execution.id);
+    // A node named it, and could name one after which no id comes.
     if (isOrphan) return;
+    this.#sawId(execution.id);
     this.#shell.applyExecution(execution, toObservation(observation));
   }
 

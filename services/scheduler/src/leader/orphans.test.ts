@@ -94,7 +94,7 @@ describe("an orphan", () => {
       expect(await execution("orphan02")).toMatchObject(ended);
     });
     expect(await endsOf("orphan02")).toHaveLength(1);
-    await expect(rig.jobs.getExecution({ execution: "orphan00" })).rejects.toThrow("there is no execution");
+    await expect(rig.jobs.getExecution({ execution: "orphan0" })).rejects.toThrow("there is no execution");
   });
 
   it("should be adopted with the ports and GPUs that it runs with", async () => {
