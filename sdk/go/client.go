@@ -43,6 +43,7 @@ type Client struct {
 	Brake          adminv1.BrakeServiceClient
 	Access         adminv1.AccessServiceClient
 	Audit          adminv1.AuditServiceClient
+	Diagnosis      adminv1.DiagnosisServiceClient
 	Jobs           schedulerv1.JobServiceClient
 
 	connections []*grpc.ClientConn
@@ -82,6 +83,7 @@ func New(config Config) (*Client, error) {
 	client.Brake = adminv1.NewBrakeServiceClient(of["admin"])
 	client.Access = adminv1.NewAccessServiceClient(of["admin"])
 	client.Audit = adminv1.NewAuditServiceClient(of["admin"])
+	client.Diagnosis = adminv1.NewDiagnosisServiceClient(of["admin"])
 	client.Jobs = schedulerv1.NewJobServiceClient(of["scheduler"])
 	return client, nil
 }

@@ -213,4 +213,12 @@ const (
 	ReasonLogUnavailable = "LOG_UNAVAILABLE"
 	// ReasonLogNotFound: [NOT_FOUND] The node keeps no output of the execution any more.
 	ReasonLogNotFound = "LOG_NOT_FOUND"
+	// ReasonJobCountIsZero: [FAILED_PRECONDITION] The job wants no executions, so that one that is adopted would be stopped at once: scale it first.
+	ReasonJobCountIsZero = "JOB_COUNT_IS_ZERO"
+	// ReasonServiceAccountTokenInvalid: [UNAUTHENTICATED] The token of a Kubernetes service account is not signed by the configured issuer, is for another audience, or has expired.
+	ReasonServiceAccountTokenInvalid = "SERVICE_ACCOUNT_TOKEN_INVALID"
+	// ReasonServiceAccountNotAdmitted: [PERMISSION_DENIED] Machines may not join by this Kubernetes service account: see Join.Kubernetes.ServiceAccounts.
+	ReasonServiceAccountNotAdmitted = "SERVICE_ACCOUNT_NOT_ADMITTED"
+	// ReasonAuditEntryDiffers: [FAILED_PRECONDITION] The audit log has no entry of this sequence with this hash, so that it was not what was exported.
+	ReasonAuditEntryDiffers = "AUDIT_ENTRY_DIFFERS"
 )

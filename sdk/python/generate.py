@@ -23,6 +23,7 @@ SERVICES = {
     "rollcall.admin.v1.BrakeService": ("brake", "admin"),
     "rollcall.admin.v1.AccessService": ("access", "admin"),
     "rollcall.admin.v1.AuditService": ("audit", "admin"),
+    "rollcall.admin.v1.DiagnosisService": ("diagnosis", "admin"),
     "rollcall.scheduler.v1.JobService": ("jobs", "scheduler"),
 }
 

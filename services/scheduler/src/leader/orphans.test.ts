@@ -20,7 +20,7 @@ let reports = 0;
 beforeAll(async () => {
   database = await createTestDatabase();
   for (const id of ["n1", "leaving", "gone"]) await addWorkNode(database.store, id, { gpuUuids: [`${id}-gpu`] });
-  await say("gone", "orphan0", { job: "forgotten" });
+  await say("gone", "orphan00", { job: "forgotten" });
   await remove("gone");
   rig = await startRig(database.store);
   await eventually(async () => expect(await rig.leads()).toBe(true));
@@ -94,7 +94,7 @@ describe("an orphan", () => {
       expect(await execution("orphan02")).toMatchObject(ended);
     });
     expect(await endsOf("orphan02")).toHaveLength(1);
-    await expect(rig.jobs.getExecution({ execution: "orphan0" })).rejects.toThrow("there is no execution");
+    await expect(rig.jobs.getExecution({ execution: "orphan00" })).rejects.toThrow("there is no execution");
   });
 
   it("should be adopted with the ports and GPUs that it runs with", async () => {

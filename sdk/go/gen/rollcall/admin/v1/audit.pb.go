@@ -40,6 +40,8 @@ const (
 	AuditProblemKind_AUDIT_PROBLEM_KIND_HEAD_DIFFERS AuditProblemKind = 4
 	// The entry that was noted down is missing, or has another hash: the log was rewritten, or cut.
 	AuditProblemKind_AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS AuditProblemKind = 5
+	// The oldest entries were removed, and not by a process of the cluster.
+	AuditProblemKind_AUDIT_PROBLEM_KIND_CUT_FORGED AuditProblemKind = 6
 )
 
 // Enum value maps for AuditProblemKind.
@@ -51,6 +53,7 @@ var (
 		3: "AUDIT_PROBLEM_KIND_ENTRIES_MISSING",
 		4: "AUDIT_PROBLEM_KIND_HEAD_DIFFERS",
 		5: "AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS",
+		6: "AUDIT_PROBLEM_KIND_CUT_FORGED",
 	}
 	AuditProblemKind_value = map[string]int32{
 		"AUDIT_PROBLEM_KIND_UNSPECIFIED":           0,
@@ -59,6 +62,7 @@ var (
 		"AUDIT_PROBLEM_KIND_ENTRIES_MISSING":       3,
 		"AUDIT_PROBLEM_KIND_HEAD_DIFFERS":          4,
 		"AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS": 5,
+		"AUDIT_PROBLEM_KIND_CUT_FORGED":            6,
 	}
 )
 
@@ -462,6 +466,207 @@ func (x *ListAuditEntriesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// PruneAuditLogRequest names the last entry to remove.
+type PruneAuditLogRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last entry to remove, with its hash.
+	Through *AuditHead `protobuf:"bytes,1,opt,name=through,proto3" json:"through,omitempty"`
+	// Most entries to remove in this call: 1 to 10000. 0 means 5000.
+	MaxEntries int32 `protobuf:"varint,2,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The same id twice has one effect and the same answer.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneAuditLogRequest) Reset() {
+	*x = PruneAuditLogRequest{}
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneAuditLogRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneAuditLogRequest) ProtoMessage() {}
+
+func (x *PruneAuditLogRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneAuditLogRequest.ProtoReflect.Descriptor instead.
+func (*PruneAuditLogRequest) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PruneAuditLogRequest) GetThrough() *AuditHead {
+	if x != nil {
+		return x.Through
+	}
+	return nil
+}
+
+func (x *PruneAuditLogRequest) GetMaxEntries() int32 {
+	if x != nil {
+		return x.MaxEntries
+	}
+	return 0
+}
+
+func (x *PruneAuditLogRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PruneAuditLogRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// PruneAuditLogResponse tells what was removed.
+type PruneAuditLogResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Entries removed by this call.
+	Removed uint64 `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	// Where the log begins now.
+	Cut *AuditCut `protobuf:"bytes,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	// Whether everything that was named is gone.
+	Complete      bool `protobuf:"varint,3,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PruneAuditLogResponse) Reset() {
+	*x = PruneAuditLogResponse{}
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PruneAuditLogResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PruneAuditLogResponse) ProtoMessage() {}
+
+func (x *PruneAuditLogResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PruneAuditLogResponse.ProtoReflect.Descriptor instead.
+func (*PruneAuditLogResponse) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PruneAuditLogResponse) GetRemoved() uint64 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+func (x *PruneAuditLogResponse) GetCut() *AuditCut {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
+func (x *PruneAuditLogResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+// AuditCut is where an audit log begins whose oldest entries were removed.
+type AuditCut struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last entry that was removed. The first that is left follows its hash.
+	Head *AuditHead `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	// HMAC-SHA256 of it with the secret of the cluster, 64 hexadecimal digits.
+	Seal string `protobuf:"bytes,2,opt,name=seal,proto3" json:"seal,omitempty"`
+	// When it was cut.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditCut) Reset() {
+	*x = AuditCut{}
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditCut) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditCut) ProtoMessage() {}
+
+func (x *AuditCut) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditCut.ProtoReflect.Descriptor instead.
+func (*AuditCut) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AuditCut) GetHead() *AuditHead {
+	if x != nil {
+		return x.Head
+	}
+	return nil
+}
+
+func (x *AuditCut) GetSeal() string {
+	if x != nil {
+		return x.Seal
+	}
+	return ""
+}
+
+func (x *AuditCut) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // VerifyAuditLogRequest says from where to go on, and what is known from elsewhere.
 type VerifyAuditLogRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -478,7 +683,7 @@ type VerifyAuditLogRequest struct {
 
 func (x *VerifyAuditLogRequest) Reset() {
 	*x = VerifyAuditLogRequest{}
-	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +695,7 @@ func (x *VerifyAuditLogRequest) String() string {
 func (*VerifyAuditLogRequest) ProtoMessage() {}
 
 func (x *VerifyAuditLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +708,7 @@ func (x *VerifyAuditLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditLogRequest.ProtoReflect.Descriptor instead.
 func (*VerifyAuditLogRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{4}
+	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *VerifyAuditLogRequest) GetAfter() *AuditHead {
@@ -539,14 +744,16 @@ type VerifyAuditLogResponse struct {
 	// The head that the record keeps: what to note down.
 	Head *AuditHead `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
 	// The first thing that is wrong; absent when nothing is.
-	Problem       *AuditProblem `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem *AuditProblem `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	// Where the log begins; absent when it has all its entries.
+	Cut           *AuditCut `protobuf:"bytes,6,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VerifyAuditLogResponse) Reset() {
 	*x = VerifyAuditLogResponse{}
-	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +765,7 @@ func (x *VerifyAuditLogResponse) String() string {
 func (*VerifyAuditLogResponse) ProtoMessage() {}
 
 func (x *VerifyAuditLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +778,7 @@ func (x *VerifyAuditLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAuditLogResponse.ProtoReflect.Descriptor instead.
 func (*VerifyAuditLogResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{5}
+	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *VerifyAuditLogResponse) GetChecked() uint64 {
@@ -609,6 +816,13 @@ func (x *VerifyAuditLogResponse) GetProblem() *AuditProblem {
 	return nil
 }
 
+func (x *VerifyAuditLogResponse) GetCut() *AuditCut {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
 // AuditProblem is what is wrong with the chain.
 type AuditProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -624,7 +838,7 @@ type AuditProblem struct {
 
 func (x *AuditProblem) Reset() {
 	*x = AuditProblem{}
-	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +850,7 @@ func (x *AuditProblem) String() string {
 func (*AuditProblem) ProtoMessage() {}
 
 func (x *AuditProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_audit_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +863,7 @@ func (x *AuditProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditProblem.ProtoReflect.Descriptor instead.
 func (*AuditProblem) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{6}
+	return file_rollcall_admin_v1_audit_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AuditProblem) GetSequence() uint64 {
@@ -712,31 +926,49 @@ const file_rollcall_admin_v1_audit_proto_rawDesc = "" +
 	" \x01(\tB\x00R\aorderBy\"{\n" +
 	"\x18ListAuditEntriesResponse\x127\n" +
 	"\aentries\x18\x01 \x03(\v2\x1d.rollcall.admin.v1.AuditEntryR\aentries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb1\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xae\x01\n" +
+	"\x14PruneAuditLogRequest\x128\n" +
+	"\athrough\x18\x01 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadB\x00R\athrough\x12!\n" +
+	"\vmax_entries\x18\x02 \x01(\x05B\x00R\n" +
+	"maxEntries\x12\x18\n" +
+	"\x06reason\x18\x03 \x01(\tB\x00R\x06reason\x12\x1f\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tB\x00R\trequestId\"|\n" +
+	"\x15PruneAuditLogResponse\x12\x18\n" +
+	"\aremoved\x18\x01 \x01(\x04R\aremoved\x12-\n" +
+	"\x03cut\x18\x02 \x01(\v2\x1b.rollcall.admin.v1.AuditCutR\x03cut\x12\x1a\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\"\x80\x01\n" +
+	"\bAuditCut\x120\n" +
+	"\x04head\x18\x01 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadR\x04head\x12\x12\n" +
+	"\x04seal\x18\x02 \x01(\tR\x04seal\x12.\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb1\x01\n" +
 	"\x15VerifyAuditLogRequest\x122\n" +
 	"\x05after\x18\x01 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadR\x05after\x12!\n" +
 	"\vmax_entries\x18\x02 \x01(\x05B\x00R\n" +
 	"maxEntries\x12A\n" +
-	"\rexpected_head\x18\x03 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadR\fexpectedHead\"\xf3\x01\n" +
+	"\rexpected_head\x18\x03 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadR\fexpectedHead\"\xa2\x02\n" +
 	"\x16VerifyAuditLogResponse\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x04R\achecked\x126\n" +
 	"\athrough\x18\x02 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadR\athrough\x12\x1a\n" +
 	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x120\n" +
 	"\x04head\x18\x04 \x01(\v2\x1c.rollcall.admin.v1.AuditHeadR\x04head\x129\n" +
-	"\aproblem\x18\x05 \x01(\v2\x1f.rollcall.admin.v1.AuditProblemR\aproblem\"}\n" +
+	"\aproblem\x18\x05 \x01(\v2\x1f.rollcall.admin.v1.AuditProblemR\aproblem\x12-\n" +
+	"\x03cut\x18\x06 \x01(\v2\x1b.rollcall.admin.v1.AuditCutR\x03cut\"}\n" +
 	"\fAuditProblem\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x127\n" +
 	"\x04kind\x18\x02 \x01(\x0e2#.rollcall.admin.v1.AuditProblemKindR\x04kind\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage*\xfb\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage*\x9e\x02\n" +
 	"\x10AuditProblemKind\x12\"\n" +
 	"\x1eAUDIT_PROBLEM_KIND_UNSPECIFIED\x10\x00\x12$\n" +
 	" AUDIT_PROBLEM_KIND_ENTRY_CHANGED\x10\x01\x12\"\n" +
 	"\x1eAUDIT_PROBLEM_KIND_LINK_BROKEN\x10\x02\x12&\n" +
 	"\"AUDIT_PROBLEM_KIND_ENTRIES_MISSING\x10\x03\x12#\n" +
 	"\x1fAUDIT_PROBLEM_KIND_HEAD_DIFFERS\x10\x04\x12,\n" +
-	"(AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS\x10\x052\xec\x01\n" +
+	"(AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS\x10\x05\x12!\n" +
+	"\x1dAUDIT_PROBLEM_KIND_CUT_FORGED\x10\x062\xd0\x02\n" +
 	"\fAuditService\x12p\n" +
-	"\x10ListAuditEntries\x12*.rollcall.admin.v1.ListAuditEntriesRequest\x1a+.rollcall.admin.v1.ListAuditEntriesResponse\"\x03\x90\x02\x01\x12j\n" +
+	"\x10ListAuditEntries\x12*.rollcall.admin.v1.ListAuditEntriesRequest\x1a+.rollcall.admin.v1.ListAuditEntriesResponse\"\x03\x90\x02\x01\x12b\n" +
+	"\rPruneAuditLog\x12'.rollcall.admin.v1.PruneAuditLogRequest\x1a(.rollcall.admin.v1.PruneAuditLogResponse\x12j\n" +
 	"\x0eVerifyAuditLog\x12(.rollcall.admin.v1.VerifyAuditLogRequest\x1a).rollcall.admin.v1.VerifyAuditLogResponse\"\x03\x90\x02\x01b\x06proto3"
 
 var (
@@ -752,38 +984,48 @@ func file_rollcall_admin_v1_audit_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_admin_v1_audit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rollcall_admin_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_rollcall_admin_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_rollcall_admin_v1_audit_proto_goTypes = []any{
 	(AuditProblemKind)(0),            // 0: rollcall.admin.v1.AuditProblemKind
 	(*AuditEntry)(nil),               // 1: rollcall.admin.v1.AuditEntry
 	(*AuditHead)(nil),                // 2: rollcall.admin.v1.AuditHead
 	(*ListAuditEntriesRequest)(nil),  // 3: rollcall.admin.v1.ListAuditEntriesRequest
 	(*ListAuditEntriesResponse)(nil), // 4: rollcall.admin.v1.ListAuditEntriesResponse
-	(*VerifyAuditLogRequest)(nil),    // 5: rollcall.admin.v1.VerifyAuditLogRequest
-	(*VerifyAuditLogResponse)(nil),   // 6: rollcall.admin.v1.VerifyAuditLogResponse
-	(*AuditProblem)(nil),             // 7: rollcall.admin.v1.AuditProblem
-	(*timestamppb.Timestamp)(nil),    // 8: google.protobuf.Timestamp
+	(*PruneAuditLogRequest)(nil),     // 5: rollcall.admin.v1.PruneAuditLogRequest
+	(*PruneAuditLogResponse)(nil),    // 6: rollcall.admin.v1.PruneAuditLogResponse
+	(*AuditCut)(nil),                 // 7: rollcall.admin.v1.AuditCut
+	(*VerifyAuditLogRequest)(nil),    // 8: rollcall.admin.v1.VerifyAuditLogRequest
+	(*VerifyAuditLogResponse)(nil),   // 9: rollcall.admin.v1.VerifyAuditLogResponse
+	(*AuditProblem)(nil),             // 10: rollcall.admin.v1.AuditProblem
+	(*timestamppb.Timestamp)(nil),    // 11: google.protobuf.Timestamp
 }
 var file_rollcall_admin_v1_audit_proto_depIdxs = []int32{
-	8,  // 0: rollcall.admin.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	8,  // 1: rollcall.admin.v1.ListAuditEntriesRequest.from_time:type_name -> google.protobuf.Timestamp
-	8,  // 2: rollcall.admin.v1.ListAuditEntriesRequest.until_time:type_name -> google.protobuf.Timestamp
+	11, // 0: rollcall.admin.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	11, // 1: rollcall.admin.v1.ListAuditEntriesRequest.from_time:type_name -> google.protobuf.Timestamp
+	11, // 2: rollcall.admin.v1.ListAuditEntriesRequest.until_time:type_name -> google.protobuf.Timestamp
 	1,  // 3: rollcall.admin.v1.ListAuditEntriesResponse.entries:type_name -> rollcall.admin.v1.AuditEntry
-	2,  // 4: rollcall.admin.v1.VerifyAuditLogRequest.after:type_name -> rollcall.admin.v1.AuditHead
-	2,  // 5: rollcall.admin.v1.VerifyAuditLogRequest.expected_head:type_name -> rollcall.admin.v1.AuditHead
-	2,  // 6: rollcall.admin.v1.VerifyAuditLogResponse.through:type_name -> rollcall.admin.v1.AuditHead
-	2,  // 7: rollcall.admin.v1.VerifyAuditLogResponse.head:type_name -> rollcall.admin.v1.AuditHead
-	7,  // 8: rollcall.admin.v1.VerifyAuditLogResponse.problem:type_name -> rollcall.admin.v1.AuditProblem
-	0,  // 9: rollcall.admin.v1.AuditProblem.kind:type_name -> rollcall.admin.v1.AuditProblemKind
-	3,  // 10: rollcall.admin.v1.AuditService.ListAuditEntries:input_type -> rollcall.admin.v1.ListAuditEntriesRequest
-	5,  // 11: rollcall.admin.v1.AuditService.VerifyAuditLog:input_type -> rollcall.admin.v1.VerifyAuditLogRequest
-	4,  // 12: rollcall.admin.v1.AuditService.ListAuditEntries:output_type -> rollcall.admin.v1.ListAuditEntriesResponse
-	6,  // 13: rollcall.admin.v1.AuditService.VerifyAuditLog:output_type -> rollcall.admin.v1.VerifyAuditLogResponse
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 4: rollcall.admin.v1.PruneAuditLogRequest.through:type_name -> rollcall.admin.v1.AuditHead
+	7,  // 5: rollcall.admin.v1.PruneAuditLogResponse.cut:type_name -> rollcall.admin.v1.AuditCut
+	2,  // 6: rollcall.admin.v1.AuditCut.head:type_name -> rollcall.admin.v1.AuditHead
+	11, // 7: rollcall.admin.v1.AuditCut.time:type_name -> google.protobuf.Timestamp
+	2,  // 8: rollcall.admin.v1.VerifyAuditLogRequest.after:type_name -> rollcall.admin.v1.AuditHead
+	2,  // 9: rollcall.admin.v1.VerifyAuditLogRequest.expected_head:type_name -> rollcall.admin.v1.AuditHead
+	2,  // 10: rollcall.admin.v1.VerifyAuditLogResponse.through:type_name -> rollcall.admin.v1.AuditHead
+	2,  // 11: rollcall.admin.v1.VerifyAuditLogResponse.head:type_name -> rollcall.admin.v1.AuditHead
+	10, // 12: rollcall.admin.v1.VerifyAuditLogResponse.problem:type_name -> rollcall.admin.v1.AuditProblem
+	7,  // 13: rollcall.admin.v1.VerifyAuditLogResponse.cut:type_name -> rollcall.admin.v1.AuditCut
+	0,  // 14: rollcall.admin.v1.AuditProblem.kind:type_name -> rollcall.admin.v1.AuditProblemKind
+	3,  // 15: rollcall.admin.v1.AuditService.ListAuditEntries:input_type -> rollcall.admin.v1.ListAuditEntriesRequest
+	5,  // 16: rollcall.admin.v1.AuditService.PruneAuditLog:input_type -> rollcall.admin.v1.PruneAuditLogRequest
+	8,  // 17: rollcall.admin.v1.AuditService.VerifyAuditLog:input_type -> rollcall.admin.v1.VerifyAuditLogRequest
+	4,  // 18: rollcall.admin.v1.AuditService.ListAuditEntries:output_type -> rollcall.admin.v1.ListAuditEntriesResponse
+	6,  // 19: rollcall.admin.v1.AuditService.PruneAuditLog:output_type -> rollcall.admin.v1.PruneAuditLogResponse
+	9,  // 20: rollcall.admin.v1.AuditService.VerifyAuditLog:output_type -> rollcall.admin.v1.VerifyAuditLogResponse
+	18, // [18:21] is the sub-list for method output_type
+	15, // [15:18] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_audit_proto_init() }
@@ -797,7 +1039,7 @@ func file_rollcall_admin_v1_audit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_audit_proto_rawDesc), len(file_rollcall_admin_v1_audit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	AuditService_ListAuditEntries_FullMethodName = "/rollcall.admin.v1.AuditService/ListAuditEntries"
+	AuditService_PruneAuditLog_FullMethodName    = "/rollcall.admin.v1.AuditService/PruneAuditLog"
 	AuditService_VerifyAuditLog_FullMethodName   = "/rollcall.admin.v1.AuditService/VerifyAuditLog"
 )
 
@@ -34,6 +35,9 @@ const (
 type AuditServiceClient interface {
 	// ListAuditEntries answers a page of entries, the newest first unless asked otherwise. Refused with INVALID_PAGE_TOKEN, INVALID_ORDER_BY.
 	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
+	// PruneAuditLog removes the oldest entries, up to one that the caller names by its hash: who has exported them knows it. The cut is sealed and kept, so
+	// that VerifyAuditLog goes on from there. Call it again until it is complete. Refused with AUDIT_ENTRY_DIFFERS.
+	PruneAuditLog(ctx context.Context, in *PruneAuditLogRequest, opts ...grpc.CallOption) (*PruneAuditLogResponse, error)
 	// VerifyAuditLog checks a piece of the chain. Begin with an empty request, and go on after where the answer says it came to until it is
 	// complete or has a problem.
 	VerifyAuditLog(ctx context.Context, in *VerifyAuditLogRequest, opts ...grpc.CallOption) (*VerifyAuditLogResponse, error)
@@ -51,6 +55,16 @@ func (c *auditServiceClient) ListAuditEntries(ctx context.Context, in *ListAudit
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListAuditEntriesResponse)
 	err := c.cc.Invoke(ctx, AuditService_ListAuditEntries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *auditServiceClient) PruneAuditLog(ctx context.Context, in *PruneAuditLogRequest, opts ...grpc.CallOption) (*PruneAuditLogResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PruneAuditLogResponse)
+	err := c.cc.Invoke(ctx, AuditService_PruneAuditLog_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +90,9 @@ func (c *auditServiceClient) VerifyAuditLog(ctx context.Context, in *VerifyAudit
 type AuditServiceServer interface {
 	// ListAuditEntries answers a page of entries, the newest first unless asked otherwise. Refused with INVALID_PAGE_TOKEN, INVALID_ORDER_BY.
 	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
+	// PruneAuditLog removes the oldest entries, up to one that the caller names by its hash: who has exported them knows it. The cut is sealed and kept, so
+	// that VerifyAuditLog goes on from there. Call it again until it is complete. Refused with AUDIT_ENTRY_DIFFERS.
+	PruneAuditLog(context.Context, *PruneAuditLogRequest) (*PruneAuditLogResponse, error)
 	// VerifyAuditLog checks a piece of the chain. Begin with an empty request, and go on after where the answer says it came to until it is
 	// complete or has a problem.
 	VerifyAuditLog(context.Context, *VerifyAuditLogRequest) (*VerifyAuditLogResponse, error)
@@ -91,6 +108,9 @@ type UnimplementedAuditServiceServer struct{}
 
 func (UnimplementedAuditServiceServer) ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAuditEntries not implemented")
+}
+func (UnimplementedAuditServiceServer) PruneAuditLog(context.Context, *PruneAuditLogRequest) (*PruneAuditLogResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PruneAuditLog not implemented")
 }
 func (UnimplementedAuditServiceServer) VerifyAuditLog(context.Context, *VerifyAuditLogRequest) (*VerifyAuditLogResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method VerifyAuditLog not implemented")
@@ -134,6 +154,24 @@ func _AuditService_ListAuditEntries_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AuditService_PruneAuditLog_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PruneAuditLogRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuditServiceServer).PruneAuditLog(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AuditService_PruneAuditLog_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuditServiceServer).PruneAuditLog(ctx, req.(*PruneAuditLogRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AuditService_VerifyAuditLog_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(VerifyAuditLogRequest)
 	if err := dec(in); err != nil {
@@ -162,6 +200,10 @@ var AuditService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAuditEntries",
 			Handler:    _AuditService_ListAuditEntries_Handler,
+		},
+		{
+			MethodName: "PruneAuditLog",
+			Handler:    _AuditService_PruneAuditLog_Handler,
 		},
 		{
 			MethodName: "VerifyAuditLog",

@@ -598,7 +598,8 @@ type Hello struct {
 	// The time between reports of NodeInfo that the agent's operator wished for. Absent: the policy's. A shorter one than the policy's is granted
 	// where its agent_may_shorten says so, down to 10 s; a longer one is not.
 	WishedInfoInterval *durationpb.Duration `protobuf:"bytes,9,opt,name=wished_info_interval,json=wishedInfoInterval,proto3" json:"wished_info_interval,omitempty"`
-	// Whether the agent runs work. One that does not is sent no Executions.
+	// Whether the agent takes part in work: one that offers no executor does as well, since it confirms what should stop. An agent that does
+	// not is sent no Executions.
 	RunsWork      bool `protobuf:"varint,10,opt,name=runs_work,json=runsWork,proto3" json:"runs_work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -239,6 +239,14 @@ const (
 	ErrorReason_ERROR_REASON_LOG_UNAVAILABLE ErrorReason = 125
 	// [NOT_FOUND] The node keeps no output of the execution any more.
 	ErrorReason_ERROR_REASON_LOG_NOT_FOUND ErrorReason = 126
+	// [FAILED_PRECONDITION] The job wants no executions, so that one that is adopted would be stopped at once: scale it first.
+	ErrorReason_ERROR_REASON_JOB_COUNT_IS_ZERO ErrorReason = 133
+	// [UNAUTHENTICATED] The token of a Kubernetes service account is not signed by the configured issuer, is for another audience, or has expired.
+	ErrorReason_ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID ErrorReason = 136
+	// [PERMISSION_DENIED] Machines may not join by this Kubernetes service account: see Join.Kubernetes.ServiceAccounts.
+	ErrorReason_ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED ErrorReason = 137
+	// [FAILED_PRECONDITION] The audit log has no entry of this sequence with this hash, so that it was not what was exported.
+	ErrorReason_ERROR_REASON_AUDIT_ENTRY_DIFFERS ErrorReason = 141
 )
 
 // Enum value maps for ErrorReason.
@@ -348,6 +356,10 @@ var (
 		124: "ERROR_REASON_NODE_NOT_DRAINING",
 		125: "ERROR_REASON_LOG_UNAVAILABLE",
 		126: "ERROR_REASON_LOG_NOT_FOUND",
+		133: "ERROR_REASON_JOB_COUNT_IS_ZERO",
+		136: "ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID",
+		137: "ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED",
+		141: "ERROR_REASON_AUDIT_ENTRY_DIFFERS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -454,6 +466,10 @@ var (
 		"ERROR_REASON_NODE_NOT_DRAINING":             124,
 		"ERROR_REASON_LOG_UNAVAILABLE":               125,
 		"ERROR_REASON_LOG_NOT_FOUND":                 126,
+		"ERROR_REASON_JOB_COUNT_IS_ZERO":             133,
+		"ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID": 136,
+		"ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED":  137,
+		"ERROR_REASON_AUDIT_ENTRY_DIFFERS":           141,
 	}
 )
 
@@ -488,7 +504,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xce\x1d\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xfb\x1e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -594,7 +610,11 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_NO_SCHEDULER\x10{\x12\"\n" +
 	"\x1eERROR_REASON_NODE_NOT_DRAINING\x10|\x12 \n" +
 	"\x1cERROR_REASON_LOG_UNAVAILABLE\x10}\x12\x1e\n" +
-	"\x1aERROR_REASON_LOG_NOT_FOUND\x10~b\x06proto3"
+	"\x1aERROR_REASON_LOG_NOT_FOUND\x10~\x12#\n" +
+	"\x1eERROR_REASON_JOB_COUNT_IS_ZERO\x10\x85\x01\x12/\n" +
+	"*ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID\x10\x88\x01\x12.\n" +
+	")ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED\x10\x89\x01\x12%\n" +
+	" ERROR_REASON_AUDIT_ENTRY_DIFFERS\x10\x8d\x01b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

@@ -375,7 +375,8 @@ type RegisterNodeRequest struct {
 	// The machine.
 	Info *v1.NodeInfo `protobuf:"bytes,4,opt,name=info,proto3" json:"info,omitempty"`
 	// The text of a join token. A new node is let in as it says, or refused when it does not hold; a known one is let in whatever it says, and
-	// approved by it when it waits for approval and the token is preauthorized. Empty: none. Never logged.
+	// approved by it when it waits for approval and the token is preauthorized. The token of a Kubernetes service account may stand in its place
+	// where the registry is configured for one: it approves the node that it names, and lets any other wait. Empty: none. Never logged.
 	JoinToken     string `protobuf:"bytes,5,opt,name=join_token,json=joinToken,proto3" json:"join_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

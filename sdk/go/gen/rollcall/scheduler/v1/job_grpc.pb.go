@@ -47,8 +47,8 @@ const (
 // unambiguous prefix of 8 characters or more.
 type JobServiceClient interface {
 	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
-	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a new job needs at
-	// least one node that fits it, full or not.
+	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
+	// changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
 	// PlanJob says what SubmitJob would do: where each execution would go, and why not elsewhere. Nothing is changed.
 	PlanJob(ctx context.Context, in *PlanJobRequest, opts ...grpc.CallOption) (*PlanJobResponse, error)
@@ -74,11 +74,11 @@ type JobServiceClient interface {
 	ExplainExecution(ctx context.Context, in *ExplainExecutionRequest, opts ...grpc.CallOption) (*ExplainExecutionResponse, error)
 	// StopExecution stops one execution; a service or daemon gets another in its place. It also stops one that is ORPHANED.
 	StopExecution(ctx context.Context, in *StopExecutionRequest, opts ...grpc.CallOption) (*StopExecutionResponse, error)
-	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND and
-	// JOB_STOPPED.
+	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND, JOB_STOPPED
+	// and JOB_COUNT_IS_ZERO.
 	AdoptExecution(ctx context.Context, in *AdoptExecutionRequest, opts ...grpc.CallOption) (*AdoptExecutionResponse, error)
-	// WatchExecutions sends the executions that match, then each change of what is wanted of them and of what their nodes say. That their nodes
-	// are lost is told by WatchNodes. It ends as WatchJobs does.
+	// WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
+	// nodes are well. It ends as WatchJobs does.
 	WatchExecutions(ctx context.Context, in *WatchExecutionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchExecutionsResponse], error)
 }
 
@@ -267,8 +267,8 @@ type JobService_WatchExecutionsClient = grpc.ServerStreamingClient[WatchExecutio
 // unambiguous prefix of 8 characters or more.
 type JobServiceServer interface {
 	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
-	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a new job needs at
-	// least one node that fits it, full or not.
+	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
+	// changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
 	// PlanJob says what SubmitJob would do: where each execution would go, and why not elsewhere. Nothing is changed.
 	PlanJob(context.Context, *PlanJobRequest) (*PlanJobResponse, error)
@@ -294,11 +294,11 @@ type JobServiceServer interface {
 	ExplainExecution(context.Context, *ExplainExecutionRequest) (*ExplainExecutionResponse, error)
 	// StopExecution stops one execution; a service or daemon gets another in its place. It also stops one that is ORPHANED.
 	StopExecution(context.Context, *StopExecutionRequest) (*StopExecutionResponse, error)
-	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND and
-	// JOB_STOPPED.
+	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND, JOB_STOPPED
+	// and JOB_COUNT_IS_ZERO.
 	AdoptExecution(context.Context, *AdoptExecutionRequest) (*AdoptExecutionResponse, error)
-	// WatchExecutions sends the executions that match, then each change of what is wanted of them and of what their nodes say. That their nodes
-	// are lost is told by WatchNodes. It ends as WatchJobs does.
+	// WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
+	// nodes are well. It ends as WatchJobs does.
 	WatchExecutions(*WatchExecutionsRequest, grpc.ServerStreamingServer[WatchExecutionsResponse]) error
 	mustEmbedUnimplementedJobServiceServer()
 }

@@ -996,7 +996,7 @@ type DockerTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The image, best by digest.
 	Image string `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
-	// Arguments in place of the image's own. Empty: the image's.
+	// Arguments in place of the image's own, with $NAME and ${NAME} of env, secret_env, ROLLCALL_* and PORT_* replaced. Empty: the image's.
 	Command []string `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
 	// Environment.
 	Env map[string]string `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1909,7 +1909,10 @@ type ExecutionReference struct {
 	// The ports granted, by label.
 	Ports map[string]uint32 `protobuf:"bytes,5,rep,name=ports,proto3" json:"ports,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// UUIDs of the GPUs granted.
-	GpuUuids      []string `protobuf:"bytes,6,rep,name=gpu_uuids,json=gpuUuids,proto3" json:"gpu_uuids,omitempty"`
+	GpuUuids []string `protobuf:"bytes,6,rep,name=gpu_uuids,json=gpuUuids,proto3" json:"gpu_uuids,omitempty"`
+	// Whether the record has a report of it. An execution that was reported and that the machine does not have was lost there: it is
+	// reported as ENDED with GONE, and never started a second time.
+	Reported      bool `protobuf:"varint,7,opt,name=reported,proto3" json:"reported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1986,6 +1989,13 @@ func (x *ExecutionReference) GetGpuUuids() []string {
 	return nil
 }
 
+func (x *ExecutionReference) GetReported() bool {
+	if x != nil {
+		return x.Reported
+	}
+	return false
+}
+
 // ExecutionObservation is what a node says about one execution.
 type ExecutionObservation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2005,12 +2015,16 @@ type ExecutionObservation struct {
 	ExitCode *int32 `protobuf:"varint,7,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
 	// Name of the signal that ended it, for example "SIGKILL". Empty for none.
 	Signal string `protobuf:"bytes,8,opt,name=signal,proto3" json:"signal,omitempty"`
-	// For people, for example why it could not be started.
+	// For people, for example why it could not be started, how far the pull of its image is, or the digest of the image that runs.
 	Message string `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
 	// Name of its job, so that a record that does not know it can show whose it was.
 	Job string `protobuf:"bytes,10,opt,name=job,proto3" json:"job,omitempty"`
 	// SHA-256 of the ExecutionSpec that it was started with.
-	SpecDigest    []byte `protobuf:"bytes,11,opt,name=spec_digest,json=specDigest,proto3" json:"spec_digest,omitempty"`
+	SpecDigest []byte `protobuf:"bytes,11,opt,name=spec_digest,json=specDigest,proto3" json:"spec_digest,omitempty"`
+	// The ports that it was granted, by label, so that a record that does not know it can count them.
+	Ports map[string]uint32 `protobuf:"bytes,12,rep,name=ports,proto3" json:"ports,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// UUIDs of the GPUs that it was granted.
+	GpuUuids      []string `protobuf:"bytes,13,rep,name=gpu_uuids,json=gpuUuids,proto3" json:"gpu_uuids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2118,6 +2132,20 @@ func (x *ExecutionObservation) GetJob() string {
 func (x *ExecutionObservation) GetSpecDigest() []byte {
 	if x != nil {
 		return x.SpecDigest
+	}
+	return nil
+}
+
+func (x *ExecutionObservation) GetPorts() map[string]uint32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *ExecutionObservation) GetGpuUuids() []string {
+	if x != nil {
+		return x.GpuUuids
 	}
 	return nil
 }
@@ -2257,7 +2285,7 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\x13stop_on_agent_after\x18\b \x01(\v2\x19.google.protobuf.DurationR\x10stopOnAgentAfter\x12;\n" +
 	"\fmax_run_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"maxRunTimeB\x06\n" +
-	"\x04task\"\xbb\x02\n" +
+	"\x04task\"\xd7\x02\n" +
 	"\x12ExecutionReference\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\tB\x00R\x02id\x128\n" +
 	"\adesired\x18\x02 \x01(\x0e2\x1e.rollcall.work.v1.DesiredStateR\adesired\x12!\n" +
@@ -2265,11 +2293,12 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"specDigest\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\rR\x05index\x12G\n" +
 	"\x05ports\x18\x05 \x03(\v2/.rollcall.work.v1.ExecutionReference.PortsEntryB\x00R\x05ports\x12\x1d\n" +
-	"\tgpu_uuids\x18\x06 \x03(\tB\x00R\bgpuUuids\x1a8\n" +
+	"\tgpu_uuids\x18\x06 \x03(\tB\x00R\bgpuUuids\x12\x1a\n" +
+	"\breported\x18\a \x01(\bR\breported\x1a8\n" +
 	"\n" +
 	"PortsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xc2\x03\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xe6\x04\n" +
 	"\x14ExecutionObservation\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\tB\x00R\x02id\x125\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1f.rollcall.work.v1.ObservedStateR\x05state\x12\x16\n" +
@@ -2285,7 +2314,13 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\x03job\x18\n" +
 	" \x01(\tB\x00R\x03job\x12!\n" +
 	"\vspec_digest\x18\v \x01(\fB\x00R\n" +
-	"specDigestB\f\n" +
+	"specDigest\x12I\n" +
+	"\x05ports\x18\f \x03(\v21.rollcall.work.v1.ExecutionObservation.PortsEntryB\x00R\x05ports\x12\x1d\n" +
+	"\tgpu_uuids\x18\r \x03(\tB\x00R\bgpuUuids\x1a8\n" +
+	"\n" +
+	"PortsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_exit_code*t\n" +
 	"\aJobType\x12\x18\n" +
@@ -2341,7 +2376,7 @@ func file_rollcall_work_v1_work_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_work_v1_work_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_rollcall_work_v1_work_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_rollcall_work_v1_work_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_rollcall_work_v1_work_proto_goTypes = []any{
 	(JobType)(0),                  // 0: rollcall.work.v1.JobType
 	(ReconcilePolicy)(0),          // 1: rollcall.work.v1.ReconcilePolicy
@@ -2375,8 +2410,9 @@ var file_rollcall_work_v1_work_proto_goTypes = []any{
 	nil,                           // 29: rollcall.work.v1.DockerTask.EnvEntry
 	nil,                           // 30: rollcall.work.v1.DockerTask.SecretEnvEntry
 	nil,                           // 31: rollcall.work.v1.ExecutionReference.PortsEntry
-	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
+	nil,                           // 32: rollcall.work.v1.ExecutionObservation.PortsEntry
+	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
 }
 var file_rollcall_work_v1_work_proto_depIdxs = []int32{
 	0,  // 0: rollcall.work.v1.JobSpec.type:type_name -> rollcall.work.v1.JobType
@@ -2389,8 +2425,8 @@ var file_rollcall_work_v1_work_proto_depIdxs = []int32{
 	20, // 7: rollcall.work.v1.JobSpec.retry:type_name -> rollcall.work.v1.RetryPolicy
 	21, // 8: rollcall.work.v1.JobSpec.update:type_name -> rollcall.work.v1.UpdatePolicy
 	22, // 9: rollcall.work.v1.JobSpec.placement:type_name -> rollcall.work.v1.PlacementPolicy
-	32, // 10: rollcall.work.v1.JobSpec.queue_timeout:type_name -> google.protobuf.Duration
-	32, // 11: rollcall.work.v1.JobSpec.max_run_time:type_name -> google.protobuf.Duration
+	33, // 10: rollcall.work.v1.JobSpec.queue_timeout:type_name -> google.protobuf.Duration
+	33, // 11: rollcall.work.v1.JobSpec.max_run_time:type_name -> google.protobuf.Duration
 	26, // 12: rollcall.work.v1.JobSpec.annotations:type_name -> rollcall.work.v1.JobSpec.AnnotationsEntry
 	10, // 13: rollcall.work.v1.Resources.ports:type_name -> rollcall.work.v1.PortRequest
 	27, // 14: rollcall.work.v1.ProcessTask.env:type_name -> rollcall.work.v1.ProcessTask.EnvEntry
@@ -2401,39 +2437,40 @@ var file_rollcall_work_v1_work_proto_depIdxs = []int32{
 	30, // 19: rollcall.work.v1.DockerTask.secret_env:type_name -> rollcall.work.v1.DockerTask.SecretEnvEntry
 	13, // 20: rollcall.work.v1.DockerTask.stop:type_name -> rollcall.work.v1.StopPolicy
 	14, // 21: rollcall.work.v1.DockerTask.output:type_name -> rollcall.work.v1.OutputPolicy
-	32, // 22: rollcall.work.v1.StopPolicy.grace:type_name -> google.protobuf.Duration
+	33, // 22: rollcall.work.v1.StopPolicy.grace:type_name -> google.protobuf.Duration
 	16, // 23: rollcall.work.v1.Check.tcp:type_name -> rollcall.work.v1.TcpCheck
 	17, // 24: rollcall.work.v1.Check.http:type_name -> rollcall.work.v1.HttpCheck
 	18, // 25: rollcall.work.v1.Check.command:type_name -> rollcall.work.v1.CommandCheck
-	32, // 26: rollcall.work.v1.Check.interval:type_name -> google.protobuf.Duration
-	32, // 27: rollcall.work.v1.Check.timeout:type_name -> google.protobuf.Duration
-	32, // 28: rollcall.work.v1.LossPolicy.lost_after:type_name -> google.protobuf.Duration
-	32, // 29: rollcall.work.v1.LossPolicy.stop_on_agent_after:type_name -> google.protobuf.Duration
+	33, // 26: rollcall.work.v1.Check.interval:type_name -> google.protobuf.Duration
+	33, // 27: rollcall.work.v1.Check.timeout:type_name -> google.protobuf.Duration
+	33, // 28: rollcall.work.v1.LossPolicy.lost_after:type_name -> google.protobuf.Duration
+	33, // 29: rollcall.work.v1.LossPolicy.stop_on_agent_after:type_name -> google.protobuf.Duration
 	1,  // 30: rollcall.work.v1.LossPolicy.reconcile:type_name -> rollcall.work.v1.ReconcilePolicy
 	2,  // 31: rollcall.work.v1.RetryPolicy.backoff:type_name -> rollcall.work.v1.Backoff
-	32, // 32: rollcall.work.v1.RetryPolicy.interval:type_name -> google.protobuf.Duration
-	32, // 33: rollcall.work.v1.RetryPolicy.max:type_name -> google.protobuf.Duration
-	32, // 34: rollcall.work.v1.UpdatePolicy.min_ready_time:type_name -> google.protobuf.Duration
-	32, // 35: rollcall.work.v1.UpdatePolicy.ready_deadline:type_name -> google.protobuf.Duration
+	33, // 32: rollcall.work.v1.RetryPolicy.interval:type_name -> google.protobuf.Duration
+	33, // 33: rollcall.work.v1.RetryPolicy.max:type_name -> google.protobuf.Duration
+	33, // 34: rollcall.work.v1.UpdatePolicy.min_ready_time:type_name -> google.protobuf.Duration
+	33, // 35: rollcall.work.v1.UpdatePolicy.ready_deadline:type_name -> google.protobuf.Duration
 	3,  // 36: rollcall.work.v1.PlacementPolicy.strategy:type_name -> rollcall.work.v1.PlacementStrategy
 	0,  // 37: rollcall.work.v1.ExecutionSpec.type:type_name -> rollcall.work.v1.JobType
 	9,  // 38: rollcall.work.v1.ExecutionSpec.resources:type_name -> rollcall.work.v1.Resources
 	11, // 39: rollcall.work.v1.ExecutionSpec.process:type_name -> rollcall.work.v1.ProcessTask
 	12, // 40: rollcall.work.v1.ExecutionSpec.docker:type_name -> rollcall.work.v1.DockerTask
 	15, // 41: rollcall.work.v1.ExecutionSpec.check:type_name -> rollcall.work.v1.Check
-	32, // 42: rollcall.work.v1.ExecutionSpec.stop_on_agent_after:type_name -> google.protobuf.Duration
-	32, // 43: rollcall.work.v1.ExecutionSpec.max_run_time:type_name -> google.protobuf.Duration
+	33, // 42: rollcall.work.v1.ExecutionSpec.stop_on_agent_after:type_name -> google.protobuf.Duration
+	33, // 43: rollcall.work.v1.ExecutionSpec.max_run_time:type_name -> google.protobuf.Duration
 	4,  // 44: rollcall.work.v1.ExecutionReference.desired:type_name -> rollcall.work.v1.DesiredState
 	31, // 45: rollcall.work.v1.ExecutionReference.ports:type_name -> rollcall.work.v1.ExecutionReference.PortsEntry
 	5,  // 46: rollcall.work.v1.ExecutionObservation.state:type_name -> rollcall.work.v1.ObservedState
-	33, // 47: rollcall.work.v1.ExecutionObservation.start_time:type_name -> google.protobuf.Timestamp
-	33, // 48: rollcall.work.v1.ExecutionObservation.end_time:type_name -> google.protobuf.Timestamp
+	34, // 47: rollcall.work.v1.ExecutionObservation.start_time:type_name -> google.protobuf.Timestamp
+	34, // 48: rollcall.work.v1.ExecutionObservation.end_time:type_name -> google.protobuf.Timestamp
 	6,  // 49: rollcall.work.v1.ExecutionObservation.end_reason:type_name -> rollcall.work.v1.EndReason
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	32, // 50: rollcall.work.v1.ExecutionObservation.ports:type_name -> rollcall.work.v1.ExecutionObservation.PortsEntry
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_work_v1_work_proto_init() }
@@ -2462,7 +2499,7 @@ func file_rollcall_work_v1_work_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_work_v1_work_proto_rawDesc), len(file_rollcall_work_v1_work_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

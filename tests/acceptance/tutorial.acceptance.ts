@@ -4,12 +4,12 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { processesOf } from "../services/rollcall/src/testing/processes.ts";
-import { endProcess } from "../services/rollcall/src/testing/rollcall-process.ts";
-import { createUpFixture, type UpFixture } from "../services/rollcall/src/testing/up-fixture.ts";
-import { layOutCheckout } from "./support/checkout.ts";
-import { commandBlocks } from "./support/readme-blocks.ts";
-import { workspaceRoot } from "./support/workspace.ts";
+import { processesOf } from "../../services/rollcall/src/testing/processes.ts";
+import { endProcess } from "../../services/rollcall/src/testing/rollcall-process.ts";
+import { createUpFixture, type UpFixture } from "../../services/rollcall/src/testing/up-fixture.ts";
+import { layOutCheckout } from "../support/checkout.ts";
+import { commandBlocks } from "../support/readme-blocks.ts";
+import { workspaceRoot } from "../support/workspace.ts";
 
 const START_LIMIT_MS = 120_000;
 const COMMAND_LIMIT_MS = 120_000;
