@@ -13,7 +13,7 @@ import {
   verified,
   withLongFlags,
 } from "../backup/archive-options.ts";
-import { writeDirectoryFiles } from "../backup/directory-files.ts";
+import { refuseStrangeFiles, writeDirectoryFiles } from "../backup/directory-files.ts";
 import { withRecord } from "../backup/record-place.ts";
 import { ALL_KEYS } from "../config/all-keys.ts";
 import { loadConfiguration } from "../config/load.ts";
@@ -80,6 +80,7 @@ export async function runRestore(words: readonly string[], shell: Shell, process
   const path = resolve(shell.cwd, named);
   const passphrase = await readPassphrase(values, shell);
   const summary = await verified(path, passphrase);
+  refuseStrangeFiles(summary.files.map((file) => ({ path: file })));
   const replace = values["Restore.Replace"];
   const namesDirectory = args.flags["data-dir"] !== undefined;
   const wish = { config: values, shell, namesDirectory, whileRunning: false, replacesOldData: replace };

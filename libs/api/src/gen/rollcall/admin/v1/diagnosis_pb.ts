@@ -228,7 +228,7 @@ export type ProcessFacts = Message<"rollcall.admin.v1.ProcessFacts"> & {
   instance: string;
 
   /**
-   * "up", "registry", "health", "admin" or "scheduler".
+   * "up", or the services in it, with commas between them: "registry", "health", "health-query", "admin", "scheduler".
    *
    * @generated from field: string service = 2;
    */
