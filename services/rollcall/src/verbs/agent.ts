@@ -92,8 +92,8 @@ async function load(args: Arguments, shell: Shell) {
 const KEEPER_NOTE = "keeper-dir";
 
 /**
- * The settings of an agent whose executors are turned off, with the keeper that it had: what runs there goes on, and the
- * agent still tells of it, also when every setting of work is gone.
+ * The settings of an agent whose executors are off, with the keeper that it had: what runs there goes on, and the agent
+ * still tells of it, also when every setting of work is gone.
  */
 async function withKeeperOfBefore<T extends AgentConfig>(values: T, stateDirectory: string): Promise<T> {
   if (values["Work.Executors"].length > 0 || values["Work.KeeperDir"] !== undefined) return values;
