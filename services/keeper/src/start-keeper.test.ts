@@ -76,7 +76,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     ]);
   });
 
-  it("should run nothing as the agent's user, whoever names it", async () => {
+  it("should run nothing as the agent's user, also where a job names it", async () => {
     const client = await start({ users: [AGENT] });
     const value = { command: ["true"], user: AGENT };
     const { id, spec, specDigest } = identityOf({ task: { case: "process", value } });

@@ -24,7 +24,7 @@ export async function connectByProxy(way: Way, signal: AbortSignal): Promise<Soc
   signal.throwIfAborted();
   const { host, port } = way.proxy;
   const socket = connect({ host, port, signal });
-  // Its request hears errors until the tunnel is open; whoever takes over listens then.
+  // Its request hears errors until the tunnel is open; its next owner listens then.
   return openTunnel(socket, way);
 }
 

@@ -46,8 +46,9 @@ export const workKeys = defineKeys({
     schema: optional(text()),
     default: undefined,
     doc:
-      "The directory of secrets: each file is a value that jobs may ask for as a variable, by the file's name. Only " +
-      "the agent's own user should be able to read it.",
+      "The directory of secrets: each file is a value that jobs may ask for as a variable, by the file's name. " +
+      "They belong to root or to the keeper's user (with Work.KeeperDir that is root), are no links, and only that " +
+      "user should be able to read them.",
   },
   "Work.Ports": {
     schema: text({ pattern: /^(none|\d{1,5}-\d{1,5})$/, expects: "a range such as 20000-32000, or none" }),
