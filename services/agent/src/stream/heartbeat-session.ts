@@ -1,18 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  GoodbyeKind,
-  type HeartbeatRequest,
-  HeartbeatRequestSchema,
-  type LogRequest,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { GoodbyeKind, type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeKeyPair } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
 import { Alarm } from "../alarm.ts";
 import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { UsageFeed } from "../usage/usage-feed.ts";
-import { reportParts } from "../work/report-parts.ts";
-import { sendOutput } from "../work/send-output.ts";
+import { SessionWork } from "../work/session-work.ts";
 import type { WorkFeed } from "../work/work-feed.ts";
 import type { HeartbeatStream, HeartbeatTransport } from "./heartbeat-transport.ts";
 import { type AgentIdentity, makeHello } from "./hello.ts";
@@ -41,9 +35,6 @@ export interface SessionOptions {
   readonly onNews: (session: HeartbeatSession, news: SessionNews) => void;
 }
 
-/** Outputs that are read at a time. */
-const MOST_READINGS = 16;
-
 /** A vendor's tool that hangs delays the report, not the Hello. */
 const DIGEST_LIMIT_MS = 2_000;
 
@@ -59,15 +50,11 @@ export class HeartbeatSession {
   readonly #stream: HeartbeatStream;
   readonly #alarm: Alarm;
   #state: SessionState;
+  /** What the last Beat carried, which the next one leaves out. */
   #sent: SentTotals = NO_TOTALS;
-  /** The digest that the last report told. */
-  #toldDigest = 0n;
-  /** The executions of reports that are not acknowledged, by their numbers. */
-  readonly #unacknowledged = new Map<number, readonly string[]>();
+  /** Null on a node that runs no work. */
+  readonly #work: SessionWork | null;
   readonly #unsubscribe: () => void;
-  /** Ends what is read of output. */
-  readonly #reading = new AbortController();
-  #readings = 0;
 
   constructor(services: SessionServices, { endpoint, pace, onNews }: SessionOptions) {
     const { clock, identity, transport, infoCheckMs } = services;
@@ -76,6 +63,7 @@ export class HeartbeatSession {
     this.endpoint = endpoint;
     this.keyPair = identity.keys.toUse();
     const work = services.work ?? null;
+    this.#work = work && new SessionWork(work, clock);
     this.#state = beginSession({ pace, infoCheckMs, nowMs: clock.nowMs(), work });
     this.#unsubscribe = work?.subscribe((change) => this.#dispatch({ kind: "work-changed", ...change })) ?? (() => {});
     this.#alarm = new Alarm(clock, () => this.#dispatch({ kind: "due" }));
@@ -149,7 +137,7 @@ export class HeartbeatSession {
         const { usage: message, sent } = toResourceUsage(usage.latest(intervalMs), this.#sent);
         this.#sent = sent;
         const agentTimeMs = this.#wallMs(tellsTime);
-        const executionsDigest = this.#toldDigest;
+        const executionsDigest = this.#work?.toldDigest ?? 0n;
         const value = { sequence, usage: message, settingsGeneration, agentTimeMs, executionsDigest };
         this.#send({ case: "beat", value });
         return;
@@ -158,7 +146,9 @@ export class HeartbeatSession {
         this.#send({ case: "nodeInfo", value: effect.info });
         return;
       case "send-report":
-        this.#report(effect.number, effect.ids);
+        for (const value of this.#work?.report(effect.number, effect.ids) ?? []) {
+          this.#send({ case: "executionReport", value });
+        }
         return;
       case "send-want-specs": {
         const digests = effect.digests.map((digest) => Buffer.from(digest, "hex"));
@@ -172,65 +162,15 @@ export class HeartbeatSession {
         return;
       }
       case "cancel":
-        this.#reading.abort(new Error("the stream has ended"));
+        this.#work?.end();
         this.#unsubscribe();
         this.#stream.cancel();
         return;
       case "tell":
-        this.#hearOfWork(effect.news);
+        this.#work?.hear(effect.news, () => this.#stream.openOutput());
         this.#onNews(this, effect.news);
         return;
     }
-  }
-
-  #report(number: number, ids: readonly string[] | null): void {
-    const { work } = this.#services;
-    if (work === null || work === undefined) return;
-    const observations = work.observations(ids);
-    const digest = work.digest();
-    this.#toldDigest = digest;
-    this.#unacknowledged.set(
-      number,
-      observations.map(({ id }) => id),
-    );
-    for (const value of reportParts({ number, whole: ids === null, digest }, observations)) {
-      this.#send({ case: "executionReport", value });
-    }
-  }
-
-  #hearOfWork(news: SessionNews): void {
-    const { work } = this.#services;
-    if (work === null || work === undefined) return;
-    if (news.kind === "opened") work.opened();
-    else if (news.kind === "executions") work.executions(news.executions);
-    else if (news.kind === "spec") work.spec(news.spec);
-    else if (news.kind === "report-acked") work.reported(this.#acknowledged(news.number));
-    else if (news.kind === "acked") work.seen();
-    else if (news.kind === "log-request") this.#sendOutput(news.request, work);
-  }
-
-  /** The executions of all reports up to one, which are in the record. */
-  #acknowledged(upTo: number): readonly string[] {
-    const ids = new Set<string>();
-    for (const [number, named] of this.#unacknowledged) {
-      if (number > upTo) continue;
-      for (const id of named) ids.add(id);
-      this.#unacknowledged.delete(number);
-    }
-    return [...ids];
-  }
-
-  /** Output goes up a call of its own. A request beyond the limit is not answered: its reader is told that in time. */
-  #sendOutput(request: LogRequest, { output }: WorkFeed): void {
-    if (this.#readings >= MOST_READINGS) return;
-    this.#readings += 1;
-    const { clock } = this.#services;
-    sendOutput(request, output, this.#stream.openOutput(), clock, this.#reading.signal)
-      // The reader was told; the keeper's connection has its own line in the log.
-      .catch(() => {})
-      .finally(() => {
-        this.#readings -= 1;
-      });
   }
 
   /**

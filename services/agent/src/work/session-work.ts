@@ -1,0 +1,83 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ExecutionReportSchema, LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Clock } from "@rollcall/process";
+import type { SessionNews } from "../stream/session-state.ts";
+import { reportParts } from "./report-parts.ts";
+import { type OutputCall, sendOutput } from "./send-output.ts";
+import type { WorkFeed } from "./work-feed.ts";
+
+/** Outputs that are read at a time. */
+const MOST_READINGS = 16;
+
+/** What one session tells of the machine's executions, and hears of them. */
+export class SessionWork {
+  readonly #feed: WorkFeed;
+  readonly #clock: Clock;
+  /** The executions of reports that are not acknowledged, by their numbers. */
+  readonly #unacknowledged = new Map<number, readonly string[]>();
+  /** Ends what is read of output. */
+  readonly #reading = new AbortController();
+  #readings = 0;
+  #toldDigest = 0n;
+
+  constructor(feed: WorkFeed, clock: Clock) {
+    this.#feed = feed;
+    this.#clock = clock;
+  }
+
+  /** The digest that the last report told; 0 before the first. */
+  get toldDigest(): bigint {
+    return this.#toldDigest;
+  }
+
+  /** The frames of a report: of all executions for null. */
+  report(number: number, ids: readonly string[] | null): readonly MessageInitShape<typeof ExecutionReportSchema>[] {
+    const observations = this.#feed.observations(ids);
+    const digest = this.#feed.digest();
+    this.#toldDigest = digest;
+    this.#unacknowledged.set(
+      number,
+      observations.map(({ id }) => id),
+    );
+    return reportParts({ number, whole: ids === null, digest }, observations);
+  }
+
+  /** @param openOutput opens a call that brings output. */
+  hear(news: SessionNews, openOutput: () => OutputCall): void {
+    const feed = this.#feed;
+    if (news.kind === "opened") feed.opened();
+    else if (news.kind === "executions") feed.executions(news.executions);
+    else if (news.kind === "spec") feed.spec(news.spec);
+    else if (news.kind === "report-acked") feed.reported(this.#acknowledged(news.number));
+    else if (news.kind === "acked") feed.seen();
+    else if (news.kind === "log-request") this.#sendOutput(news.request, openOutput);
+  }
+
+  /** The stream has ended: what is read of output ends too. */
+  end(): void {
+    this.#reading.abort(new Error("the stream has ended"));
+  }
+
+  /** The executions of all reports up to one, which are in the record. */
+  #acknowledged(upTo: number): readonly string[] {
+    const ids = new Set<string>();
+    for (const [number, named] of this.#unacknowledged) {
+      if (number > upTo) continue;
+      for (const id of named) ids.add(id);
+      this.#unacknowledged.delete(number);
+    }
+    return [...ids];
+  }
+
+  /** Output goes up a call of its own. A request beyond the limit is not answered: its reader is told that in time. */
+  #sendOutput(request: LogRequest, openOutput: () => OutputCall): void {
+    if (this.#readings >= MOST_READINGS) return;
+    this.#readings += 1;
+    sendOutput(request, this.#feed.output, openOutput(), this.#clock, this.#reading.signal)
+      // The reader was told; the keeper's connection has its own line in the log.
+      .catch(() => {})
+      .finally(() => {
+        this.#readings -= 1;
+      });
+  }
+}
