@@ -42,8 +42,9 @@ lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, a
 	$(BIN)/buf lint
 	$(BIN)/buf format proto --diff --exit-code
 
-gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and docs/events.md from the catalogue of events
+gen: $(INSTALLED) ## Generate stubs and comments in libs/api from proto/, and docs/events.md from the catalogue of events
 	$(BIN)/buf generate
+	node scripts/generate-comments.mjs
 	$(BIN)/tsc -b libs/domain
 	node scripts/generate-events-page.mjs
 
@@ -78,6 +79,7 @@ install: $(INSTALLED)
 
 check-stubs: $(INSTALLED)
 	sh scripts/check-stubs.sh
+	node scripts/generate-comments.mjs --check
 	$(BIN)/tsc -b libs/domain
 	node scripts/generate-events-page.mjs --check
 

@@ -30,6 +30,7 @@ import { HostGuard, type HostGuardOptions } from "../limits/host-guard.ts";
 import { refuseStrangers } from "../limits/refuse-strangers.ts";
 import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
 import { StreamWatch } from "../limits/stream-watch.ts";
+import { serveOpenApi } from "../openapi/serve-openapi.ts";
 import { refuseCall } from "./answer-error.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { serveAuthority } from "./serve-authority.ts";
@@ -153,6 +154,7 @@ function rpcHandler(
   const { clock = systemClock, log, metrics, strangers } = options;
   const observe = rpcDurations(metrics);
   const { failures, calls, clientAddress, tls } = options;
+  const pages = serveOpenApi(options.services, policies, options.fallback);
   const interceptors: Interceptor[] = [
     requestId,
     // Before the log, whose lines name the trace.
@@ -189,7 +191,7 @@ function rpcHandler(
     answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
     calls,
     clientAddress,
-    fallback: tls === undefined ? options.fallback : serveAuthority(tls, options.fallback),
+    fallback: tls === undefined ? pages : serveAuthority(tls, pages),
   });
 }
 

@@ -1,0 +1,76 @@
+import { type DescField, getOption, hasOption } from "@bufbuild/protobuf";
+import { type FieldRules, field as fieldRules } from "@rollcall/api/buf/validate/validate_pb";
+import type { JsonSchema } from "./json-schema.ts";
+
+/** The rules that the schema's files have for a field; absent for none. */
+export function rulesOf(field: DescField): FieldRules | undefined {
+  return hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
+}
+
+/** What rules say of a field's values, as far as JSON Schema has words for it. The server checks all of them. */
+export function boundsOf(rules: FieldRules | undefined): JsonSchema {
+  const type = rules?.type;
+  switch (type?.case) {
+    case "string": {
+      const { minLen, maxLen, len, pattern, wellKnown } = type.value;
+      return {
+        ...lengths(len || minLen, len || maxLen),
+        ...(pattern === "" ? {} : { pattern }),
+        ...(wellKnown.case === "uuid" ? { format: "uuid" } : {}),
+      };
+    }
+    case "bytes": {
+      const { len, maxLen } = type.value;
+      const most = Number(len || maxLen);
+      return most === 0 ? {} : { maxLength: base64Length(most) };
+    }
+    case "uint32":
+    case "int32":
+    case "float":
+    case "double": {
+      const { greaterThan, lessThan } = type.value;
+      return {
+        ...(greaterThan.case === "gte" ? { minimum: greaterThan.value } : {}),
+        ...(greaterThan.case === "gt" ? { minimum: greaterThan.value + 1 } : {}),
+        ...(lessThan.case === "lte" ? { maximum: lessThan.value } : {}),
+        ...(lessThan.case === "lt" ? { maximum: lessThan.value - 1 } : {}),
+      };
+    }
+    case "bool":
+      return type.value.const ? { const: true } : {};
+    case "repeated": {
+      const { minItems, maxItems } = type.value;
+      return {
+        ...(minItems === 0n ? {} : { minItems: Number(minItems) }),
+        ...(maxItems === 0n ? {} : { maxItems: Number(maxItems) }),
+      };
+    }
+    case "map": {
+      const { minPairs, maxPairs } = type.value;
+      return {
+        ...(minPairs === 0n ? {} : { minProperties: Number(minPairs) }),
+        ...(maxPairs === 0n ? {} : { maxProperties: Number(maxPairs) }),
+      };
+    }
+    default:
+      return {};
+  }
+}
+
+/** The rules of a list's items, or of a map's values. */
+export function itemRulesOf(rules: FieldRules | undefined): FieldRules | undefined {
+  const type = rules?.type;
+  if (type?.case === "repeated") return type.value.items;
+  return type?.case === "map" ? type.value.values : undefined;
+}
+
+function lengths(least: bigint, most: bigint): JsonSchema {
+  return {
+    ...(least === 0n ? {} : { minLength: Number(least) }),
+    ...(most === 0n ? {} : { maxLength: Number(most) }),
+  };
+}
+
+function base64Length(bytes: number): number {
+  return Math.ceil(bytes / 3) * 4;
+}

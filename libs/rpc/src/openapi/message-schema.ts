@@ -1,0 +1,147 @@
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import type { FieldRules } from "@rollcall/api/buf/validate/validate_pb";
+import { boundsOf, itemRulesOf, rulesOf } from "./field-rules.ts";
+import type { JsonSchema } from "./json-schema.ts";
+
+/** What the schema's files say, by full name. */
+export type Comments = Readonly<Record<string, string>>;
+
+/** 64-bit integers are texts in JSON: not every reader has numbers of that size. */
+const INT64: JsonSchema = { type: ["string", "integer"], format: "int64", pattern: "^-?[0-9]{1,20}$" };
+const UINT64: JsonSchema = { type: ["string", "integer"], format: "uint64", pattern: "^[0-9]{1,20}$" };
+const FLOAT: JsonSchema = { anyOf: [{ type: "number" }, { enum: ["NaN", "Infinity", "-Infinity"] }] };
+
+const SCALARS: Readonly<Record<ScalarType, JsonSchema>> = {
+  [ScalarType.STRING]: { type: "string" },
+  [ScalarType.BOOL]: { type: "boolean" },
+  [ScalarType.BYTES]: { type: "string", contentEncoding: "base64" },
+  [ScalarType.INT32]: { type: "integer", format: "int32" },
+  [ScalarType.SINT32]: { type: "integer", format: "int32" },
+  [ScalarType.SFIXED32]: { type: "integer", format: "int32" },
+  [ScalarType.UINT32]: { type: "integer", format: "uint32", minimum: 0 },
+  [ScalarType.FIXED32]: { type: "integer", format: "uint32", minimum: 0 },
+  [ScalarType.INT64]: INT64,
+  [ScalarType.SINT64]: INT64,
+  [ScalarType.SFIXED64]: INT64,
+  [ScalarType.UINT64]: UINT64,
+  [ScalarType.FIXED64]: UINT64,
+  [ScalarType.FLOAT]: FLOAT,
+  [ScalarType.DOUBLE]: FLOAT,
+};
+
+/** Messages whose JSON has a form of its own. */
+const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
+  "google.protobuf.Timestamp": { type: "string", format: "date-time", description: "RFC 3339, UTC." },
+  "google.protobuf.Duration": {
+    type: "string",
+    pattern: "^-?[0-9]{1,12}(\\.[0-9]{1,9})?s$",
+    description: 'Seconds, as "1.5s".',
+  },
+  "google.protobuf.FieldMask": { type: "string", description: "Names of fields, joined by commas." },
+  "google.protobuf.Struct": { type: "object", additionalProperties: true },
+  "google.protobuf.Any": {
+    type: "object",
+    properties: { "@type": { type: "string" } },
+    required: ["@type"],
+    additionalProperties: true,
+  },
+};
+
+/** Makes schemas of messages and enums, and of all that they contain, as components of one document. */
+export class MessageSchemas {
+  readonly #comments: Comments;
+  readonly #components = new Map<string, JsonSchema>();
+
+  constructor(comments: Comments) {
+    this.#comments = comments;
+  }
+
+  /** All that was asked for, by full name. */
+  components(): Readonly<Record<string, JsonSchema>> {
+    return Object.fromEntries([...this.#components].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** A reference to a message's schema. */
+  message(desc: DescMessage): JsonSchema {
+    const wellKnown = WELL_KNOWN[desc.typeName];
+    if (wellKnown !== undefined) return wellKnown;
+    if (!this.#components.has(desc.typeName)) {
+      // Before its fields: a message may contain itself.
+      this.#components.set(desc.typeName, {});
+      this.#components.set(desc.typeName, this.#fields(desc));
+    }
+    return refTo(desc.typeName);
+  }
+
+  #fields(desc: DescMessage): JsonSchema {
+    const required = desc.fields.filter((field) => rulesOf(field)?.required === true).map(({ jsonName }) => jsonName);
+    return {
+      type: "object",
+      ...this.#described(desc.typeName, oneofsOf(desc)),
+      properties: Object.fromEntries(desc.fields.map((field) => [field.jsonName, this.#field(field)])),
+      ...(required.length === 0 ? {} : { required }),
+      additionalProperties: false,
+    };
+  }
+
+  #field(field: DescField): JsonSchema {
+    const { fieldKind } = field;
+    const rules = rulesOf(field);
+    const described = this.#described(`${field.parent.typeName}.${field.name}`);
+    if (fieldKind === "list") {
+      return { type: "array", items: this.#item(field, itemRulesOf(rules)), ...boundsOf(rules), ...described };
+    }
+    if (fieldKind === "map") {
+      const additionalProperties = this.#item(field, itemRulesOf(rules));
+      return { type: "object", additionalProperties, ...boundsOf(rules), ...described };
+    }
+    return { ...this.#item(field, rules), ...described };
+  }
+
+  /** One value of a field, with the rules for it. */
+  #item(field: DescField, rules: FieldRules | undefined): JsonSchema {
+    const { message, enum: enumeration, scalar } = valueKindOf(field);
+    if (message !== undefined) return this.message(message);
+    if (enumeration !== undefined) return this.#enum(enumeration);
+    return scalar === undefined ? {} : { ...SCALARS[scalar], ...boundsOf(rules) };
+  }
+
+  #enum(desc: DescEnum): JsonSchema {
+    if (!this.#components.has(desc.typeName)) {
+      const lines = desc.values.map(({ name }) => `- ${name}: ${this.#comments[`${desc.typeName}.${name}`] ?? ""}`);
+      const schema = {
+        // A value that this schema does not know is its number.
+        anyOf: [
+          { type: "string", enum: desc.values.map(({ name }) => name) },
+          { type: "integer", format: "int32" },
+        ],
+        ...this.#described(desc.typeName, lines.join("\n")),
+      };
+      this.#components.set(desc.typeName, schema);
+    }
+    return refTo(desc.typeName);
+  }
+
+  #described(name: string, more = ""): JsonSchema {
+    const description = [this.#comments[name] ?? "", more].filter((text) => text !== "").join("\n\n");
+    return description === "" ? {} : { description };
+  }
+}
+
+function refTo(typeName: string): JsonSchema {
+  return { $ref: `#/components/schemas/${typeName}` };
+}
+
+function valueKindOf(field: DescField) {
+  if (field.fieldKind !== "map") return field;
+  return {
+    message: field.mapKind === "message" ? field.message : undefined,
+    enum: field.mapKind === "enum" ? field.enum : undefined,
+    scalar: field.mapKind === "scalar" ? field.scalar : undefined,
+  };
+}
+
+/** JSON Schema could only list the pairs that exclude each other. */
+function oneofsOf({ oneofs }: DescMessage): string {
+  return oneofs.map(({ fields }) => `At most one of ${fields.map((it) => it.jsonName).join(", ")} is set.`).join(" ");
+}

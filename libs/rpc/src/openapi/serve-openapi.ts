@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { DescService } from "@bufbuild/protobuf";
+import type { HttpHandler } from "../calls/http-handler.ts";
+import type { PolicyTable } from "../calls/policy.ts";
+import { sendWhole } from "../connect/answer-error.ts";
+import { notFound } from "../connect/answer-unknown-path.ts";
+import { openApiDocument } from "./openapi-document.ts";
+import { openApiPage, PAGE_POLICY } from "./openapi-page.ts";
+
+/** What describes the API to programs, and to people. */
+const DOCUMENT_PATH = "/openapi.json";
+const PAGE_PATH = "/docs/api";
+
+interface Page {
+  readonly headers: Record<string, string> & { readonly etag: string };
+  readonly plain: Buffer;
+  readonly gzipped: Buffer;
+}
+
+/**
+ * A fallback that answers GET /openapi.json and GET /docs/api with the description of the services that a server has,
+ * and leaves all else to `otherwise`. Any caller may have it, as reflection's answers. It is made when it is first
+ * asked for.
+ */
+export function serveOpenApi(
+  services: readonly DescService[],
+  policies: PolicyTable,
+  otherwise: HttpHandler = notFound,
+): HttpHandler {
+  let pages: Promise<ReadonlyMap<string, Page>> | null = null;
+  return (request, response) => {
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    if (!isRead || (path !== DOCUMENT_PATH && path !== PAGE_PATH)) {
+      otherwise(request, response);
+      return;
+    }
+    pages ??= makePages(services, policies);
+    pages.then(
+      (made) => {
+        const page = made.get(path);
+        if (page === undefined) notFound(request, response);
+        else answer(page);
+      },
+      () => {
+        // The next request tries again.
+        pages = null;
+        sendWhole(request, response, 500, { "content-type": "text/plain" }, "the description cannot be made\n");
+      },
+    );
+
+    function answer({ headers, plain, gzipped }: Page): void {
+      if (request.headers["if-none-match"] === headers.etag) {
+        sendWhole(request, response, 304, headers, "");
+        return;
+      }
+      const isZipped = /\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""));
+      const encoded = isZipped ? { ...headers, "content-encoding": "gzip" } : headers;
+      sendWhole(request, response, 200, encoded, isZipped ? gzipped : plain);
+    }
+  };
+}
+
+async function makePages(services: readonly DescService[], policies: PolicyTable): Promise<ReadonlyMap<string, Page>> {
+  // Comments are long, and most processes are never asked for them.
+  const { COMMENTS } = await import("@rollcall/api/comments");
+  const document = openApiDocument(services, policies, COMMENTS);
+  const page = { "content-type": "text/html; charset=utf-8", "content-security-policy": PAGE_POLICY };
+  return new Map([
+    [DOCUMENT_PATH, await makePage(JSON.stringify(document), { "content-type": "application/json" })],
+    [PAGE_PATH, await makePage(openApiPage(document), page)],
+  ]);
+}
+
+async function makePage(text: string, headers: Readonly<Record<string, string>>): Promise<Page> {
+  const plain = Buffer.from(text);
+  const etag = `"${createHash("sha256").update(plain).digest("base64url").slice(0, 22)}"`;
+  return {
+    headers: {
+      ...headers,
+      etag,
+      "cache-control": "no-cache",
+      "x-content-type-options": "nosniff",
+      vary: "accept-encoding",
+    },
+    plain,
+    gzipped: await promisify(gzip)(plain),
+  };
+}
