@@ -40,10 +40,7 @@ describe("the README's commands", () => {
     rmSync(checkout, { recursive: true, force: true });
   }, START_LIMIT_MS);
 
-  testPage(
-    "README.md",
-    EXPECTED,
-    () => ({ checkout, instead: { "127.0.0.1:7700": fixture.server } }),
-    { isRunnable: (name) => name !== "grpcurl" || hasGrpcurl },
-  );
+  testPage("README.md", EXPECTED, () => ({ checkout, instead: { "127.0.0.1:7700": fixture.server } }), {
+    isRunnable: (name) => name !== "grpcurl" || hasGrpcurl,
+  });
 });

@@ -2,8 +2,8 @@ import {
   type DescriptorProto,
   type EnumDescriptorProto,
   type FieldDescriptorProto,
-  FieldDescriptorProto_Label as Label,
   MethodOptions_IdempotencyLevel as Idempotency,
+  FieldDescriptorProto_Label as Label,
   type MethodDescriptorProto,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";

@@ -34,7 +34,9 @@ describe("the commands of the pages", () => {
   it.each(pages)("should be run by a test, or say why not: %s", (page) => {
     const opened = openedBlocks(page);
     expect(opened.filter((words) => !SHOWN.test(words) && !COMMANDS.test(words))).toEqual([]);
-    const reasons = opened.flatMap((words) => (/^sh untested=/.test(words) ? [words.slice("sh untested=".length)] : []));
+    const reasons = opened.flatMap((words) =>
+      /^sh untested=/.test(words) ? [words.slice("sh untested=".length)] : [],
+    );
     expect(reasons.filter((reason) => !(reason in WHY_NOT))).toEqual([]);
     if (!opened.some((words) => words.startsWith("sh test="))) return;
     expect(tests.filter(({ text }) => text.includes(page)).map(({ path }) => path)).not.toEqual([]);
@@ -48,6 +50,8 @@ describe("the commands of the pages", () => {
 
 /** The words after the marks that open the blocks of a page. */
 function openedBlocks(page: string): readonly string[] {
-  const marks = [...readFileSync(join(workspaceRoot, page), "utf8").matchAll(/^```(.*)$/gm)].map(([, words = ""]) => words);
+  const marks = [...readFileSync(join(workspaceRoot, page), "utf8").matchAll(/^```(.*)$/gm)].map(
+    ([, words = ""]) => words,
+  );
   return marks.filter((_, at) => at % 2 === 0);
 }

@@ -48,13 +48,16 @@ describe("the pages of the documentation", () => {
       // Decisions keep names of their time, and this page has those of other programs.
       .filter(({ source }) => !/^docs\/(decisions\/|other-configurations|reference\/)|CHANGELOG/.test(source))
       .flatMap(({ source }) =>
-        [...read(source).matchAll(/`([A-Z]\w*(?:\.[A-Z]\w*)+)(?:: [^`]*)?`/g)].map(([, path = ""]) => ({ source, path })),
+        [...read(source).matchAll(/`([A-Z]\w*(?:\.[A-Z]\w*)+)(?:: [^`]*)?`/g)].map(([, path = ""]) => ({
+          source,
+          path,
+        })),
       )
       .filter(({ path }) => sections.has(path.split(".")[0]));
     expect(named.length).toBeGreaterThan(50);
-    expect(named.filter(({ path }) => !known.has(path.toLowerCase())).map(({ source, path }) => `${source}: ${path}`)).toEqual(
-      [],
-    );
+    expect(
+      named.filter(({ path }) => !known.has(path.toLowerCase())).map(({ source, path }) => `${source}: ${path}`),
+    ).toEqual([]);
   });
 
   it("should have pictures that are whole and load nothing", () => {
@@ -63,7 +66,9 @@ describe("the pages of the documentation", () => {
     for (const name of readdirSync(folder)) {
       expect(used).toContain(`docs/pictures/${name}`);
       const picture = readFileSync(join(folder, name), "utf8");
-      expect(picture).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"[\s\S]*<title[\s\S]*<desc[\s\S]*<\/svg>\n$/);
+      expect(picture).toMatch(
+        /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"[\s\S]*<title[\s\S]*<desc[\s\S]*<\/svg>\n$/,
+      );
       expect(picture.match(/https?:\/\/(?!www\.w3\.org\/2000\/svg)|<script|<foreignObject|@import/g)).toBeNull();
     }
   });
