@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist sdk check-stubs lint gen manifests fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist sdk check-stubs lint gen docs manifests fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -42,11 +42,14 @@ lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, a
 	$(BIN)/buf lint
 	$(BIN)/buf format proto --diff --exit-code
 
-gen: $(INSTALLED) ## Generate stubs and comments in libs/api from proto/, and docs/events.md from the catalogue of events
+gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and the reference in docs/ from the sources
 	$(BIN)/buf generate
 	node scripts/generate-comments.mjs
-	$(BIN)/tsc -b libs/domain
-	node scripts/generate-events-page.mjs
+	node --conditions=source --import ./libs/testkit/src/source/source-loader.js scripts/reference/main.ts
+
+docs: $(INSTALLED) ## Build the documentation as a site in dist/docs (BASE: the path below which it is served, / by default)
+	cd docs/.vitepress && $(PNPM) install --ignore-workspace --frozen-lockfile --silent
+	BASE="$(BASE)" docs/.vitepress/node_modules/.bin/vitepress build docs
 
 manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/run builds into .tools/bin)
 	node scripts/render-manifests.mjs
@@ -80,8 +83,6 @@ install: $(INSTALLED)
 check-stubs: $(INSTALLED)
 	sh scripts/check-stubs.sh
 	node scripts/generate-comments.mjs --check
-	$(BIN)/tsc -b libs/domain
-	node scripts/generate-events-page.mjs --check
 
 # After a release: the schema as released becomes what later schemas are compared with.
 baseline:

@@ -4,6 +4,7 @@ import {
   address,
   bool,
   decimal,
+  describeValue,
   duration,
   int,
   list,
@@ -90,5 +91,19 @@ describe("writeValue()", () => {
   ] as [z.ZodType, unknown, unknown][])("should write what is read back", (schema, value, written) => {
     expect(writeValue(schema, value)).toEqual(written);
     if (written !== undefined) expect(schema.parse(written)).toEqual(value);
+  });
+});
+
+describe("describeValue()", () => {
+  it.each([
+    [duration({ minMs: 1_000, maxMs: 60_000 }), "a duration such as 15s, 1h30m or 250ms, 1s to 1m"],
+    [duration({ minMs: 1_000 }), "a duration such as 15s, 1h30m or 250ms, 1s at least"],
+    [int({ min: 2, max: 5 }), "a whole number, 2 to 5"],
+    [decimal({ max: 5 }), "a number, 5 at most"],
+    [optional(list(int())), "a list, each a whole number"],
+    [oneOf(["a", "b"]), "one of a, b"],
+    [z.enum(["a"]), "a value"],
+  ] as [z.ZodType, string][])("should say what may be written", (schema, words) => {
+    expect(describeValue(schema)).toBe(words);
   });
 });

@@ -22,6 +22,9 @@ export interface ServerAddress extends Address {
 /** How the values of a schema are written; those of a schema without an entry are written with String(). */
 const writers = new WeakMap<object, (value: never) => Written | undefined>();
 
+/** What may be written for a schema, in words. */
+const descriptions = new WeakMap<object, string>();
+
 /** Write a value so that its schema reads it back; undefined for a value that is not set. */
 export function writeValue<T>(schema: z.ZodType<T>, value: T): Written | undefined {
   const write = writers.get(schema) as ((value: T) => Written | undefined) | undefined;
@@ -29,13 +32,19 @@ export function writeValue<T>(schema: z.ZodType<T>, value: T): Written | undefin
   return value === undefined ? undefined : String(value);
 }
 
+/** What may be written, for people: "a duration such as 15s, 1h30m or 250ms, from 1s to 1h". */
+export function describeValue(schema: z.ZodType<unknown>): string {
+  return descriptions.get(schema) ?? "a value";
+}
+
 /** A time span, in milliseconds once read: "15s", "1m", "1h30m", "250ms"; a bare number means seconds. */
 export function duration(limits: { readonly minMs?: number; readonly maxMs?: number } = {}): z.ZodType<number> {
   const { minMs = 0, maxMs = 365 * 86_400_000 } = limits;
-  return valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
+  const type = valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
     const ms = parseDuration(text);
     return ms === null ? null : within(ms, minMs, maxMs, formatDuration);
   });
+  return withLimits(type, limits.minMs, limits.maxMs, formatDuration);
 }
 
 /** A yes or no: true, yes, on and 1, or false, no, off and 0. */
@@ -50,17 +59,19 @@ export function bool(): z.ZodType<boolean> {
 /** A whole number. */
 export function int(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = limits;
-  return valueType("a whole number", String, (text) =>
+  const type = valueType("a whole number", String, (text) =>
     /^[+-]?\d+$/.test(text) ? within(Number(text), min, max, String) : null,
   );
+  return withLimits(type, limits.min, limits.max, String);
 }
 
 /** A number with or without a fraction. */
 export function decimal(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
   const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = limits;
-  return valueType("a number", String, (text) =>
+  const type = valueType("a number", String, (text) =>
     /^[+-]?\d+(\.\d+)?$/.test(text) ? within(Number(text), min, max, String) : null,
   );
+  return withLimits(type, limits.min, limits.max, String);
 }
 
 /** Any text; not empty unless minLength is 0. `expects` says what the pattern wants, for example "a node id". */
@@ -120,7 +131,7 @@ export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
       : raw;
   const schema = z.preprocess(split, z.array(item).max(1_000).readonly());
   const write = (values: readonly T[]) => values.map((value) => writeValue(item, value) ?? "");
-  return register(schema, write);
+  return register(schema, write, `a list, each ${describeValue(item)}`);
 }
 
 /**
@@ -134,13 +145,13 @@ export function stringMap(): z.ZodType<Readonly<Record<string, string>>> {
     context.addIssue(`${shown(raw)} is not a map of texts such as zone=a,rack=7`);
     return z.NEVER;
   });
-  return register(schema, (value: Readonly<Record<string, string>>) => ({ ...value }));
+  return register(schema, (value: Readonly<Record<string, string>>) => ({ ...value }), "a map of texts");
 }
 
 /** A value that may be absent; absent is undefined. */
 export function optional<T>(inner: z.ZodType<T>): z.ZodType<T | undefined> {
   const write = (value: T | undefined) => (value === undefined ? undefined : writeValue(inner, value));
-  return register(inner.optional(), write);
+  return register(inner.optional(), write, describeValue(inner));
 }
 
 /** Write an address as HOST:PORT. */
@@ -184,11 +195,29 @@ function valueType<T extends string | number | boolean | Address>(
     else return parsed as T;
     return z.NEVER;
   });
-  return register(schema, write);
+  return register(schema, write, expects);
 }
 
-function register<T>(schema: z.ZodType<T>, write: (value: T) => Written | undefined): z.ZodType<T> {
+function register<T>(
+  schema: z.ZodType<T>,
+  write: (value: T) => Written | undefined,
+  description: string,
+): z.ZodType<T> {
   writers.set(schema, write);
+  descriptions.set(schema, description);
+  return schema;
+}
+
+/** The description with the limits that a key sets; those that only guard the machine are left out. */
+function withLimits(
+  schema: z.ZodType<number>,
+  min: number | undefined,
+  max: number | undefined,
+  format: (value: number) => string,
+): z.ZodType<number> {
+  const most = max === undefined ? "" : min === undefined ? `, ${format(max)} at most` : ` to ${format(max)}`;
+  const least = min === undefined ? "" : max === undefined ? `, ${format(min)} at least` : `, ${format(min)}`;
+  descriptions.set(schema, `${describeValue(schema)}${least}${most}`);
   return schema;
 }
 

@@ -1,0 +1,15 @@
+// Writes the pages of docs/ that are generated from sources. A test compares them: tests/docs/reference.test.ts.
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { API_FOLDER, generatedPages } from "./generated-pages.ts";
+
+const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+const pages = await generatedPages();
+// A package that is gone leaves no page behind.
+rmSync(at(API_FOLDER), { recursive: true, force: true });
+for (const [path, text] of pages) {
+  mkdirSync(dirname(at(path)), { recursive: true });
+  writeFileSync(at(path), text);
+}

@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "@jest/globals";
+import { ErrorReason } from "../../libs/api/src/gen/rollcall/node/v1/error_reason_pb.ts";
+import { ADVICE, ADVICE_BY_CODE } from "../../scripts/reference/error-advice.ts";
+import { API_FOLDER, generatedPages } from "../../scripts/reference/generated-pages.ts";
+import { helpText, prose } from "../../scripts/reference/markdown.ts";
+import { workspaceRoot } from "../support/workspace.ts";
+
+const read = (path: string) => readFileSync(join(workspaceRoot, path), "utf8");
+
+describe("the pages of the reference", () => {
+  let pages: ReadonlyMap<string, string>;
+
+  beforeAll(async () => {
+    pages = await generatedPages();
+  });
+
+  it("should be what `make gen` writes", () => {
+    const stale = [...pages].flatMap(([path, text]) => (readOrNothing(path) === text ? [] : [path]));
+    // `make gen` mends it.
+    expect(stale).toEqual([]);
+  });
+
+  it("should have no page of a package that is gone", () => {
+    const there = readdirSync(join(workspaceRoot, API_FOLDER)).map((name) => `${API_FOLDER}/${name}`);
+    expect(there.sort()).toEqual([...pages.keys()].filter((path) => path.startsWith(API_FOLDER)).sort());
+  });
+
+  it("should explain every reason of refusals, and only those that exist", () => {
+    const reasons = Object.keys(ErrorReason).filter((name) => Number.isNaN(Number(name)) && name !== "UNSPECIFIED");
+    const shown = [...(pages.get("docs/reference/errors.md") ?? "").matchAll(/^\| `(\w+)` \|/gm)].map(
+      ([, name]) => name,
+    );
+    expect(shown.sort()).toEqual(reasons.sort());
+    expect(Object.keys(ADVICE).filter((name) => !reasons.includes(name))).toEqual([]);
+    expect(Object.values(ADVICE_BY_CODE).every((advice) => advice.endsWith("."))).toBe(true);
+  });
+
+  it("should name the commands that pages tell people to type", () => {
+    const cli = pages.get("docs/reference/cli.md") ?? "";
+    for (const words of ["rollcall node drain", "rollcall job run", "rollcall policy preview", "rollcall up"]) {
+      expect(cli).toMatch(new RegExp(`^#+ ${words}$`, "m"));
+    }
+    // Arguments and flags of a verb, and the notes after its help.
+    expect(cli).toMatch(/\| `--filter-approval <states>` \|/);
+    expect(cli).toContain("rollcall.registry.v1.ListNodesResponse");
+  });
+});
+
+describe("prose()", () => {
+  it("should escape what the site would read as markup, code aside", () => {
+    expect(prose("a <b> `<c>` *d*")).toBe("a &lt;b> `<c>` \\*d\\*");
+  });
+
+  it("should begin no line with what would begin a list", () => {
+    const lines = prose(`${"x".repeat(110)} yyyyyyyy - z`).split("\n");
+    expect(lines).toEqual(["x".repeat(110), "yyyyyyyy - z"]);
+  });
+});
+
+describe("helpText()", () => {
+  it("should show what begins with blanks as it is", () => {
+    expect(helpText("Examples:\n  one\n  two\n\nAnd more.").join("\n")).toBe(
+      "Examples:\n\n```text\none\ntwo\n```\n\nAnd more.\n",
+    );
+  });
+});
+
+function readOrNothing(path: string): string | null {
+  try {
+    return read(path);
+  } catch {
+    return null;
+  }
+}
