@@ -1,4 +1,3 @@
-export { putOldDataBack, setOldDataAside } from "./data-directory.ts";
 export {
   type EmbeddedPostgres,
   EmbeddedPostgresError,
@@ -6,3 +5,4 @@ export {
   findEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
+export { type BegunRestore, beginRestore, type RestoreWish } from "./restore-mark.ts";
