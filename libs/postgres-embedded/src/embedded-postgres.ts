@@ -9,7 +9,8 @@ import {
   ensureDataDirectory,
   ensurePassword,
   prepareDirectory,
-} from "./data-directory.ts";
+} from "./data/data-directory.ts";
+import { refuseHalfRestored } from "./data/restore-mark.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { isErrno } from "./files.ts";
 import { chooseListen } from "./listen.ts";
@@ -18,7 +19,6 @@ import { databaseUrl } from "./place.ts";
 import { readPostmasterFile } from "./postmaster.ts";
 import { askServer } from "./probe.ts";
 import { programsFor } from "./programs.ts";
-import { refuseHalfRestored } from "./restore-mark.ts";
 import { checkRunnable, chooseRunAs, namespacesWork, unprivilegedAccount } from "./run-as.ts";
 import { Supervisor } from "./supervisor.ts";
 

@@ -1,3 +1,4 @@
+export { type BegunRestore, beginRestore, type RestoreWish } from "./data/restore-mark.ts";
 export {
   type EmbeddedPostgres,
   EmbeddedPostgresError,
@@ -5,4 +6,3 @@ export {
   findEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
-export { type BegunRestore, beginRestore, type RestoreWish } from "./restore-mark.ts";

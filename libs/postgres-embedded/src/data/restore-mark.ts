@@ -1,8 +1,8 @@
 import { open, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { EmbeddedPostgresError } from "../errors.ts";
+import { isErrno, writeFileAtomically } from "../files.ts";
 import { dataDirectoryOf, oldDataPlace, prepareDirectory } from "./data-directory.ts";
-import { EmbeddedPostgresError } from "./errors.ts";
-import { isErrno, writeFileAtomically } from "./files.ts";
 
 /** A restore into a directory that has begun. The server must not run when it ends, either way. */
 export interface BegunRestore {

@@ -4,10 +4,10 @@ import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeDirectory } from "@rollcall/process";
-import type { Binaries } from "./binaries.ts";
-import { EmbeddedPostgresError } from "./errors.ts";
-import { createFileAtomically, isErrno } from "./files.ts";
-import { commandAs, type RunAs } from "./run-as.ts";
+import type { Binaries } from "../binaries.ts";
+import { EmbeddedPostgresError } from "../errors.ts";
+import { createFileAtomically, isErrno } from "../files.ts";
+import { commandAs, type RunAs } from "../run-as.ts";
 
 /** The superuser, and the database that is made for the record. */
 export const DATABASE_NAME = "rollcall";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import { startEmbeddedPostgres } from "./embedded-postgres.ts";
+import { startEmbeddedPostgres } from "../embedded-postgres.ts";
 import { beginRestore, refuseHalfRestored } from "./restore-mark.ts";
 
 const ARCHIVE = "/backups/a.backup";
