@@ -41,10 +41,14 @@ if [ "$base" = scratch ]; then
   }
   apt update
   (cd "$work/debs" && apt download libc6 libgcc-s1 libstdc++6)
+  # What has the licences of GCC's libraries: theirs are links to it.
+  licences=$(dpkg-deb --field "$work"/debs/libgcc-s1_*.deb Depends | tr ',' '\n' | sed -n 's/^ *\(gcc-[0-9]*-base\).*/\1/p')
+  (cd "$work/debs" && apt download "$licences")
   for package in "$work"/debs/*.deb; do
     dpkg-deb --extract "$package" "$work/libraries"
   done
-  rm -rf "$work/libraries/usr/share/doc" "$work/libraries/usr/share/lintian" "$work/libraries/usr/lib/"*/gconv
+  find "$work/libraries/usr/share/doc" -type f ! -name copyright -delete
+  rm -rf "$work/libraries/usr/share/lintian" "$work/libraries/usr/lib/"*/gconv
   cp -a "$work/libraries/." "$root/"
   echo 'rollcall:x:65532:65532:Rollcall:/var/lib/rollcall:/nonexistent' > "$root/etc/passwd"
   echo 'rollcall:x:65532:' > "$root/etc/group"

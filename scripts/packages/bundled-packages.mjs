@@ -26,5 +26,14 @@ export async function noticesOf(packages) {
     const texts = await Promise.all(files.map((file) => readFile(join(WORKSPACE, folder, file), "utf8")));
     parts.push([`${name} ${version}: ${license}`, ...texts.map((text) => text.trim())].join("\n\n"));
   }
-  return `Rollcall contains code of these packages.\n\n${parts.join(`\n\n${"-".repeat(78)}\n\n`)}\n`;
+  return `Rollcall contains code of these packages.\n\n${[...parts, SCHEMAS].join(`\n\n${"-".repeat(78)}\n\n`)}\n`;
 }
+
+/** In third_party/: code is generated from them. Their licence is Rollcall's own, whose text is in LICENSE. */
+const SCHEMAS = `Schemas of others: Apache-2.0
+
+buf.validate: Copyright 2023-2025 Buf Technologies, Inc.
+google.rpc: Copyright 2025 Google LLC
+grpc.health, grpc.reflection: Copyright 2015-2016 The gRPC Authors
+
+The text of the licence is in the file LICENSE.`;

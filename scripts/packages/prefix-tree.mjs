@@ -2,12 +2,15 @@
 import { cp, lstat, mkdir, readFile, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fetchPackage } from "./fetch-package.mjs";
+import { postgresLibraries } from "./postgres-libraries.mjs";
 import { KINDS } from "./program.mjs";
 import { run } from "./run.mjs";
 import { nodePackage, postgresPackage, WORKSPACE } from "./workspace.mjs";
 
 /** Of Postgres, what is needed to build against it, and not to run it. */
 const NOT_TO_RUN = /\/native\/(include|lib\/pkgconfig|lib\/postgresql\/pgxs)(\/|$)|\.a$|\.d\.ts$|\/scripts(\/|$)/;
+
+const POSTGRES_LICENCES = ["LICENSE.postgresql", "LICENSE.postgresql-libraries"];
 
 /**
  * Lay out a kind for a platform in a folder. `program` is what buildProgram() made, `words` are the man page and the
@@ -32,9 +35,11 @@ export async function layOutPrefix(folder, { kind, platform, program, words, ver
   const added = [{ ...node, license: "MIT", type: "platform" }];
   if (!KINDS[kind].hasPostgres) return added;
   const postgres = postgresPackage(platform);
-  await layOutPostgres(join(lib, "node_modules", postgres.name), await fetchPackage(postgres, cache));
-  await cp(join(WORKSPACE, "deploy/package/LICENSE.postgresql"), join(doc, "LICENSE.postgresql"));
-  return [...added, { ...postgres, license: "PostgreSQL", type: "platform" }];
+  const postgresFolder = join(lib, "node_modules", postgres.name);
+  await layOutPostgres(postgresFolder, await fetchPackage(postgres, cache));
+  for (const file of POSTGRES_LICENCES) await cp(join(WORKSPACE, "deploy/package", file), join(doc, file));
+  const libraries = await postgresLibraries(postgresFolder);
+  return [...added, { ...postgres, license: "PostgreSQL", type: "platform" }, ...libraries];
 }
 
 async function writeWords(share, { manual, completions }) {

@@ -2,7 +2,8 @@
 // was installed to build it.
 import { createHash } from "node:crypto";
 
-/** The document for a package of a kind, as JSON. `components` are packages of npm, `timeS` the time of the commit. */
+/** The document for a package of a kind, as JSON. `components` are packages of npm, or have a
+ * `purl` of their own, `timeS` the time of the commit. */
 export function sbomOf({ name, version, commit, timeS, components }) {
   const root = `pkg:generic/${name}@${version}`;
   const listed = components.map(toComponent);
@@ -33,14 +34,15 @@ export function sbomOf({ name, version, commit, timeS, components }) {
   return `${JSON.stringify({ bomFormat, specVersion, serialNumber, ...rest }, null, 2)}\n`;
 }
 
-function toComponent({ name, version, license, integrity, type = "library" }) {
-  const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;
+function toComponent({ name, version, license, licenseName, integrity, type = "library", ...more }) {
+  const { purl = `pkg:npm/${name.replace("@", "%40")}@${version}` } = more;
   return {
     type,
     "bom-ref": purl,
     name,
     version,
     ...(license === undefined ? {} : { licenses: [licenseOf(license)] }),
+    ...(licenseName === undefined ? {} : { licenses: [{ license: { name: licenseName } }] }),
     ...(integrity === undefined ? {} : { hashes: [{ alg: "SHA-512", content: hexOf(integrity) }] }),
     purl,
   };

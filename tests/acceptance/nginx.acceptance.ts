@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { request as requestHttps } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { fingerprintOf } from "../../libs/identity/src/index.ts";
 import { TestAuthority } from "../../libs/testkit/src/certificates.ts";
 import { until } from "../../libs/testkit/src/until.ts";
 import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
@@ -25,10 +27,11 @@ interface Places {
   readonly agents: string;
   readonly certFile: string;
   readonly keyFile: string;
+  readonly caFile: string;
 }
 
 /** deploy/nginx/rollcall.conf with its marked lines changed, and no line else. */
-function changed(text: string, { port, agentPort, server, agents, certFile, keyFile }: Places): string {
+function changed(text: string, { port, agentPort, server, agents, ...files }: Places): string {
   return text
     .replaceAll(/127\.0\.0\.1:771[0-3]/g, server)
     .replaceAll("127.0.0.1:7701", agents)
@@ -36,8 +39,9 @@ function changed(text: string, { port, agentPort, server, agents, certFile, keyF
     .replaceAll("listen 443 ", `listen 127.0.0.1:${port} `)
     .replaceAll("listen 7701 ", `listen 127.0.0.1:${agentPort} `)
     .replaceAll("rollcall.example.org", "localhost")
-    .replaceAll("/etc/nginx/tls/rollcall.pem", certFile)
-    .replaceAll("/etc/nginx/tls/rollcall.key", keyFile);
+    .replaceAll("/etc/nginx/tls/rollcall.pem", files.certFile)
+    .replaceAll("/etc/nginx/tls/rollcall.key", files.keyFile)
+    .replaceAll("/etc/nginx/tls/authority.pem", files.caFile);
 }
 
 // nginx as Debian has it, with the configuration that docs/nginx.md gives.
@@ -61,7 +65,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     const { certFile, keyFile } = authority.write("nginx", { usage: "server", names: ["localhost", "127.0.0.1"] });
     const conf = changed(readFileSync(join(workspaceRoot, "deploy/nginx/rollcall.conf"), "utf8"), {
       ...{ port, agentPort: agentsOutside, server: fixture.server, agents: `127.0.0.1:${agentsInside}` },
-      ...{ certFile, keyFile },
+      ...{ certFile, keyFile, caFile: authority.caFile },
     });
     const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
     const paths = temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join("\n");
@@ -109,6 +113,17 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     agent = fixture.agent("n1", ...place, "--join-token", text);
     await agent.logged("connected");
     await fixture.client.becomes("n1", "APPROVED CONNECTED HEALTHY");
+  });
+
+  it("should hand out the authority of its certificate to an agent that knows the fingerprint", async () => {
+    const made = await post("/rollcall.admin.v1.JoinTokenService/CreateJoinToken", { preauthorized: true });
+    const { text } = JSON.parse(made.text) as { readonly text: string };
+    const fingerprint = fingerprintOf(new X509Certificate(readFileSync(authority.caFile)));
+    const place = ["--server", `https://localhost:${port}`, "--ca-fingerprint", fingerprint];
+    const known = fixture.agent("n2", ...place, "--join-token", text);
+    await known.logged("connected");
+    await fixture.client.becomes("n2", "APPROVED CONNECTED HEALTHY");
+    expect(await known.killed("SIGTERM")).toBe(0);
   });
 
   it("should carry every service by gRPC, and by JSON at the same paths", async () => {

@@ -22,6 +22,7 @@ export {
   type LoadResult,
   loadConfig,
   type Origin,
+  type RelationProblem,
 } from "./load-config.ts";
 export { printDefaultYaml } from "./print-sections.ts";
 export type { Environment } from "./read-environment.ts";
@@ -35,6 +36,7 @@ export {
   decimal,
   duration,
   formatAddress,
+  host,
   int,
   list,
   network,

@@ -206,6 +206,20 @@ Store:
     expect(problemsOf("Compute: {Heartbeat: {Interval: 31x}}", { check })).toHaveLength(1);
   });
 
+  it("should only warn of a relation where a variable is shared with other programs, if it says so", () => {
+    const ofOthers = "is not used";
+    const check = () => [{ path: "Store.Url" as const, message: "is wrong", ofOthers }];
+    const shared = load("", { check, env: { DATABASE_URL: "postgres://a" } });
+    expect(shared.ok && formatProblems(shared.config.warnings)).toBe(
+      "environment DATABASE_URL: Store.Url: is not used",
+    );
+    const own = load("", { check, env: { ROLLCALL_STORE_URL: "postgres://a" } });
+    expect(!own.ok && formatProblems(own.problems)).toBe(
+      "environment ROLLCALL_STORE_URL: Store.Url: is wrong",
+    );
+    expect(problemsOf("", { check })).toEqual(["Store.Url: is wrong"]);
+  });
+
   it("should leave keys of other services alone, and warn of strange variables", () => {
     const result = load("Scheduler: {QueueTimeout: 5m}\n", {
       alsoKnown: SCHEDULER_KEYS,

@@ -40,7 +40,18 @@ export interface LoadOptions<T> {
   /**
    * What is wrong between values that are each right, by the path to blame. It is asked only when each value is right.
    */
-  check?(values: Readonly<T>): readonly { readonly path: keyof T & string; readonly message: string }[];
+  check?(values: Readonly<T>): readonly RelationProblem<T>[];
+}
+
+/** What is wrong with a value beside others. */
+export interface RelationProblem<T> {
+  readonly path: keyof T & string;
+  readonly message: string;
+  /**
+   * In place of the message, a warning alone, where the value comes from a variable that other programs share, such as
+   * HTTPS_PROXY. Default: it is as wrong there.
+   */
+  readonly ofOthers?: string;
 }
 
 export type LoadResult<T> =
@@ -78,13 +89,14 @@ export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
     values[key.path] = assignment === undefined ? key.default : read(key, assignment, problems);
   }
   const typed = freeze(values) as Readonly<T>;
-  if (problems.length === 0) problems.push(...relations(options, typed, origins));
+  const related = problems.length === 0 ? relations(options, typed, origins) : { problems: [], warnings: [] };
+  problems.push(...related.problems);
   if (problems.length > 0) return { ok: false, problems };
   const config = {
     keys: options.keys,
     values: typed,
     origins: freeze(origins),
-    warnings: [...env.warnings, ...foreignWarning(options.file?.name ?? "", others)],
+    warnings: [...env.warnings, ...related.warnings, ...foreignWarning(options.file?.name ?? "", others)],
   };
   return { ok: true, config: Object.freeze(config) };
 }
@@ -133,12 +145,19 @@ function relations<T>(
   options: LoadOptions<T>,
   values: Readonly<T>,
   origins: Readonly<Record<string, Origin>>,
-): Problem[] {
-  return (options.check?.(values) ?? []).map(({ path, message }) => {
+): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
+  const problems: Problem[] = [];
+  const warnings: Problem[] = [];
+  for (const { path, message, ofOthers } of options.check?.(values) ?? []) {
     const source = origins[path]?.source ?? "default";
-    return source === "default" ? { path, message } : { where: source, path, message };
-  });
+    const where = source === "default" ? {} : { where: source };
+    if (ofOthers !== undefined && SHARED_VARIABLE.test(source)) warnings.push({ ...where, path, message: ofOthers });
+    else problems.push({ ...where, path, message });
+  }
+  return { problems, warnings };
 }
+
+const SHARED_VARIABLE = /^environment (?!ROLLCALL_)/;
 
 function freeze<V>(value: V): V {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {

@@ -56,6 +56,14 @@ export function bool(): z.ZodType<boolean> {
   });
 }
 
+/** A host: a name or an address. The brackets that IPv6 has in a URL are left out. */
+export function host(): z.ZodType<string> {
+  return valueType("a host without a port, such as 10.0.0.7 or ::1", String, (written) => {
+    const bare = /^\[([0-9a-fA-F:.%]+)\]$/.exec(written)?.[1] ?? written;
+    return /^[^[\]\s/]{1,253}$/.test(bare) ? bare : null;
+  });
+}
+
 /** A whole number. */
 export function int(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = limits;

@@ -9,7 +9,8 @@ import {
   ensureDataDirectory,
   ensurePassword,
   prepareDirectory,
-} from "./data-directory.ts";
+} from "./data/data-directory.ts";
+import { refuseHalfRestored } from "./data/restore-mark.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { isErrno } from "./files.ts";
 import { chooseListen } from "./listen.ts";
@@ -48,6 +49,8 @@ export interface EmbeddedPostgresOptions {
    * When this process is root: run the server as another user rather than in a user namespace, as where there are none.
    */
   readonly withoutNamespaces?: boolean;
+  /** Whether this is for a restore that was begun with beginRestore(); all others are refused until that is done. */
+  readonly restoring?: boolean;
 }
 
 /** A running, supervised Postgres. */
@@ -82,13 +85,14 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
  * Start, or adopt, the packaged Postgres of a directory and keep it running until `stop` or `release`. A server is
  * adopted only after it took this directory's password and named this directory's data as its own.
  *
- * @throws EmbeddedPostgresError when the platform has no binary, the server cannot run, or another process supervises
- * it.
+ * @throws EmbeddedPostgresError when the platform has no binary, the server cannot run, another process supervises it,
+ *   or a restore into the directory was cut short.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const installed = await locateBinaries(process.platform, process.arch);
   const dir = await prepareDirectory(options.dir);
+  if (options.restoring !== true) await refuseHalfRestored(dir);
   const runAs = chooseRunAs({
     uid: process.getuid?.(),
     namespacesWork: options.withoutNamespaces !== true && namespacesWork(),

@@ -1,4 +1,4 @@
-export { putOldDataBack, setOldDataAside } from "./data-directory.ts";
+export { type BegunRestore, beginRestore, type RestoreWish } from "./data/restore-mark.ts";
 export {
   type EmbeddedPostgres,
   EmbeddedPostgresError,

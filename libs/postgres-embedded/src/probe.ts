@@ -1,6 +1,6 @@
 import { errorCode } from "@rollcall/process";
 import pg from "pg";
-import { DATABASE_NAME } from "./data-directory.ts";
+import { DATABASE_NAME } from "./data/data-directory.ts";
 import type { Place } from "./place.ts";
 
 /** How to reach the server that should be ours. */

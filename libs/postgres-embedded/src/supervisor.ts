@@ -2,7 +2,7 @@ import { backoffMs, type Clock, type Logger } from "@rollcall/process";
 import type pg from "pg";
 import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
-import { DATABASE_NAME } from "./data-directory.ts";
+import { DATABASE_NAME } from "./data/data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { interrupt, type LaunchedServer, launch, logPath, stopServer } from "./launch.ts";
 import { launcherRuns } from "./launcher.ts";

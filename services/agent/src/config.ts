@@ -7,6 +7,7 @@ import {
   INFO_INTERVAL_NAMES,
   list,
   optional,
+  type RelationProblem,
   serverAddress,
   stringMap,
   text,
@@ -74,8 +75,18 @@ export const agentKeys = defineKeys({
     secret: true,
     doc:
       "HTTP proxy by which the agent reaches the control plane, with TLS and without, by the method CONNECT: " +
-      "http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT. Registrations and the stream both go that way, and the " +
-      "proxy finds out what addresses belong to the names. This machine itself is never reached by it.",
+      "http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT; https:// for a proxy that speaks TLS itself, see " +
+      "Compute.ProxyCAFile. Registrations and the stream both go that way, and the proxy finds out what addresses " +
+      "belong to the names. This machine itself is never reached by it. Another kind of proxy in HTTPS_PROXY, such " +
+      "as SOCKS, is warned of and not used.",
+  },
+  "Compute.ProxyCAFile": {
+    schema: optional(text()),
+    default: undefined,
+    doc:
+      "PEM file of the authorities by which a proxy of https:// is verified, instead of those that Node.js brings " +
+      "along. It says nothing of the control plane, whose certificate is verified as without a proxy. Read at the " +
+      "start.",
   },
   "Compute.NoProxy": {
     schema: list(text()),
@@ -197,9 +208,7 @@ export const agentKeys = defineKeys({
 export type AgentConfig = ConfigValues<typeof agentKeys>;
 
 /** What is wrong with values that are each right; handed to loadConfig as its `check`. */
-export function checkAgentConfig(
-  values: AgentConfig,
-): readonly { readonly path: keyof AgentConfig & string; readonly message: string }[] {
+export function checkAgentConfig(values: AgentConfig): readonly RelationProblem<AgentConfig>[] {
   const labels = checkAgentLabels(values["Compute.Labels"]).map(({ field, description }) => ({
     path: "Compute.Labels" as const,
     message: `${field}: ${description}`,
@@ -212,7 +221,9 @@ export function checkAgentConfig(
 
 function checkProxy({ "Compute.Proxy": proxy }: AgentConfig) {
   const isWrong = proxy !== undefined && parseProxy(proxy) === null;
-  return isWrong ? [{ path: "Compute.Proxy" as const, message: PROXY_RULE }] : [];
+  // HTTPS_PROXY is there for all programs of the machine, of which some know further kinds.
+  const ofOthers = `${PROXY_RULE}; the agent goes without one, name another in Compute.Proxy if it needs one`;
+  return isWrong ? [{ path: "Compute.Proxy" as const, message: PROXY_RULE, ofOthers }] : [];
 }
 
 /** Decide the node's id: as configured, else as registered before, else the host name. */

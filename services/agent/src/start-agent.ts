@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { parseFingerprint } from "@rollcall/identity";
@@ -11,7 +12,7 @@ import { kubernetesAccess, readKubernetesLabels } from "./info/kubernetes-labels
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
 import { KeptAuthority } from "./network/kept-authority.ts";
-import { parseProxy, proxyRule } from "./network/proxy.ts";
+import { type HttpProxy, parseProxy, proxyRule } from "./network/proxy.ts";
 import type { Reach } from "./network/reach.ts";
 import { connectByProxy } from "./network/tunnel.ts";
 import { joinTokenSource } from "./registration/join-token.ts";
@@ -124,9 +125,9 @@ export function defaultStateDirectory(): string {
 const AUTHORITY_FILE = "authority.pem";
 
 function reachOf(config: AgentConfig, stateDirectory: string, log: Logger): Reach {
-  const { "Compute.Server": server, "Compute.Proxy": written = "", "Compute.TLS.CAFingerprint": known = "" } = config;
-  // Both were checked with the configuration.
-  const proxyTo = proxyRule(parseProxy(written), config["Compute.NoProxy"]);
+  const { "Compute.Server": server, "Compute.TLS.CAFingerprint": known = "" } = config;
+  const proxyTo = proxyRule(proxyOf(config), config["Compute.NoProxy"]);
+  // It was checked with the configuration.
   const fingerprint = parseFingerprint(known);
   if (fingerprint === null) return { tls: agentTls(config), proxyTo };
   const authority = new KeptAuthority({
@@ -141,6 +142,12 @@ function reachOf(config: AgentConfig, stateDirectory: string, log: Logger): Reac
     log,
   });
   return { tls: agentTls(config, authority), proxyTo, prepare: (signal) => authority.prepare(signal) };
+}
+
+/** The proxy that is configured. What the configuration was warned of is none. */
+function proxyOf({ "Compute.Proxy": written = "", "Compute.ProxyCAFile": file }: AgentConfig): HttpProxy | null {
+  const proxy = parseProxy(written);
+  return proxy === null || file === undefined ? proxy : { ...proxy, authorities: readFileSync(file) };
 }
 
 const SAME_USER_WARNING =

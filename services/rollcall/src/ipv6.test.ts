@@ -27,7 +27,7 @@ async function client(line: string, env: Readonly<Record<string, string>>) {
 
 describe("a control plane on an address of IPv6", () => {
   it("should take agents and clients by the addresses that it prints", async () => {
-    await fixture.up("--tls", "--listen", "::1", "--set", "Compute.Name=here");
+    await fixture.up("--tls", "--listen", "[::1]", "--set", "Compute.Name=here");
     const own = { ROLLCALL_DATA_DIR: fixture.dataDirectory };
     const address = `[::1]:${fixture.server.split(":")[1]}`;
 

@@ -1,4 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { JobSpecSchema, JobType } from "../../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
 import { describeError } from "../../../libs/errors/src/index.ts";
 import type { SecureClients } from "../../../services/rollcall/src/testing/secure-clients.ts";
 
@@ -39,6 +41,8 @@ export interface ClientLoad {
 }
 
 const PAUSE_MS = 50;
+/** Longer than a test takes. */
+const WAIT_FOR_NODE_S = 3_600;
 
 /** The revisions of all events, as they are listed. */
 export async function revisionsOf(clients: SecureClients): Promise<readonly bigint[]> {
@@ -72,6 +76,17 @@ export function startLoad(clients: SecureClients, nodeId: string): ClientLoad {
     const request = { node: nodeId, requestId: `load-${process.pid}-${turn}`, reason: "load" };
     return turn % 2 === 1 ? () => clients.admin.cordonNode(request) : () => clients.admin.uncordonNode(request);
   };
+  let version = 0;
+  /** A job that no node fits: each version waits, and is kept as it was submitted. */
+  const submit = (): (() => Promise<unknown>) => {
+    version += 1;
+    const spec = create(JobSpecSchema, {
+      ...{ name: "load", type: JobType.BATCH, count: 1, constraints: { node: "absent" } },
+      queueTimeout: { seconds: BigInt(WAIT_FOR_NODE_S + version) },
+      task: { case: "process", value: { command: ["true"] } },
+    });
+    return () => clients.jobs.submitJob({ spec, requestId: `load-${process.pid}-job-${version}` });
+  };
   const revisions: bigint[] = [];
   let token: string | null = null;
   const watch = async () => {
@@ -95,6 +110,8 @@ export function startLoad(clients: SecureClients, nodeId: string): ClientLoad {
     repeat("ListNodes", () => () => clients.registry.listNodes({})),
     repeat("GetNodeHealth", () => () => clients.health.getNodeHealth({ node: nodeId })),
     repeat("CordonNode", change),
+    repeat("ListJobs", () => () => clients.jobs.listJobs({})),
+    repeat("SubmitJob", submit),
   ];
   const watcher = watch();
   return {

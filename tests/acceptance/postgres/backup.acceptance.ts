@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
@@ -182,6 +182,56 @@ describe("rollcall backup and restore", () => {
     up = await fixture.up("--data-dir", second, ...PATIENT);
     await fixture.client.becomes("worker", "APPROVED CONNECTED HEALTHY");
     expect(await up.killed("SIGTERM")).toBe(0);
+  });
+
+  it("should say what happened after a restore that was killed, and never start over half of one", async () => {
+    const postgres = join(second, "postgres");
+    const [versionFile, password] = [join(postgres, "data/PG_VERSION"), join(postgres, "password")];
+    const aside = join(postgres, "data-16");
+    await writeFile(versionFile, "16\n");
+    // The restore reads it after it has moved the old data aside, and waits there for someone who writes.
+    const words = await readFile(password, "utf8");
+    await rm(password);
+    await runShell('mkfifo "$FIFO"', { cwd: root, env: { FIFO: password } });
+    const cut = new RollcallProcess(["restore", archive, "--data-dir", second, ...secret(), "--replace"]);
+    await until("the old data to be aside", () => existsSync(aside));
+    expect(await cut.killed("SIGKILL")).toBe("SIGKILL");
+    await rm(password);
+    await writeFile(password, words, { mode: 0o600 });
+
+    const message = new RegExp(`a restore of ${archive} was cut short: run .* again; or go back to .*${aside}`);
+    const start = fixture.launch("--data-dir", second);
+    expect([await start.exit(), start.out]).toEqual([1, expect.stringMatching(message)]);
+    for (const verb of [
+      ["backup", join(root, "half.backup")],
+      ["restore", archive, ...secret()],
+    ]) {
+      const refused = await rollcall(...verb, "--data-dir", second);
+      expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(message)]);
+    }
+    expect([existsSync(join(postgres, "data")), existsSync(aside)]).toEqual([false, true]);
+
+    const again = await rollcall("restore", archive, "--data-dir", second, ...secret(), "--replace");
+    expect([again.code, again.out]).toEqual([0, expect.stringContaining(`older Postgres is in ${aside}`)]);
+    up = await fixture.up("--data-dir", second, ...PATIENT);
+    await fixture.client.becomes("worker", "APPROVED CONNECTED HEALTHY");
+    expect(await up.killed("SIGTERM")).toBe(0);
+  });
+
+  it("should say so when the files of the data directory cannot be written, and start after another restore", async () => {
+    const token = join(second, "admin-token");
+    await rm(token);
+    await mkdir(token);
+    const half = await rollcall("restore", archive, "--data-dir", second, ...secret(), "--replace");
+    expect([half.code, half.err]).toEqual([1, expect.stringContaining(`the files of ${second} are not: EISDIR`)]);
+    const start = fixture.launch("--data-dir", second);
+    expect([await start.exit(), start.out]).toEqual([
+      1,
+      expect.stringMatching(/without the files of the data directory/),
+    ]);
+    await rm(token, { recursive: true });
+    const whole = await rollcall("restore", archive, "--data-dir", second, ...secret(), "--replace");
+    expect([whole.code, readFileSync(token, "utf8")]).toEqual([0, expect.stringMatching(/\S/)]);
   });
 
   it("should run the commands of docs/backup.md", async () => {

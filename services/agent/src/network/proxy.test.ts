@@ -6,28 +6,25 @@ describe("parseProxy()", () => {
   const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 
   it.each([
-    ["http://proxy.example:3128", { host: "proxy.example", port: 3128, authorization: null }],
-    ["http://proxy.example:3128/", { host: "proxy.example", port: 3128, authorization: null }],
-    ["proxy.example:3128", { host: "proxy.example", port: 3128, authorization: null }],
-    ["http://proxy.example", { host: "proxy.example", port: 80, authorization: null }],
-    ["http://[2001:db8::1]:3128", { host: "2001:db8::1", port: 3128, authorization: null }],
-    ["http://me:p%40ss@10.0.0.7:1", { host: "10.0.0.7", port: 1, authorization: basic("me:p@ss") }],
-    ["http://me@10.0.0.7:1", { host: "10.0.0.7", port: 1, authorization: basic("me:") }],
+    ["http://proxy.example:3128", { host: "proxy.example", port: 3128, isSecure: false, authorization: null }],
+    ["http://proxy.example:3128/", { host: "proxy.example", port: 3128, isSecure: false, authorization: null }],
+    ["proxy.example:3128", { host: "proxy.example", port: 3128, isSecure: false, authorization: null }],
+    ["http://proxy.example", { host: "proxy.example", port: 80, isSecure: false, authorization: null }],
+    ["http://[2001:db8::1]:3128", { host: "2001:db8::1", port: 3128, isSecure: false, authorization: null }],
+    ["http://me:p%40ss@10.0.0.7:1", { host: "10.0.0.7", port: 1, isSecure: false, authorization: basic("me:p@ss") }],
+    ["https://proxy.example:3129", { host: "proxy.example", port: 3129, isSecure: true, authorization: null }],
+    ["https://proxy.example", { host: "proxy.example", port: 443, isSecure: true, authorization: null }],
+    ["http://me@10.0.0.7:1", { host: "10.0.0.7", port: 1, isSecure: false, authorization: basic("me:") }],
   ])("should read %s", (text, proxy) => {
     expect(parseProxy(text)).toEqual(proxy);
   });
 
-  it.each([
-    [""],
-    ["https://a:1"],
-    ["socks5://a:1"],
-    ["http://a:1/path"],
-    ["http://"],
-    ["http://a:99999"],
-    ["http://%:x@a"],
-  ])("should refuse %j", (text) => {
-    expect(parseProxy(text)).toBeNull();
-  });
+  it.each([[""], ["socks5://a:1"], ["http://a:1/path"], ["http://"], ["http://a:99999"], ["http://%:x@a"]])(
+    "should refuse %j",
+    (text) => {
+      expect(parseProxy(text)).toBeNull();
+    },
+  );
 });
 
 describe("shownProxy()", () => {

@@ -3,6 +3,10 @@ import { type Address, formatAddress, parseAddress } from "@rollcall/config";
 
 /** An HTTP proxy that opens tunnels by CONNECT. */
 export interface HttpProxy extends Address {
+  /** Whether the proxy itself is reached over TLS. */
+  readonly isSecure: boolean;
+  /** The authorities of its certificate, as PEM. Default: those that Node.js brings along. */
+  readonly authorities?: Buffer;
   /** What the proxy is told in Proxy-Authorization; null where it asks for nothing. Never logged. */
   readonly authorization: string | null;
 }
@@ -11,19 +15,25 @@ export interface HttpProxy extends Address {
 export type ProxyRule = (target: Address) => HttpProxy | null;
 
 /** What is wrong with a text that is no proxy; it does not repeat the text, which may hold a password. */
-export const PROXY_RULE = "is no proxy: should be http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT";
+export const PROXY_RULE =
+  "is no proxy: should be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before HOST where it asks for them";
 
-/** Read a proxy's URL; null for anything else. HOST:PORT is enough, and the port is 80 where none is given. */
+/**
+ * Read a proxy's URL; null for anything else. HOST:PORT is enough, and the port is 80, or 443 with https, where none
+ * is given.
+ */
 export function parseProxy(text: string): HttpProxy | null {
   const written = text.includes("://") ? text : `http://${text}`;
   if (!URL.canParse(written)) return null;
   const { protocol, hostname, port, pathname, search, username, password } = new URL(written);
-  if (protocol !== "http:" || hostname === "" || pathname !== "/" || search !== "") return null;
+  const standardPort = STANDARD_PORTS.get(protocol);
+  if (standardPort === undefined || hostname === "" || pathname !== "/" || search !== "") return null;
   const credentials = decoded(`${username}:${password}`);
   if (credentials === null) return null;
   return {
     host: hostname.replace(/^\[(.*)\]$/, "$1"),
-    port: port === "" ? HTTP_PORT : Number(port),
+    port: port === "" ? standardPort : Number(port),
+    isSecure: protocol === "https:",
     authorization: username === "" ? null : `Basic ${Buffer.from(credentials).toString("base64")}`,
   };
 }
@@ -41,10 +51,13 @@ export function proxyRule(proxy: HttpProxy | null, exceptions: readonly string[]
 
 /** How a proxy is shown: without what it is told about its user. */
 export function shownProxy(proxy: HttpProxy): string {
-  return `http://${formatAddress(proxy)}`;
+  return `${proxy.isSecure ? "https" : "http"}://${formatAddress(proxy)}`;
 }
 
-const HTTP_PORT = 80;
+const STANDARD_PORTS: ReadonlyMap<string, number> = new Map([
+  ["http:", 80],
+  ["https:", 443],
+]);
 
 function decoded(text: string): string | null {
   try {

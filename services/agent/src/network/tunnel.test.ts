@@ -154,6 +154,50 @@ describe("an agent behind a proxy", () => {
     expect(more).toEqual([]);
     expect(JSON.stringify(problem)).not.toContain("sesame");
   });
+
+  it("should warn of such a proxy in a variable that all programs share, and go without it", async () => {
+    const env = { HTTPS_PROXY: "socks5://me:sesame@a:1" };
+    const result = loadConfig({ keys: agentKeys, env, check: checkAgentConfig });
+    expect(result.ok && result.config.warnings).toEqual([
+      { where: "environment HTTPS_PROXY", path: "Compute.Proxy", message: expect.stringContaining("goes without one") },
+    ]);
+    const own = loadConfig({
+      keys: agentKeys,
+      env: { ROLLCALL_COMPUTE_PROXY: "socks5://a:1" },
+      check: checkAgentConfig,
+    });
+    expect(own.ok).toBe(false);
+    plane.healthEndpoints = undefined;
+    await start({ server: `127.0.0.1:${plane.port}` }, env);
+    await isConnected();
+  });
+
+  it("should speak TLS to a proxy that does, with its name checked", async () => {
+    const { certPem, keyPem } = authority.issue({ names: ["localhost"] });
+    const secure = await ConnectProxy.listen({ cert: certPem, key: keyPem });
+    closers.push(() => secure.close());
+    const [api, streams] = [await front("api.rollcall.example"), await front("streams.rollcall.example")];
+    secure.leads.set(API, api.port).set(STREAMS, streams.port);
+    const server = { server: `https://${API}`, "ca-file": authority.caFile };
+    const trusting = { ROLLCALL_COMPUTE_PROXYCAFILE: authority.caFile };
+    await start(server, { ...trusting, HTTPS_PROXY: `https://localhost:${secure.port}` });
+    await isConnected();
+    expect(secure.asked).toEqual([API, STREAMS]);
+    await agent?.close();
+    for (const [host, env] of [
+      ["127.0.0.1", trusting],
+      ["localhost", {}],
+    ] as const) {
+      const refused = await start(server, { ...env, HTTPS_PROXY: `https://${host}:${secure.port}` });
+      await eventually(() =>
+        expect(refused.find(({ msg }) => msg === "connection failed")?.detail).toContain(
+          `the proxy https://${host}:${secure.port} cannot be used to reach ${STREAMS}`,
+        ),
+      );
+      await agent?.close();
+    }
+    expect(secure.asked).toHaveLength(2);
+  });
 });
 
 describe("connectByProxy()", () => {
@@ -163,7 +207,7 @@ describe("connectByProxy()", () => {
   it("should write an IPv6 address in brackets", async () => {
     proxy.leads.set("[2001:db8::7]:7700", plane.port);
     const socket = await connectByProxy(
-      { proxy: { host: "127.0.0.1", port: proxy.port, authorization: null }, target },
+      { proxy: { host: "127.0.0.1", port: proxy.port, isSecure: false, authorization: null }, target },
       never,
     );
     socket.destroy();
@@ -181,7 +225,7 @@ describe("connectByProxy()", () => {
     });
     closers.push(() => other.close());
     const port = await listening(other);
-    const way = { proxy: { host: "127.0.0.1", port, authorization: null }, target };
+    const way = { proxy: { host: "127.0.0.1", port, isSecure: false, authorization: null }, target };
     await expect(connectByProxy(way, never)).rejects.toThrow(problem);
   });
 
@@ -190,7 +234,7 @@ describe("connectByProxy()", () => {
     closers.push(() => other.close());
     const port = await listening(other);
     const leaving = new AbortController();
-    const way = { proxy: { host: "127.0.0.1", port, authorization: null }, target };
+    const way = { proxy: { host: "127.0.0.1", port, isSecure: false, authorization: null }, target };
     const pending = connectByProxy(way, leaving.signal);
     leaving.abort(new Error("stop"));
     await expect(pending).rejects.toThrow();

@@ -29,10 +29,12 @@ export async function connectByProxy(way: Way, signal: AbortSignal): Promise<Soc
 }
 
 /**
- * Have a proxy open a tunnel over a connection to it, and return the same connection: what is written now goes to the
- * target. The connection is ended when the proxy refuses. Rejects with a ProxyError.
+ * Have a proxy open a tunnel over a connection to it, which is secured first where the proxy speaks TLS. What is
+ * written to the connection that is returned goes to the target. It is ended when the proxy refuses. Rejects with a
+ * ProxyError.
  */
-export function openTunnel(socket: Socket, { proxy, target }: Way): Promise<Socket> {
+export function openTunnel(connection: Socket, { proxy, target }: Way): Promise<Socket> {
+  const socket = proxy.isSecure ? secureProxy(connection, proxy) : connection;
   const to = formatAddress(target);
   const { authorization } = proxy;
   const request = httpRequest({
@@ -45,6 +47,7 @@ export function openTunnel(socket: Socket, { proxy, target }: Way): Promise<Sock
     const fail = (problem: string, cause?: unknown) => {
       clearTimeout(timer);
       socket.destroy();
+      connection.destroy();
       reject(new ProxyError(`the proxy ${shownProxy(proxy)} ${problem}`, { cause }));
     };
     const timer = setTimeout(() => fail(`opens no tunnel to ${to} within ${LIMIT_MS / 1000} s`), LIMIT_MS);
@@ -75,6 +78,15 @@ export function secureTunnel(tunnel: Socket, { host }: Address, tls: ClientTls):
     ALPNProtocols: ["h2"],
     minVersion: "TLSv1.2",
     ...(isIP(name) === 0 ? { servername: name } : {}),
+  });
+}
+
+/** The proxy is no part of the control plane: its certificate is for its own name, by authorities of its own. */
+function secureProxy(socket: Socket, { host, authorities }: HttpProxy): TLSSocket {
+  return connectTls({
+    ...{ socket, host, minVersion: "TLSv1.2" },
+    ...(authorities === undefined ? {} : { ca: authorities }),
+    ...(isIP(host) === 0 ? { servername: host } : {}),
   });
 }
 

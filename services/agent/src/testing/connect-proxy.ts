@@ -1,7 +1,14 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { listening } from "./listening.ts";
+
+/** A certificate with its key, as PEM. */
+interface TlsPair {
+  readonly cert: string;
+  readonly key: string;
+}
 
 /** An HTTP proxy that opens tunnels by CONNECT, and knows names of its own. */
 export class ConnectProxy {
@@ -15,13 +22,14 @@ export class ConnectProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
 
-  private constructor() {
-    this.#server = createServer();
+  private constructor(tls: TlsPair | null) {
+    this.#server = tls === null ? createServer() : createSecureServer(tls);
     this.#server.on("connect", (request, socket, head) => this.#open(request, socket, head));
   }
 
-  static async listen(): Promise<ConnectProxy> {
-    const proxy = new ConnectProxy();
+  /** @param tls its certificate, where it is itself reached over TLS. */
+  static async listen(tls: TlsPair | null = null): Promise<ConnectProxy> {
+    const proxy = new ConnectProxy(tls);
     proxy.port = await listening(proxy.#server);
     return proxy;
   }

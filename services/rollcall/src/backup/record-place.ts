@@ -3,10 +3,11 @@ import { join, resolve } from "node:path";
 import { Failure, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { isStoreUnavailable } from "@rollcall/errors";
 import {
+  type BegunRestore,
+  beginRestore,
   EmbeddedPostgresError,
   findEmbeddedPostgres,
-  putOldDataBack,
-  setOldDataAside,
+  type RestoreWish,
   startEmbeddedPostgres,
 } from "@rollcall/postgres-embedded";
 import { StartError, silentLogger } from "@rollcall/process";
@@ -36,9 +37,12 @@ export interface PlaceWish {
   readonly namesDirectory: boolean;
   /** Whether the record of an `up` that runs is of use. */
   readonly whileRunning: boolean;
-  /** Whether data of an older Postgres makes room for that of the packaged one. */
-  readonly replacesOldData: boolean;
+  /** What is to be restored; null for work that reads. */
+  readonly restore: RestoreWish | null;
 }
+
+/** The record is restored, and what belongs to it in the data directory is not: only another restore mends that. */
+export class HalfRestoredError extends Failure {}
 
 /**
  * Reach the record of a configured Postgres, or that of a data directory, whose Postgres is started for as long as
@@ -78,7 +82,7 @@ function resolveDataDirectory({ config, shell }: PlaceWish): string {
 
 async function inDataDirectory<T>(
   dataDirectory: string,
-  { shell, whileRunning, replacesOldData }: PlaceWish,
+  { shell, whileRunning, restore }: PlaceWish,
   work: (place: RecordPlace) => Promise<T>,
 ): Promise<T> {
   const dir = join(dataDirectory, "postgres");
@@ -89,16 +93,29 @@ async function inDataDirectory<T>(
   await refuseAnothersDirectory(dataDirectory, shell.userId);
   const unlock = await lockDataDirectory(dataDirectory, process.pid);
   try {
-    const setAside = replacesOldData ? await setOldDataAside(dir) : null;
-    try {
-      return await withServer(dir, dataDirectory, (url) => work({ url, dataDirectory, setAside }));
-    } catch (error) {
-      if (setAside !== null) await putOldDataBack(dir, setAside);
-      throw error;
+    if (restore === null) {
+      return await withServer(dir, dataDirectory, false, (url) => work({ url, dataDirectory, setAside: null }));
     }
+    const begun = await beginRestore(dir, restore);
+    const { setAside } = begun;
+    return await endingRestore(begun, () =>
+      withServer(dir, dataDirectory, true, (url) => work({ url, dataDirectory, setAside })),
+    );
   } finally {
     await unlock();
   }
+}
+
+async function endingRestore<T>(begun: BegunRestore, work: () => Promise<T>): Promise<T> {
+  let result: T;
+  try {
+    result = await work();
+  } catch (error) {
+    if (!(error instanceof HalfRestoredError)) await begun.undo();
+    throw error;
+  }
+  await begun.finish();
+  return result;
 }
 
 /** What root would write there, the user whose directory it is could not read. */
@@ -114,8 +131,13 @@ async function refuseAnothersDirectory(dataDirectory: string, userId: number | n
   );
 }
 
-async function withServer<T>(dir: string, dataDirectory: string, work: (url: string) => Promise<T>): Promise<T> {
-  const server = await startEmbeddedPostgres({ dir, parent: dataDirectory, log: silentLogger });
+async function withServer<T>(
+  dir: string,
+  dataDirectory: string,
+  restoring: boolean,
+  work: (url: string) => Promise<T>,
+): Promise<T> {
+  const server = await startEmbeddedPostgres({ dir, parent: dataDirectory, log: silentLogger, restoring });
   try {
     return await work(server.url);
   } finally {

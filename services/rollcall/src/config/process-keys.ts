@@ -3,6 +3,7 @@ import {
   type ConfigValues,
   decimal,
   defineKeys,
+  host,
   int,
   list,
   network,
@@ -88,7 +89,7 @@ export const PROCESS_KEYS = defineKeys({
       "Postgres share 170, and take less each where there are more than six of them.",
   },
   "Listen.Host": {
-    schema: text(),
+    schema: host(),
     default: "127.0.0.1",
     flag: "listen",
     aliases: ["API.Host"],
@@ -98,7 +99,7 @@ export const PROCESS_KEYS = defineKeys({
       "Orchestrator.NodeManager.ManualApproval then.",
   },
   "Listen.AdvertiseHost": {
-    schema: optional(text({ maxLength: 253 })),
+    schema: optional(host()),
     default: undefined,
     doc:
       "Host by which the other processes of the control plane, and agents, reach this one, where it is not the one " +

@@ -4,7 +4,7 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
-import { type Event, EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { type Event, EventService, type WatchEventsResponse } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import {
   ConnectionStateSchema,
@@ -108,9 +108,12 @@ export class ControlPlaneClient {
     return events;
   }
 
-  /** Follow the events about a node, from the first one. */
-  watchEvents(subject: string, signal: AbortSignal): AsyncIterable<{ readonly events: readonly Event[] }> {
-    const start = { case: "fromBeginning", value: true } as const;
+  /** Follow the events about a node: from the first one, or after what a token stands for. */
+  watchEvents(subject: string, signal: AbortSignal, resumeToken?: string): AsyncIterable<WatchEventsResponse> {
+    const start =
+      resumeToken === undefined
+        ? ({ case: "fromBeginning", value: true } as const)
+        : ({ case: "resumeToken", value: resumeToken } as const);
     return this.#client(this.#options.registry, EventService).watchEvents({ start, subject }, { signal, timeoutMs: 0 });
   }
 

@@ -6,6 +6,7 @@ import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { sendBearer } from "@rollcall/identity";
 
 /** What a client of one address knows. */
@@ -25,6 +26,7 @@ export interface SecureClients {
   readonly health: Client<typeof HealthQueryService>;
   readonly admin: Client<typeof AdminService>;
   readonly audit: Client<typeof AuditService>;
+  readonly jobs: Client<typeof JobService>;
   close(): void;
 }
 
@@ -40,6 +42,7 @@ export function openSecureClients({ baseUrl, ca, token, serverName }: SecureOpti
     health: client(HealthQueryService),
     admin: client(AdminService),
     audit: client(AuditService),
+    jobs: client(JobService),
     close: () => sessionManager.abort(),
   };
 }

@@ -53,7 +53,7 @@ export async function runBackup(words: readonly string[], shell: Shell, process:
   if (word === "verify") return verify(more, values, shell);
   if (more.length > 0) throw new UsageError(`backup takes one file: '${more[0]}'`);
   const namesDirectory = args.flags["data-dir"] !== undefined;
-  const place = { config: values, shell, namesDirectory, whileRunning: true, replacesOldData: false };
+  const place = { config: values, shell, namesDirectory, whileRunning: true, restore: null };
   return backUp(word ?? ".", values, place, process);
 }
 

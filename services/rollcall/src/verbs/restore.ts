@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { columnsOf, type Shell, UsageError } from "@rollcall/cli";
 import { bool, defineKeys } from "@rollcall/config";
-import { restoreRecord } from "@rollcall/store";
+import { type ArchivedFile, restoreRecord } from "@rollcall/store";
 import {
   ARCHIVE_KEYS,
   type ArchiveValues,
@@ -14,7 +14,7 @@ import {
   withLongFlags,
 } from "../backup/archive-options.ts";
 import { refuseStrangeFiles, writeDirectoryFiles } from "../backup/directory-files.ts";
-import { withRecord } from "../backup/record-place.ts";
+import { HalfRestoredError, withRecord } from "../backup/record-place.ts";
 import { ALL_KEYS } from "../config/all-keys.ts";
 import { loadConfiguration } from "../config/load.ts";
 import { readArguments } from "../config/read-arguments.ts";
@@ -60,7 +60,9 @@ const HELP: VerbHelp = {
     "The log gets a new id: watchers that resume are answered REVISION_COMPACTED and list again. Agents come back by " +
       "themselves; executions that the record does not know are shown as ORPHANED and go on running. What happened " +
       "after the backup is not in the record.",
-    "Exits with 0 when everything is restored, 1 when nothing is, 2 for wrong usage.",
+    "A restore into a data directory that is cut short, by a crash or a kill, leaves a note there: nothing starts " +
+      "in that directory until the restore is run again with --replace, or undone as the message says.",
+    "Exits with 0 when everything is restored, 1 when it is not, 2 for wrong usage.",
   ],
 };
 
@@ -83,7 +85,7 @@ export async function runRestore(words: readonly string[], shell: Shell, process
   refuseStrangeFiles(summary.files.map((file) => ({ path: file })));
   const replace = values["Restore.Replace"];
   const namesDirectory = args.flags["data-dir"] !== undefined;
-  const wish = { config: values, shell, namesDirectory, whileRunning: false, replacesOldData: replace };
+  const wish = { config: values, shell, namesDirectory, whileRunning: false, restore: { archive: path, replace } };
   const { report, setAside } = await interruptible(process, (signal) =>
     withRecord(wish, async ({ url, dataDirectory, ...place }) => {
       const done = await restoreRecord({
@@ -91,7 +93,7 @@ export async function runRestore(words: readonly string[], shell: Shell, process
         acceptBrokenAudit: values["Restore.AcceptBrokenAudit"],
         onTable: tableProgress(shell, values),
       });
-      if (dataDirectory !== null) await writeDirectoryFiles(dataDirectory, done.fileContents);
+      if (dataDirectory !== null) await writeFiles(dataDirectory, done.fileContents);
       return { report: done, setAside: place.setAside };
     }),
   );
@@ -110,4 +112,16 @@ export async function runRestore(words: readonly string[], shell: Shell, process
   ];
   shell.out.write(`${lines.join("\n")}\n`);
   return 0;
+}
+
+async function writeFiles(dataDirectory: string, files: readonly ArchivedFile[]): Promise<void> {
+  try {
+    await writeDirectoryFiles(dataDirectory, files);
+  } catch (cause) {
+    throw new HalfRestoredError(
+      `the record is restored, and the files of ${dataDirectory} are not: ${Object(cause).message}; mend that, then ` +
+        "restore again with --replace",
+      { cause },
+    );
+  }
 }

@@ -4,10 +4,10 @@ import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeDirectory } from "@rollcall/process";
-import type { Binaries } from "./binaries.ts";
-import { EmbeddedPostgresError } from "./errors.ts";
-import { createFileAtomically, isErrno } from "./files.ts";
-import { commandAs, type RunAs } from "./run-as.ts";
+import type { Binaries } from "../binaries.ts";
+import { EmbeddedPostgresError } from "../errors.ts";
+import { createFileAtomically, isErrno } from "../files.ts";
+import { commandAs, type RunAs } from "../run-as.ts";
 
 /** The superuser, and the database that is made for the record. */
 export const DATABASE_NAME = "rollcall";
@@ -80,27 +80,10 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
   }
 }
 
-/**
- * Move the data of another version of Postgres aside, so that the packaged one makes its own. The server must not run.
- * Where the old data is now; null, and nothing is done, when there is none or it is of this version.
- */
-export async function setOldDataAside(dir: string): Promise<string | null> {
+/** Where the data of another version of Postgres is kept while this one's is made; null when there is none. */
+export async function oldDataPlace(dir: string): Promise<string | null> {
   const version = await dataVersion(dataDirectoryOf(dir));
-  if (version === null || version === MAJOR_VERSION) return null;
-  const target = join(dir, `data-${version}`);
-  try {
-    await rename(dataDirectoryOf(dir), target);
-  } catch (cause) {
-    if (!isErrno(cause, "ENOTEMPTY") && !isErrno(cause, "EEXIST")) throw cause;
-    throw new EmbeddedPostgresError(`${target} is there already: move it away first`, { cause });
-  }
-  return target;
-}
-
-/** Undo setOldDataAside(): what the packaged Postgres has made meanwhile is removed. The server must not run. */
-export async function putOldDataBack(dir: string, setAside: string): Promise<void> {
-  await rm(dataDirectoryOf(dir), { recursive: true, force: true });
-  await rename(setAside, dataDirectoryOf(dir));
+  return version === null || version === MAJOR_VERSION ? null : join(dir, `data-${version}`);
 }
 
 /** The major version of Postgres that made a data directory; null when there is none. */

@@ -1,0 +1,51 @@
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { join } from "node:path";
+
+/** What a file of code says of itself. */
+export interface ElfFile {
+  /** Below the folder. */
+  readonly path: string;
+  /** The machine whose instructions it has, as the format numbers them. */
+  readonly machine: number;
+  /** The loader that it asks for; null for a library. */
+  readonly interpreter: string | null;
+  /** The newest minor version of the C library, 2.N, of which it needs a symbol; 0 for none. */
+  readonly glibc: number;
+}
+
+/** The numbers of machines in the format. */
+export const ELF_MACHINES = { x64: 62, arm64: 183 } as const;
+
+const MAGIC = "\x7fELF";
+const HEADER_BYTES = 20;
+const MACHINE_AT = 18;
+
+/** Every executable and library below a folder, sorted by path. */
+export function elfFilesIn(folder: string): readonly ElfFile[] {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .filter((path) => headerOf(path).toString("latin1", 0, MAGIC.length) === MAGIC)
+    .map((path) => {
+      const text = readFileSync(path).toString("latin1");
+      const versions = [...text.matchAll(/\bGLIBC_2\.(\d+)\b/g)].map(([, minor]) => Number(minor));
+      return {
+        path: path.slice(folder.length + 1),
+        machine: headerOf(path).readUInt16LE(MACHINE_AT),
+        interpreter: /\/lib(?:64)?\/ld-linux-[a-z0-9-]+\.so\.\d/.exec(text)?.[0] ?? null,
+        glibc: Math.max(0, ...versions),
+      };
+    })
+    .sort((one, other) => (one.path < other.path ? -1 : 1));
+}
+
+function headerOf(path: string): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES);
+  const file = openSync(path, "r");
+  try {
+    readSync(file, header);
+  } finally {
+    closeSync(file);
+  }
+  return header;
+}
