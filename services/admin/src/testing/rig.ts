@@ -13,6 +13,7 @@ import {
   type Store,
 } from "@rollcall/store";
 import { createApp } from "../index.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
 export interface RigRecord {
@@ -50,7 +51,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
   const { store } = record;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const refusals = createRefusalRecorder({ store, clock, log, metrics });
-  const app = createApp({ store, clock, log, metrics, instance: "admin-1" });
+  const app = createApp({ store, clock, log, metrics, instance: "admin-1", config: DEFAULT_CONFIG });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,

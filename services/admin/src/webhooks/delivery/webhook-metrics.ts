@@ -1,0 +1,57 @@
+import type { DeliveryOutcome } from "@rollcall/domain";
+import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
+import type { WebhookHead } from "@rollcall/store";
+
+/** How deliveries are counted. There are few enough webhooks that each has its own. */
+export interface WebhookMetrics {
+  /** One attempt of a webhook ended. */
+  attempted(webhook: string, outcome: DeliveryOutcome["kind"], ms: number): void;
+  /** How all webhooks stand, and the end of the log. */
+  observe(webhooks: readonly WebhookHead[], head: bigint): void;
+}
+
+/** Count deliveries. Only the process that delivers has samples of how webhooks stand. */
+export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolean): WebhookMetrics {
+  const deliveries = counter(registry, {
+    name: "rollcall_webhook_deliveries_total",
+    help: "Attempts to deliver an event to a webhook, by outcome: delivered, failed or gone.",
+    labelNames: ["webhook", "outcome"],
+  });
+  const durations = histogram(registry, {
+    name: "rollcall_webhook_delivery_seconds",
+    help: "How long attempts to deliver an event to a webhook took.",
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
+  });
+  const gauges = {
+    lag: webhookGauge(registry, "rollcall_webhook_lag", "Revisions of the log to which a webhook has not come yet."),
+    blocked: webhookGauge(
+      registry,
+      "rollcall_webhook_blocked_subjects",
+      "Subjects whose events wait for one that could not be delivered to a webhook.",
+    ),
+    paused: webhookGauge(registry, "rollcall_webhook_paused", "Whether deliveries of a webhook are held: 1 or 0."),
+  };
+  let seen: { readonly webhooks: readonly WebhookHead[]; readonly head: bigint } = { webhooks: [], head: 0n };
+  onScrape(registry, () => {
+    for (const one of Object.values(gauges)) one.reset();
+    if (!isActive()) return;
+    for (const { name: webhook, revision, blocked, isPaused } of seen.webhooks) {
+      gauges.lag.set({ webhook }, Number(seen.head - revision));
+      gauges.blocked.set({ webhook }, blocked);
+      gauges.paused.set({ webhook }, isPaused ? 1 : 0);
+    }
+  });
+  return {
+    attempted: (webhook, outcome, ms) => {
+      deliveries.inc({ webhook, outcome });
+      durations.observe(ms / 1_000);
+    },
+    observe: (webhooks, head) => {
+      seen = { webhooks, head };
+    },
+  };
+}
+
+function webhookGauge(registry: MetricsRegistry, name: string, help: string) {
+  return gauge(registry, { name, help, labelNames: ["webhook"] });
+}
