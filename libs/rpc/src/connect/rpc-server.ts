@@ -31,8 +31,10 @@ import { refuseStrangers } from "../limits/refuse-strangers.ts";
 import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
 import { StreamWatch } from "../limits/stream-watch.ts";
 import { refuseCall } from "./answer-error.ts";
+import { notFound } from "./answer-unknown-path.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { serveAuthority } from "./serve-authority.ts";
+import { servePages } from "./serve-pages.ts";
 import type { GuardedServer, RpcServerOptions } from "./server-options.ts";
 
 const DEFAULT_MAX_CONNECTIONS = 8_192;
@@ -170,6 +172,8 @@ function rpcHandler(
     validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),
   ];
+  const otherwise = options.fallback ?? notFound;
+  const pages = servePages(options.pages ?? [], { ...options, clock, observe }, otherwise);
   return createRpcHandler({
     routes: (router) => {
       options.routes(router);
@@ -189,7 +193,7 @@ function rpcHandler(
     answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
     calls,
     clientAddress,
-    fallback: tls === undefined ? options.fallback : serveAuthority(tls, options.fallback),
+    fallback: tls === undefined ? pages : serveAuthority(tls, pages),
   });
 }
 

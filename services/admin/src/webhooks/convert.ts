@@ -64,7 +64,7 @@ export function specOf(spec: {
 
 /** The error of a name that no webhook has. */
 export function webhookNotFound(name: string): Error {
-  return refuse("WEBHOOK_NOT_FOUND", `there is no webhook ${name}; \`rollcall webhook list\` shows them`, {
+  return refuse("WEBHOOK_NOT_FOUND", `there is no webhook ${name}; ListWebhooks shows all`, {
     metadata: { webhook: name },
   });
 }
