@@ -22,23 +22,29 @@ export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolea
     help: "How long attempts to deliver an event to a webhook took.",
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
   });
-  const gauges = {
-    lag: webhookGauge(registry, "rollcall_webhook_lag", "Revisions of the log to which a webhook has not come yet."),
-    blocked: webhookGauge(
-      registry,
-      "rollcall_webhook_blocked_subjects",
-      "Subjects whose events wait for one that could not be delivered to a webhook.",
-    ),
-    paused: webhookGauge(registry, "rollcall_webhook_paused", "Whether deliveries of a webhook are held: 1 or 0."),
-  };
+  const lag = gauge(registry, {
+    name: "rollcall_webhook_lag",
+    help: "Revisions of the log to which a webhook has not come yet.",
+    labelNames: ["webhook"],
+  });
+  const blocked = gauge(registry, {
+    name: "rollcall_webhook_blocked_subjects",
+    help: "Subjects whose events wait for one that could not be delivered to a webhook.",
+    labelNames: ["webhook"],
+  });
+  const paused = gauge(registry, {
+    name: "rollcall_webhook_paused",
+    help: "Whether deliveries of a webhook are held: 1 or 0.",
+    labelNames: ["webhook"],
+  });
   let seen: { readonly webhooks: readonly WebhookHead[]; readonly head: bigint } = { webhooks: [], head: 0n };
   onScrape(registry, () => {
-    for (const one of Object.values(gauges)) one.reset();
+    for (const one of [lag, blocked, paused]) one.reset();
     if (!isActive()) return;
-    for (const { name: webhook, revision, blocked, isPaused } of seen.webhooks) {
-      gauges.lag.set({ webhook }, Number(seen.head - revision));
-      gauges.blocked.set({ webhook }, blocked);
-      gauges.paused.set({ webhook }, isPaused ? 1 : 0);
+    for (const { name: webhook, revision, ...head } of seen.webhooks) {
+      lag.set({ webhook }, Number(seen.head - revision));
+      blocked.set({ webhook }, head.blocked);
+      paused.set({ webhook }, head.isPaused ? 1 : 0);
     }
   });
   return {
@@ -50,8 +56,4 @@ export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolea
       seen = { webhooks, head };
     },
   };
-}
-
-function webhookGauge(registry: MetricsRegistry, name: string, help: string) {
-  return gauge(registry, { name, help, labelNames: ["webhook"] });
 }
