@@ -61,7 +61,11 @@ describe("docs/prometheus-discovery.md", () => {
     expect(String(made.stderr)).toContain("role viewer");
     const scrape = block("yaml test=scrape").replace("rollcall.example:7700", fixture.server).replace("30s", "1s");
     writeFileSync(join(folder, "prometheus.yml"), scrape);
-    const words = ["--config.file=prometheus.yml", `--web.listen-address=127.0.0.1:${port}`, "--storage.tsdb.path=data"];
+    const words = [
+      "--config.file=prometheus.yml",
+      `--web.listen-address=127.0.0.1:${port}`,
+      "--storage.tsdb.path=data",
+    ];
     prometheus = spawn(program, words, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
   });
   afterAll(async () => {

@@ -23,7 +23,9 @@ const json = async (line: string) => JSON.parse((await rig.run(`${line} -o json`
 describe("webhook", () => {
   it("should do what docs/webhooks.md says", async () => {
     const page = readFileSync(join(workspaceRoot, "docs/webhooks.md"), "utf8");
-    const commands = commandBlocks(page).flatMap(({ commands: text }) => text.replaceAll("\\\n", "").trim().split("\n"));
+    const commands = commandBlocks(page).flatMap(({ commands: text }) =>
+      text.replaceAll("\\\n", "").trim().split("\n"),
+    );
     expect(commands.length).toBeGreaterThan(6);
     for (const command of commands) {
       const [line = ""] = command.replace(/^rollcall /, "").split(">");

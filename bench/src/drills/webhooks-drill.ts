@@ -119,9 +119,9 @@ class WebhookWorld {
     const passed = complaints.length === 0 && sent === count && wasKilled;
     const { publishers, receivers } = this.#killed;
     const lines = [
-      `${passed ? "PASSED" : "FAILED"}: ${sent} events of ${expected.size} subjects, each delivered (seed ${this.#seed})`,
+      `${passed ? "PASSED" : "FAILED"}: ${sent} events of ${expected.size} subjects (seed ${this.#seed})`,
       `  killed:        ${publishers} publishers, ${receivers} receivers`,
-      `  delivered:     ${deliveries}, of them ${deliveries - sent} again; ${REFUSED_PERCENT} of 100 were refused at random`,
+      `  delivered:     ${deliveries}, of them ${deliveries - sent} again; ${REFUSED_PERCENT} of 100 were refused`,
       `  out of order:  ${complaints.length === 0 ? "none within a subject" : complaints.slice(0, 5).join("; ")}`,
     ];
     return { passed, text: lines.join("\n") };

@@ -292,6 +292,18 @@ export {
 } from "./sessions/sessions.ts";
 export { writeTransitions } from "./sessions/transitions.ts";
 export {
+  type DeliveryProgress,
+  type OpenWebhook,
+  openWebhook,
+  pauseWebhook,
+  readWebhookHeads,
+  saveDelivery,
+  tellBehind,
+  WEBHOOK_LEASE,
+  type WebhookHead,
+} from "./webhooks/deliveries.ts";
+export { subjectLabels } from "./webhooks/subject-labels.ts";
+export {
   type BlockedSubjectRecord,
   countWebhooks,
   deleteWebhook,
@@ -307,16 +319,4 @@ export {
   type WebhookPlace,
   type WebhookRecord,
 } from "./webhooks/webhooks.ts";
-export {
-  type DeliveryProgress,
-  type OpenWebhook,
-  openWebhook,
-  pauseWebhook,
-  readWebhookHeads,
-  saveDelivery,
-  tellBehind,
-  WEBHOOK_LEASE,
-  type WebhookHead,
-} from "./webhooks/deliveries.ts";
-export { subjectLabels } from "./webhooks/subject-labels.ts";
 export * from "./work/index.ts";

@@ -1,7 +1,7 @@
 import type { BlockedSubject, NewEvent, PauseReason } from "@rollcall/domain";
 import { sql } from "kysely";
-import { identifyCluster } from "../database/cluster.ts";
 import type { Change } from "../database/change.ts";
+import { identifyCluster } from "../database/cluster.ts";
 import type { Db, ReservedStore, Tx } from "../database/store.ts";
 import { getWebhook, readBacklog, type WebhookPlace, type WebhookRecord } from "./webhooks.ts";
 

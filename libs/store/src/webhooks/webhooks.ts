@@ -154,11 +154,7 @@ export async function replayWebhook(tx: Tx, name: string, revision: bigint): Pro
     .where("name", "=", name)
     .execute();
   // Their events are read again with all others, in order.
-  await tx
-    .deleteFrom("webhook_backlog")
-    .where("webhook", "=", name)
-    .where("from_revision", ">", revision)
-    .execute();
+  await tx.deleteFrom("webhook_backlog").where("webhook", "=", name).where("from_revision", ">", revision).execute();
 }
 
 /** Where a webhook is, with what waits. */

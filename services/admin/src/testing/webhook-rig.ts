@@ -1,8 +1,15 @@
 import type { Client } from "@connectrpc/connect";
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { EVENT_TYPES } from "@rollcall/domain";
 import type { NewEvent } from "@rollcall/domain";
-import { createMetrics, type Logger, type RunningTasks, silentLogger, startTasks, systemClock } from "@rollcall/process";
+import { EVENT_TYPES } from "@rollcall/domain";
+import {
+  createMetrics,
+  type Logger,
+  type RunningTasks,
+  silentLogger,
+  startTasks,
+  systemClock,
+} from "@rollcall/process";
 import { appendEvents, type Store } from "@rollcall/store";
 import type { AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";

@@ -54,9 +54,11 @@ function timeOf<F extends string>(field: F, ms: number | null) {
 }
 
 /** What a request asks for; the same whatever the order of its lists. */
-export function specOf(spec: {
-  readonly [Field in keyof WebhookSpec]: WebhookSpec[Field];
-}): WebhookSpec {
+export function specOf(
+  spec: {
+    readonly [Field in keyof WebhookSpec]: WebhookSpec[Field];
+  },
+): WebhookSpec {
   const { url, labelSelector, description, paused } = spec;
   const named = (types: readonly string[]) => [...new Set(types)].sort();
   return { url, types: named(spec.types), excludeTypes: named(spec.excludeTypes), labelSelector, description, paused };

@@ -8,13 +8,7 @@ import {
   WebhookSchema,
   type WebhookService,
 } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import {
-  checkWebhookSpec,
-  isAlreadySet,
-  MOST_WEBHOOKS,
-  type WebhookSpec,
-  webhookSetEvent,
-} from "@rollcall/domain";
+import { checkWebhookSpec, isAlreadySet, MOST_WEBHOOKS, type WebhookSpec, webhookSetEvent } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
 import { type AnswerCodec, auditOf, bearerIn, commit, type Operation, readOperation } from "@rollcall/operations";
 import {

@@ -31,7 +31,8 @@ export function testWebhook({ store, clock, webhooks }: WebhookServices): Method
     const startMs = clock.nowMs();
     try {
       const answer = await attempt(webhook);
-      return create(TestWebhookResponseSchema, { ...answer, duration: durationFromMs(clock.nowMs() - startMs) });
+      const duration = durationFromMs(Math.round(clock.nowMs() - startMs));
+      return create(TestWebhookResponseSchema, { ...answer, duration });
     } finally {
       leave();
     }

@@ -27,17 +27,29 @@ export function defineWebhook(webhook: Command, shell: Invocation["shell"]): voi
   const list = addListingOptions(webhook.command("list").description("List webhooks, and how their deliveries stand"));
   addNotes(list, "-o json|yaml prints a rollcall.events.v1.ListWebhooksResponse; -o csv prints RFC 4180.");
   list.action(action(shell, webhookList));
-  const show = webhook.command("show").description("Show one webhook, and which subjects wait").argument(...NAME);
+  const show = webhook
+    .command("show")
+    .description("Show one webhook, and which subjects wait")
+    .argument(...NAME);
   addNotes(show, "-o json|yaml prints a rollcall.events.v1.GetWebhookResponse in proto JSON.");
   show.action(action(shell, webhookShow));
-  const test = webhook.command("test").description("Send one event of type io.rollcall.webhook.test").argument(...NAME);
+  const test = webhook
+    .command("test")
+    .description("Send one event of type io.rollcall.webhook.test")
+    .argument(...NAME);
   addNotes(test, "Exits with 1 when the receiver does not take it. -o json|yaml prints a TestWebhookResponse.");
   test.action(action(shell, webhookTest));
-  const replay = webhook.command("replay").description("Deliver events again, from a revision on").argument(...NAME);
+  const replay = webhook
+    .command("replay")
+    .description("Deliver events again, from a revision on")
+    .argument(...NAME);
   replay.requiredOption("--from <revision>", "First revision to deliver again; 0 is the oldest that is kept");
   addNotes(addChangeOptions(replay), "Receivers that deduplicate by webhook-id see no event twice.");
   replay.action(action(shell, webhookReplay));
-  const remove = webhook.command("delete").description("Delete a webhook").argument(...NAME);
+  const remove = webhook
+    .command("delete")
+    .description("Delete a webhook")
+    .argument(...NAME);
   addChangeOptions(remove).action(action(shell, webhookDelete));
 }
 

@@ -13,7 +13,12 @@ export const WEBHOOK_COLUMNS: readonly Column<Webhook>[] = [
     cell: (webhook) => ({ text: stateWord(webhook), style: isActive(webhook) ? "good" : "bad" }),
   },
   { title: "BEHIND", name: "behind", rank: 1, cell: ({ status }) => ({ text: String(status?.behind ?? 0n) }) },
-  { title: "BLOCKED", name: "blocked", rank: 2, cell: ({ status }) => ({ text: String(status?.blockedSubjects ?? 0) }) },
+  {
+    title: "BLOCKED",
+    name: "blocked",
+    rank: 2,
+    cell: ({ status }) => ({ text: String(status?.blockedSubjects ?? 0) }),
+  },
   { title: "DELIVERED", name: "delivered", rank: 3, cell: ({ status }) => timeCell(status?.successTime) },
   { title: "HOST", name: "host", rank: 4, limit: 40, cell: ({ spec }) => ({ text: hostOf(spec?.url ?? "") }) },
   { title: "TYPES", name: "types", rank: 5, limit: 40, cell: (webhook) => ({ text: typesText(webhook) }) },

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { silentLogger, systemClock } from "@rollcall/process";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { createRpcServer, type RunningServer } from "@rollcall/rpc";
-import { createAuthenticator, saveInfo, type Store } from "@rollcall/store";
+import { createAuthenticator, type Store, saveInfo } from "@rollcall/store";
 import { addNode, createTestDatabase } from "@rollcall/testkit";
-import { createMetrics } from "@rollcall/process";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { prometheusPage } from "./prometheus-page.ts";
 

@@ -16,7 +16,10 @@ const BYTES_A_TURN = 32_768;
 const DEFAULT_PORT = 9_100;
 const PARAMETERS = ["selector", "port"];
 
-/** The compute nodes that are approved, as targets of Prometheus: those without a connection too, so that it misses them. */
+/**
+ * The compute nodes that are approved, as targets of Prometheus: those without a connection too, so that it misses
+ * them.
+ */
 export function prometheusPage(
   { store }: { readonly store: CallStore },
   { mostBytes = MOST_BYTES }: { readonly mostBytes?: number } = {},

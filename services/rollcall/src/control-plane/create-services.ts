@@ -7,7 +7,15 @@ import { agentEndpointOf, createApp as createHealth, createQueryApp, type Health
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
-import type { ClientAddress, FailedAttempts, HttpPage, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
+import type {
+  ClientAddress,
+  FailedAttempts,
+  HttpPage,
+  PeerTls,
+  PolicyTable,
+  ReadyReport,
+  StrangerLog,
+} from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
 import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";

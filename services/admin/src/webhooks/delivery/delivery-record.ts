@@ -1,5 +1,11 @@
-import { afterCompaction, type BlockedSubject, type CompactedPlace, type PauseReason } from "@rollcall/domain";
-import { webhookBehindEvent, webhookPausedEvent } from "@rollcall/domain";
+import {
+  afterCompaction,
+  type BlockedSubject,
+  type CompactedPlace,
+  type PauseReason,
+  webhookBehindEvent,
+  webhookPausedEvent,
+} from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
 import {
   compactedRevision,
@@ -49,8 +55,8 @@ export class DeliveryRecord {
   }
 
   /**
-   * Where the webhook is to go on after what was compacted, null when nothing is lost. The event that says so is written
-   * by the next save.
+   * Where the webhook is to go on after what was compacted, null when nothing is lost. The event that says so is
+   * written by the next save.
    *
    * @param place with a null revision when blocked subjects alone are asked about.
    */

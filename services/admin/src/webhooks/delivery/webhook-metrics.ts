@@ -10,6 +10,8 @@ export interface WebhookMetrics {
   observe(webhooks: readonly WebhookHead[], head: bigint): void;
 }
 
+const OUTCOMES: readonly DeliveryOutcome["kind"][] = ["delivered", "failed", "gone"];
+
 /** Count deliveries. Only the process that delivers has samples of how webhooks stand. */
 export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolean): WebhookMetrics {
   const deliveries = counter(registry, {
@@ -53,6 +55,11 @@ export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolea
       durations.observe(ms / 1_000);
     },
     observe: (webhooks, head) => {
+      const names = new Set(webhooks.map(({ name }) => name));
+      // Or those of all webhooks that there ever were would be kept.
+      for (const { name: webhook } of seen.webhooks) {
+        if (!names.has(webhook)) for (const outcome of OUTCOMES) deliveries.remove({ webhook, outcome });
+      }
       seen = { webhooks, head };
     },
   };

@@ -34,8 +34,10 @@ function post(url: string, options: Partial<SenderOptions> = {}, signal = new Ab
   return sender.post({ url, secrets: [SECRET], id: "1", body: BODY }, signal);
 }
 
-const leadingTo = (...addresses: readonly string[]): SenderOptions["resolve"] =>
-  async () => addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+const leadingTo =
+  (...addresses: readonly string[]): SenderOptions["resolve"] =>
+  async () =>
+    addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
 describe("WebhookSender", () => {
   it("should post by name to an address that may be connected to, and check the certificate by the name", async () => {
@@ -87,7 +89,9 @@ describe("WebhookSender", () => {
     expect(answer.kind).toBe("failed");
     expect(asked).toBe(1);
     // By now it leads here: the next connection is refused.
-    expect(await sender.post({ url, secrets: [SECRET], id: "1", body: BODY }, new AbortController().signal)).toMatchObject({
+    expect(
+      await sender.post({ url, secrets: [SECRET], id: "1", body: BODY }, new AbortController().signal),
+    ).toMatchObject({
       kind: "failed",
       error: expect.stringContaining("127.0.0.1"),
     });

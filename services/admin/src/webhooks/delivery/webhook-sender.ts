@@ -88,7 +88,11 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       request.end(delivery.body);
       const response = await answered;
       await readShort(response);
-      return { kind: "answered", status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] ?? null };
+      return {
+        kind: "answered",
+        status: response.statusCode ?? 0,
+        retryAfter: response.headers["retry-after"] ?? null,
+      };
     } catch (error) {
       signal.throwIfAborted();
       // The receiver closed an idle connection as it was used again: the event has not reached it.
