@@ -2,8 +2,8 @@ import type { MetricsRegistry } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { AdminServices } from "./admin-services.ts";
 import type { AdminConfig } from "./config.ts";
-import type { WebhookTiming } from "./webhooks/delivery/deliver-webhooks.ts";
 import type { Resolve } from "./webhooks/delivery/guarded-lookup.ts";
+import type { WebhookTiming } from "./webhooks/delivery/webhook-timing.ts";
 
 /** What the process gives to admin. */
 export interface AdminProcess extends AdminServices {

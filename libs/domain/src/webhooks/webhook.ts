@@ -87,7 +87,7 @@ export interface WebhookCommand {
 }
 
 /** The subject of events about a webhook. */
-export function webhookSubject(name: string): string {
+function webhookSubject(name: string): string {
   return `webhook/${name}`;
 }
 

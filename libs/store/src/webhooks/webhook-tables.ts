@@ -1,6 +1,8 @@
 import type { PauseReason } from "@rollcall/domain";
-import type { Generated } from "kysely";
-import type { Timestamp } from "../database/schema.ts";
+import type { ColumnType, Generated } from "kysely";
+
+/** A point in time, in whole milliseconds, which Postgres can write itself. */
+type Timestamp = ColumnType<Date, Date | undefined, Date>;
 
 /** Addresses that are told of events. Written by admin: its methods, and its publisher. */
 export interface WebhooksTable {

@@ -13,7 +13,7 @@ import {
 import { appendEvents, type Store } from "@rollcall/store";
 import type { AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";
-import type { WebhookTiming } from "../webhooks/delivery/deliver-webhooks.ts";
+import type { WebhookTiming } from "../webhooks/delivery/webhook-timing.ts";
 import type { Resolve } from "../webhooks/delivery/guarded-lookup.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { createToken, type Rig, startRig } from "./rig.ts";
@@ -26,7 +26,7 @@ export interface WebhookRigOptions {
 }
 
 /** Short pauses. */
-export const QUICK: WebhookTiming = { lookEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 2_000 };
+const QUICK: WebhookTiming = { lookEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 2_000 };
 
 /** An admin with webhooks, and processes that deliver for it. */
 export class WebhookRig {
