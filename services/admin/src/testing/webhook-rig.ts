@@ -25,8 +25,8 @@ export interface WebhookRigOptions {
   readonly resolve?: Resolve;
 }
 
-/** Short pauses. */
-const QUICK: WebhookTiming = { lookEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 2_000 };
+/** Short pauses, and a lease that no slow machine loses: one that is released is taken at once. */
+const QUICK: WebhookTiming = { lookEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 60_000 };
 
 /** An admin with webhooks, and processes that deliver for it. */
 export class WebhookRig {
