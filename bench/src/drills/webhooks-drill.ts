@@ -14,7 +14,8 @@ import type { Drill, Verdict } from "./drill.ts";
 
 const EVENTS = { full: 10_000, short: 400 } as const;
 const SUBJECTS = 200;
-const BURST = 50;
+const BURSTS = 200;
+const LEAST_BURST = 10;
 const BURST_EVERY_MS = 400;
 const PUBLISHERS = 2;
 const REFUSED_PERCENT = 3;
@@ -84,8 +85,9 @@ class WebhookWorld {
   async sendAndKill(count: number): Promise<void> {
     let isSending = true;
     const killing = this.#killWhile(() => isSending);
-    for (let sent = 0; sent < count; sent += BURST) {
-      await this.#send(Math.min(BURST, count - sent));
+    const burst = Math.max(LEAST_BURST, Math.ceil(count / BURSTS));
+    for (let sent = 0; sent < count; sent += burst) {
+      await this.#send(Math.min(burst, count - sent));
       await delay(BURST_EVERY_MS);
       if (sent % 2_000 === 0) this.#context.progress(`${sent} of ${count} events`);
     }
@@ -129,7 +131,7 @@ class WebhookWorld {
 
   async #killWhile(goesOn: () => boolean): Promise<void> {
     const { least, most } = KILL_EVERY_MS;
-    while (goesOn()) {
+    while (goesOn() || this.#killed.publishers === 0 || this.#killed.receivers === 0) {
       await delay(least + this.#random() * (most - least));
       if (this.#random() < 0.5) await this.#killReceiver();
       else await this.#killPublisher();
