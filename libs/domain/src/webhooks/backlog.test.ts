@@ -72,9 +72,10 @@ describe("afterCompaction()", () => {
       fc.property(revision, fc.array(revision, { maxLength: 5 }), revision, (at, froms, compacted) => {
         const waiting = froms.map((fromRevision, index) => blocked({ subject: `n${index}`, fromRevision }));
         const after = afterCompaction({ revision: at, blocked: waiting }, compacted);
-        const isLost = at < compacted || froms.some((from) => from <= compacted);
+        const isBehind = at < compacted;
+        const isLost = isBehind || froms.some((from) => from <= compacted);
         expect(after.lost !== null).toBe(isLost);
-        expect(after.revision).toBe(at < compacted ? compacted : at);
+        expect(after.revision).toBe(isBehind ? compacted : at);
         for (const [index, one] of after.blocked.entries()) {
           const from = froms[index] ?? 0n;
           expect(one.fromRevision).toBe(from <= compacted ? compacted + 1n : from);

@@ -13,8 +13,8 @@ import {
 import { appendEvents, type Store } from "@rollcall/store";
 import type { AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";
-import type { WebhookTiming } from "../webhooks/delivery/webhook-timing.ts";
 import type { Resolve } from "../webhooks/delivery/guarded-lookup.ts";
+import type { WebhookTiming } from "../webhooks/delivery/webhook-timing.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { createToken, type Rig, startRig } from "./rig.ts";
 

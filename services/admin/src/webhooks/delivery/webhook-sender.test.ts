@@ -35,7 +35,7 @@ function post(url: string, options: Partial<SenderOptions> = {}, signal = new Ab
 }
 
 const leadingTo =
-  (...addresses: readonly string[]): SenderOptions["resolve"] =>
+  (...addresses: readonly string[]): Resolve =>
   async () =>
     addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
@@ -79,7 +79,7 @@ describe("WebhookSender", () => {
 
   it("should connect to what was checked, whatever the name leads to a moment later", async () => {
     let asked = 0;
-    const rebinding: SenderOptions["resolve"] = async () => {
+    const rebinding: Resolve = async () => {
       asked += 1;
       return [{ address: asked === 1 ? "93.184.216.34" : "127.0.0.1", family: 4 }];
     };
