@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { systemClock } from "@rollcall/process";
 import { TestAuthority } from "@rollcall/testkit/certificates";
 import { TestReceiver } from "../../testing/test-receiver.ts";
+import type { Resolve } from "./guarded-lookup.ts";
 import { createWebhookSender, type SenderOptions, type WebhookSender } from "./webhook-sender.ts";
 
 let authority: TestAuthority;
