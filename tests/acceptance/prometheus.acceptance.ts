@@ -66,7 +66,7 @@ describe("docs/prometheus-discovery.md", () => {
       `--web.listen-address=127.0.0.1:${port}`,
       "--storage.tsdb.path=data",
     ];
-    prometheus = spawn(program, words, { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+    prometheus = spawn(program, words, { cwd: folder, stdio: "ignore" });
   });
   afterAll(async () => {
     prometheus?.kill("SIGTERM");
