@@ -44,6 +44,7 @@ type Client struct {
 	Access         adminv1.AccessServiceClient
 	Audit          adminv1.AuditServiceClient
 	Diagnosis      adminv1.DiagnosisServiceClient
+	Webhooks       eventsv1.WebhookServiceClient
 	Jobs           schedulerv1.JobServiceClient
 
 	connections []*grpc.ClientConn
@@ -84,6 +85,7 @@ func New(config Config) (*Client, error) {
 	client.Access = adminv1.NewAccessServiceClient(of["admin"])
 	client.Audit = adminv1.NewAuditServiceClient(of["admin"])
 	client.Diagnosis = adminv1.NewDiagnosisServiceClient(of["admin"])
+	client.Webhooks = eventsv1.NewWebhookServiceClient(of["admin"])
 	client.Jobs = schedulerv1.NewJobServiceClient(of["scheduler"])
 	return client, nil
 }

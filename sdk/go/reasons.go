@@ -221,4 +221,15 @@ const (
 	ReasonServiceAccountNotAdmitted = "SERVICE_ACCOUNT_NOT_ADMITTED"
 	// ReasonAuditEntryDiffers: [FAILED_PRECONDITION] The audit log has no entry of this sequence with this hash, so that it was not what was exported.
 	ReasonAuditEntryDiffers = "AUDIT_ENTRY_DIFFERS"
+	// ReasonWebhookNotFound: [NOT_FOUND] There is no webhook of this name.
+	ReasonWebhookNotFound = "WEBHOOK_NOT_FOUND"
+	// ReasonWebhookAddressRefused: [INVALID_ARGUMENT] The URL of a webhook is not one that events may be posted to: it must be https, without user and fragment, and lead to a public
+	// address or one of Webhooks.AllowedNetworks.
+	ReasonWebhookAddressRefused = "WEBHOOK_ADDRESS_REFUSED"
+	// ReasonTooManyWebhooks: [FAILED_PRECONDITION] There are as many webhooks as can be: delete one first.
+	ReasonTooManyWebhooks = "TOO_MANY_WEBHOOKS"
+	// ReasonWebhookNotThatFar: [OUT_OF_RANGE] The webhook has not come to this revision of the log; metadata has the revision to which it has come.
+	ReasonWebhookNotThatFar = "WEBHOOK_NOT_THAT_FAR"
+	// ReasonTooManyTargets: [RESOURCE_EXHAUSTED] The targets for Prometheus are more than one answer may have: choose fewer nodes by a selector.
+	ReasonTooManyTargets = "TOO_MANY_TARGETS"
 )

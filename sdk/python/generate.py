@@ -24,6 +24,7 @@ SERVICES = {
     "rollcall.admin.v1.AccessService": ("access", "admin"),
     "rollcall.admin.v1.AuditService": ("audit", "admin"),
     "rollcall.admin.v1.DiagnosisService": ("diagnosis", "admin"),
+    "rollcall.events.v1.WebhookService": ("webhooks", "admin"),
     "rollcall.scheduler.v1.JobService": ("jobs", "scheduler"),
 }
 

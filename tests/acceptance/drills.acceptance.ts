@@ -27,6 +27,10 @@ describe("the drills, shrunk", () => {
     expect(await runDrill(["--short", "scheduler-crashes"], WORK_LIMIT_MS)).toContain("PASSED: ");
   });
 
+  it("should deliver each event, in order of its subject, though both ends die: webhooks", async () => {
+    expect(await runDrill(["--short", "webhooks"], WORK_LIMIT_MS)).toContain("PASSED: 400 events");
+  });
+
   const itWithFaketime = findLibfaketime() === null ? it.skip : it;
   itWithFaketime("should declare no node lost: clock", async () => {
     expect(await drill("clock")).toContain(`PASSED: ${AGENTS} agents`);

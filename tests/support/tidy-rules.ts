@@ -17,7 +17,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   testkit: ["api", "domain", "errors", "identity", "postgres-embedded", "process", "rpc", "store", "wire"],
   registry: ["api", "config", "domain", "errors", "events", "identity", "process", "rpc", "store", "wire"],
   health: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
-  admin: ["api", "config", "domain", "errors", "identity", "operations", "process", "rpc", "store", "wire"],
+  admin: ["api", "config", "domain", "errors", "events", "identity", "operations", "process", "rpc", "store", "wire"],
   scheduler: ["api", "domain", "errors", "operations", "process", "rpc", "store", "wire"],
   agent: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
   keeper: ["api", "process", "wire"],

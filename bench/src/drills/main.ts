@@ -8,6 +8,7 @@ import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 import { restoredWork } from "./restored-work-drill.ts";
 import { schedulerCrashes } from "./scheduler-crashes-drill.ts";
+import { webhooks } from "./webhooks-drill.ts";
 
 // Usage: node main.js [--short] [--no-clock] [NAME...]; without a name it prints what there is.
 const DRILLS: readonly Drill[] = [
@@ -16,6 +17,7 @@ const DRILLS: readonly Drill[] = [
   hostileTls,
   schedulerCrashes,
   restoredWork,
+  webhooks,
 ];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
 

@@ -27,7 +27,7 @@ export interface ServicePlace {
 /** Starts `rollcall serve` for one service, on free ports of the loopback interface. It ends with the benchmark. */
 export async function startService(
   context: BenchContext,
-  service: "registry" | "health" | "scheduler",
+  service: "registry" | "health" | "admin" | "scheduler",
   databaseUrl: string,
   flags: readonly string[] = [],
   more: ServicePlace = {},

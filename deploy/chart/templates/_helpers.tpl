@@ -40,6 +40,7 @@ admin:
   - rollcall.admin.v1.DiagnosisService
   - rollcall.admin.v1.HealthPolicyService
   - rollcall.admin.v1.JoinTokenService
+  - rollcall.events.v1.WebhookService
 {{- if not $together }}
 scheduler:
 {{- end }}

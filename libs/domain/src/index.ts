@@ -472,6 +472,7 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export * from "./webhooks/index.ts";
 export * from "./work/index.ts";
 export { chooseGrant } from "./work/placement/choose-grant.ts";
 export { NodePool } from "./work/placement/node-pool.ts";

@@ -26,6 +26,7 @@ export {
 } from "./calls/policy.ts";
 export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
+export type { HttpPage, PageAnswer, PageRequest } from "./connect/serve-pages.ts";
 export {
   type GuardedServer,
   MESSAGE_LIMIT_BYTES,

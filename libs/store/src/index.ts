@@ -291,4 +291,32 @@ export {
   type SessionOrigin,
 } from "./sessions/sessions.ts";
 export { writeTransitions } from "./sessions/transitions.ts";
+export {
+  type DeliveryProgress,
+  type OpenWebhook,
+  openWebhook,
+  pauseWebhook,
+  readWebhookHeads,
+  saveDelivery,
+  tellBehind,
+  WEBHOOK_LEASE,
+  type WebhookHead,
+} from "./webhooks/deliveries.ts";
+export { subjectLabels } from "./webhooks/subject-labels.ts";
+export {
+  type BlockedSubjectRecord,
+  countWebhooks,
+  deleteWebhook,
+  getWebhook,
+  insertWebhook,
+  listWebhooks,
+  lockWebhook,
+  lockWebhooks,
+  type NewWebhook,
+  readBacklog,
+  replayWebhook,
+  updateWebhook,
+  type WebhookPlace,
+  type WebhookRecord,
+} from "./webhooks/webhooks.ts";
 export * from "./work/index.ts";

@@ -4,6 +4,7 @@ import { isReady } from "@rollcall/rpc";
 import type { Store } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { createApp } from "./app.ts";
+import { DEFAULT_CONFIG } from "./testing/default-config.ts";
 
 function appOf(store: Store) {
   return createApp({
@@ -12,6 +13,7 @@ function appOf(store: Store) {
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
     instance: "admin-1",
+    config: DEFAULT_CONFIG,
   });
 }
 

@@ -6,6 +6,9 @@ import { createRecordCheck } from "@rollcall/store";
 import type { AdminProcess } from "./admin-process.ts";
 import { keepHolds } from "./nodes/keep-holds.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
+import { deliverWebhooks } from "./webhooks/delivery/deliver-webhooks.ts";
+import { createWebhookSender } from "./webhooks/delivery/webhook-sender.ts";
+import { createSecretSeal } from "./webhooks/seal-secret.ts";
 
 /** Admin, ready to be put behind a port. */
 export interface AdminApp {
@@ -16,19 +19,31 @@ export interface AdminApp {
   readonly tasks: readonly Task[];
   /** Whether the record can be reached. */
   ready(): Promise<ReadyReport>;
-  /** Nothing is held open. */
+  /** End the connections to receivers of webhooks. */
   close(): Promise<void>;
 }
 
 /** Create admin: what operators decide about nodes. Its methods work with less than the process has. */
 export function createApp(services: AdminProcess): AdminApp {
-  const checkRecord = createRecordCheck(services.store.reserved, services.log);
+  const { store, clock, log, config, resolve } = services;
+  const checkRecord = createRecordCheck(store.reserved, log);
+  const webhooks = {
+    seal: createSecretSeal(store.clusterSecret(), config["Webhooks.SecretKey"]),
+    sender: createWebhookSender({
+      clock,
+      allowedNetworks: config["Webhooks.AllowedNetworks"],
+      authorityFile: config["Webhooks.AuthorityFile"] ?? null,
+      timeoutMs: config["Webhooks.Timeout"],
+      userAgent: "rollcall",
+      ...(resolve === undefined ? {} : { resolve }),
+    }),
+  };
   return {
-    routes: createRoutes(services),
+    routes: createRoutes({ ...services, webhooks }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [keepHolds(services)],
+    tasks: [keepHolds(services), deliverWebhooks(services, webhooks)],
     ready: async () => ({ store: await checkRecord() }),
-    close: async () => {},
+    close: async () => webhooks.sender.close(),
   };
 }

@@ -1,4 +1,5 @@
 import { type ConfigValues, defineKeys, optional, text } from "@rollcall/config";
+import { WEBHOOK_KEYS } from "./webhooks/webhook-keys.ts";
 
 /** What can be configured of admin. */
 export const ADMIN_KEYS = defineKeys({
@@ -19,6 +20,7 @@ export const ADMIN_KEYS = defineKeys({
       "and written to it, readable by its owner alone.",
     env: ["ROLLCALL_ADMIN_TOKEN_FILE"],
   },
+  ...WEBHOOK_KEYS,
 });
 
 /** The values of admin's keys. */

@@ -6,9 +6,9 @@ import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { DiagnosisService } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import { ACCESS_POLICIES, routeAccess } from "./access/access-methods.ts";
-import type { AdminServices } from "./admin-services.ts";
 import { AUDIT_POLICIES, routeAudit } from "./audit/audit-methods.ts";
 import { banMethods } from "./bans/ban-methods.ts";
 import { BRAKE_POLICIES, routeBrake } from "./brake/brake-methods.ts";
@@ -17,6 +17,8 @@ import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-m
 import { drainMethods } from "./nodes/drain-methods.ts";
 import { nodeMethods } from "./nodes/node-methods.ts";
 import { HEALTH_POLICY_POLICIES, routeHealthPolicies } from "./policies/policy-methods.ts";
+import { routeWebhooks, WEBHOOK_POLICIES } from "./webhooks/webhook-methods.ts";
+import type { WebhookServices } from "./webhooks/webhook-services.ts";
 
 /** What admin serves. */
 export const SERVICES = [
@@ -27,6 +29,7 @@ export const SERVICES = [
   HealthPolicyService,
   BrakeService,
   DiagnosisService,
+  WebhookService,
 ];
 
 /**
@@ -63,10 +66,11 @@ export const POLICIES: PolicyTable = {
   ...DIAGNOSIS_POLICIES,
   ...AUDIT_POLICIES,
   ...JOIN_TOKEN_POLICIES,
+  ...WEBHOOK_POLICIES,
 };
 
 /** Serve them all. */
-export function createRoutes(services: AdminServices): (router: ConnectRouter) => void {
+export function createRoutes(services: WebhookServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(AdminService, { ...nodeMethods(services), ...banMethods(services), ...drainMethods(services) });
     routeAccess(router, services);
@@ -75,5 +79,6 @@ export function createRoutes(services: AdminServices): (router: ConnectRouter) =
     routeDiagnosis(router, services);
     routeAudit(router, services);
     routeJoinTokens(router, services);
+    routeWebhooks(router, services);
   };
 }

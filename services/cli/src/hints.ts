@@ -15,6 +15,7 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
   ],
   [ErrorReason.ACCESS_TOKEN_NOT_FOUND, () => "`rollcall access list` shows all tokens"],
   [ErrorReason.JOIN_TOKEN_NOT_FOUND, () => "`rollcall token list` shows all tokens"],
+  [ErrorReason.WEBHOOK_NOT_FOUND, () => "`rollcall webhook list` shows all webhooks"],
   [ErrorReason.HEALTH_POLICY_NOT_FOUND, () => "`rollcall policy list` shows all policies"],
   [ErrorReason.BRAKE_GROUP_NOT_FOUND, () => "`rollcall brake status` lists the groups"],
   [ErrorReason.BRAKE_NOT_FROZEN, releaseHint],

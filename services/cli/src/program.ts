@@ -55,6 +55,11 @@ const NOUNS: readonly Noun[] = [
     load: async () => (await import("./nouns/events.ts")).defineEvents,
   },
   {
+    name: "webhook",
+    description: "Manage webhooks, which are told of events over HTTPS; needs the role admin",
+    load: async () => (await import("./nouns/webhook.ts")).defineWebhook,
+  },
+  {
     name: "audit",
     description: "Show who did what, and who was refused what; needs the role admin",
     load: async () => (await import("./nouns/audit.ts")).defineAudit,

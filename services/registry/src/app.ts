@@ -1,8 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
-import { createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
+import { createPageTokens, type HttpPage, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck } from "@rollcall/store";
+import { prometheusPage } from "./discovery/prometheus-page.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createServiceAccounts } from "./registration/service-accounts.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
@@ -20,6 +21,8 @@ export interface RegistryApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
+  /** What is read by plain HTTP. */
+  readonly pages: readonly HttpPage[];
   /** Background work, for a supervisor to run. */
   readonly tasks: readonly Task[];
   /** Whether the record can be reached. */
@@ -43,6 +46,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
     routes: createRoutes({ ...services, registrar, gate, accounts, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
+    pages: [prometheusPage(services)],
     tasks: [expireOrchestrators(services), upkeepTask, counting, ...(relay?.tasks ?? [])],
     ready: async () => ({
       store: await checkRecord(),

@@ -19,6 +19,9 @@ export interface EventDescription {
 /** Actors that are people, or programs with a token. */
 export const OPERATORS = ["token:<id>", "user:<subject>"];
 
+const WEBHOOK = "webhook/<name>";
+const WEBHOOK_FIELDS = ["host", "types", "excludeTypes", "selector", "paused"];
+
 /** The events of whatever is no node: a part of the catalogue. */
 export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}` | JobEventType>, EventDescription>> = {
   "join.token.created": {
@@ -85,5 +88,51 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     before: ["brake"],
     after: ["brake", "size", "silent", "lost"],
     reasons: ["MASS_LOSS", "RECOVERED", "OPERATOR_FROZEN", "OPERATOR_RELEASED"],
+  },
+  "webhook.set": {
+    when:
+      "An admin made or changed a webhook, or let it go on. Of its URL the host alone is in any event; its secret " +
+      "is in none.",
+    subject: WEBHOOK,
+    actors: OPERATORS,
+    before: WEBHOOK_FIELDS,
+    after: [...WEBHOOK_FIELDS, "secretRotated"],
+    reasons: ["ADMIN_SET"],
+  },
+  "webhook.deleted": {
+    when: "An admin deleted a webhook.",
+    subject: WEBHOOK,
+    actors: OPERATORS,
+    before: WEBHOOK_FIELDS,
+    after: null,
+    reasons: ["ADMIN_DELETED"],
+  },
+  "webhook.paused": {
+    when:
+      "Deliveries of a webhook are held until an admin lets them go on: they failed for Webhooks.PauseAfter, the " +
+      "receiver answered 410, or the webhook's secret cannot be read. The message says why.",
+    subject: WEBHOOK,
+    actors: ["system"],
+    before: ["state"],
+    after: ["state"],
+    reasons: ["DELIVERY_FAILED", "GONE", "SECRET_UNREADABLE"],
+  },
+  "webhook.behind": {
+    when:
+      "Events were compacted before a webhook delivered them: those after the revision before, up to the revision " +
+      "after, as far as it wanted them.",
+    subject: WEBHOOK,
+    actors: ["system"],
+    before: ["revision"],
+    after: ["revision"],
+    reasons: ["EVENTS_COMPACTED"],
+  },
+  "webhook.replayed": {
+    when: "An admin set a webhook back in the log.",
+    subject: WEBHOOK,
+    actors: OPERATORS,
+    before: ["revision"],
+    after: ["revision"],
+    reasons: ["ADMIN_REPLAYED"],
   },
 };

@@ -87,6 +87,11 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "policy.health.set":
     case "policy.health.deleted":
     case "brake.changed":
+    case "webhook.set":
+    case "webhook.deleted":
+    case "webhook.paused":
+    case "webhook.behind":
+    case "webhook.replayed":
     case "job.submitted":
     case "job.changed":
     case "job.executions.placed":
@@ -165,6 +170,11 @@ export function mayEndWanted(
     case "policy.health.set":
     case "policy.health.deleted":
     case "brake.changed":
+    case "webhook.set":
+    case "webhook.deleted":
+    case "webhook.paused":
+    case "webhook.behind":
+    case "webhook.replayed":
     case "job.submitted":
     case "job.changed":
     case "job.executions.placed":

@@ -39,6 +39,14 @@ export type JobEventType =
   | "job.execution.orphaned"
   | "job.execution.adopted";
 
+/** Events of webhooks. */
+export type WebhookEventType =
+  | "webhook.set"
+  | "webhook.deleted"
+  | "webhook.paused"
+  | "webhook.behind"
+  | "webhook.replayed";
+
 /** What an event is about. One change is one event. */
 export type EventType =
   | MembershipEventType
@@ -70,7 +78,8 @@ export type EventType =
   | "access.token.revoked"
   | "policy.health.set"
   | "policy.health.deleted"
-  | "brake.changed";
+  | "brake.changed"
+  | WebhookEventType;
 
 /** An event before the record gives it an id, a revision and a time. */
 export interface NewEvent {

@@ -32,8 +32,10 @@ import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
 import { StreamWatch } from "../limits/stream-watch.ts";
 import { serveOpenApi } from "../openapi/serve-openapi.ts";
 import { refuseCall } from "./answer-error.ts";
+import { notFound } from "./answer-unknown-path.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { serveAuthority } from "./serve-authority.ts";
+import { servePages } from "./serve-pages.ts";
 import type { GuardedServer, RpcServerOptions } from "./server-options.ts";
 
 const DEFAULT_MAX_CONNECTIONS = 8_192;
@@ -172,6 +174,8 @@ function rpcHandler(
     validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),
   ];
+  const otherwise = options.fallback ?? notFound;
+  const pages = servePages(options.pages ?? [], { ...options, clock, observe }, otherwise);
   return createRpcHandler({
     routes: (router) => {
       options.routes(router);

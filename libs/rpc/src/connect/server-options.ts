@@ -12,6 +12,7 @@ import type { CallAdmission } from "../limits/call-admission.ts";
 import type { FailedAttempts } from "../limits/failed-attempts.ts";
 import type { HostRule } from "../limits/host-guard.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
+import type { HttpPage } from "./serve-pages.ts";
 
 /** The largest message that any port of ours takes: 1 MiB. */
 export const MESSAGE_LIMIT_BYTES = 1_048_576;
@@ -63,7 +64,9 @@ export interface RpcServerOptions {
   readonly tracer?: Tracer | null;
   /** What grpc.health.v1 answers; one for all ports of a process. Its own when absent. */
   readonly serving?: ServingStatus;
-  /** Answers what is no RPC, but for the authority of `tls`. Without it: 404. */
+  /** What is read by plain HTTP. */
+  readonly pages?: readonly HttpPage[];
+  /** Answers what is no RPC and no page, but for the authority of `tls`. Without it: 404. */
   readonly fallback?: HttpHandler;
   /** How long close() waits for calls under way. Default 5 s. */
   readonly closeGraceMs?: number;

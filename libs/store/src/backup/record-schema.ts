@@ -35,6 +35,8 @@ export const RECORD_TABLES: readonly string[] = [
   "request_ids",
   "upkeep_runs",
   "used_challenges",
+  "webhook_backlog",
+  "webhooks",
 ];
 
 /** Tables in which it is kept which migrations were applied. A restore writes them itself. */

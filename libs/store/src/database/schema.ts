@@ -14,6 +14,7 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { WebhookBacklogTable, WebhooksTable } from "../webhooks/webhook-tables.ts";
 import type { WorkTables } from "../work/work-tables.ts";
 
 /** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
@@ -271,6 +272,8 @@ export interface Database extends WorkTables {
   readonly health_replicas: HealthReplicasTable;
   readonly health_policies: HealthPoliciesTable;
   readonly configured_health_policy: ConfiguredHealthPolicyTable;
+  readonly webhooks: WebhooksTable;
+  readonly webhook_backlog: WebhookBacklogTable;
   readonly node_sessions: NodeSessionsTable;
   readonly events: EventsTable;
   readonly audit_log: AuditLogTable;

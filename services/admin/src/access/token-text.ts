@@ -35,8 +35,11 @@ export function derivedTokenText(id: string, bearer: string, salt: Uint8Array): 
   return tokenText(id, derivedSecret("access", id, bearer, salt));
 }
 
+/** What is kept secret by a derived text: tokens, and what signs deliveries. */
+type SecretKind = "access" | "join" | "webhook";
+
 /** The secret of a token that the holder of `bearer` may ask for again. */
-export function derivedSecret(kind: "access" | "join", id: string, bearer: string, salt: Uint8Array): Buffer {
+export function derivedSecret(kind: SecretKind, id: string, bearer: string, salt: Uint8Array): Buffer {
   return createHmac("sha256", bearer).update(`rollcall ${kind} token ${id}\n`).update(salt).digest();
 }
 

@@ -6,7 +6,7 @@ import type { AdminProcess } from "../admin-process.ts";
 const EVERY_MS = 1_000;
 
 /** Lift cordons whose time has passed, and begin drains whose turn it is: in one admin of the cluster. */
-export function keepHolds({ store, clock, log, instance, metrics }: AdminProcess): LeasedTask {
+export function keepHolds({ store, clock, log, instance, metrics }: Omit<AdminProcess, "config">): LeasedTask {
   const counted = createHoldMetrics(metrics);
   return leasedTask({
     ...{ store: store.reserved, clock, log },

@@ -12,7 +12,9 @@ import {
   ensureAccessToken,
   type Store,
 } from "@rollcall/store";
+import type { AdminProcess } from "../admin-process.ts";
 import { createApp } from "../index.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
 export interface RigRecord {
@@ -46,11 +48,15 @@ export interface Rig {
 }
 
 /** Start an admin as a process of its own would, on a real port and the real store. */
-export async function startRig(record: RigRecord, options: RigOptions = {}): Promise<Rig> {
+export async function startRig(
+  record: RigRecord,
+  options: RigOptions = {},
+  changes: Partial<AdminProcess> = {},
+): Promise<Rig> {
   const { store } = record;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const refusals = createRefusalRecorder({ store, clock, log, metrics });
-  const app = createApp({ store, clock, log, metrics, instance: "admin-1" });
+  const app = createApp({ store, clock, log, metrics, instance: "admin-1", config: DEFAULT_CONFIG, ...changes });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,

@@ -1,5 +1,6 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { DiagnosisService, type GetDiagnosisResponse } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
+import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { displayAddress, SERVICE_NAMES, type ServiceName } from "../client/addresses.ts";
 import type { ControlPlane } from "../client/control-plane.ts";
@@ -10,6 +11,7 @@ import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
 import { judgeStatus } from "./judge-status.ts";
 import { judgeVersions } from "./judge-versions.ts";
+import { judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-webhooks.ts";
 import { type ProbedAddress, probeAddress } from "./probe-address.ts";
 
 /** More than any deployment has. */
@@ -17,12 +19,13 @@ const MOST_ENDPOINTS = 100;
 
 /** Check a deployment, from this machine and by the public API. What cannot be checked is among the findings. */
 export async function examine(control: ControlPlane, shell: Shell): Promise<readonly Finding[]> {
-  const [addresses, status, diagnosis] = await Promise.all([
+  const [addresses, status, diagnosis, webhooks] = await Promise.all([
     examineAddresses(control, shell),
     examineStatus(control),
     examineDeployment(control, shell),
+    examineWebhooks(control),
   ]);
-  return [...addresses, ...status, ...diagnosis];
+  return [...addresses, ...status, ...diagnosis, ...webhooks];
 }
 
 /** Services often share an address: each address is looked at once. */
@@ -54,6 +57,16 @@ async function examineStatus(control: ControlPlane): Promise<readonly Finding[]>
     return judgeStatus(await registry.getControlPlaneStatus({}));
   } catch (error) {
     return [notAsked("upkeep", "registry", await control.explain("registry", error))];
+  }
+}
+
+async function examineWebhooks(control: ControlPlane): Promise<readonly Finding[]> {
+  const client = control.client("admin", WebhookService);
+  try {
+    const { webhooks } = await client.listWebhooks({ pageSize: MOST_JUDGED_WEBHOOKS });
+    return judgeWebhooks(webhooks);
+  } catch (error) {
+    return [notAsked("webhooks", "admin", await control.explain("admin", error))];
   }
 }
 

@@ -64,6 +64,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
     routes: app.routes,
     services: app.services,
     policies: app.policies,
+    pages: app.pages,
     authenticate: createAuthenticator({ store, clock }),
     log,
     metrics,

@@ -7,7 +7,15 @@ import { agentEndpointOf, createApp as createHealth, createQueryApp, type Health
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
-import type { ClientAddress, FailedAttempts, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
+import type {
+  ClientAddress,
+  FailedAttempts,
+  HttpPage,
+  PeerTls,
+  PolicyTable,
+  ReadyReport,
+  StrangerLog,
+} from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
 import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -45,6 +53,8 @@ export interface Services {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
+  /** What is read by plain HTTP. */
+  readonly pages: readonly HttpPage[];
   readonly tasks: readonly Task[];
   /** The agents' side, in a process that runs health. */
   readonly health: HealthApp | null;
@@ -62,6 +72,7 @@ interface App {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
+  readonly pages?: readonly HttpPage[];
   readonly tasks: readonly Task[];
   ready(): ReadyReport | Promise<ReadyReport>;
   close(): Promise<void>;
@@ -97,6 +108,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     },
     services: apps.flatMap((app) => app.services),
     policies: Object.assign({}, ...apps.map((app) => app.policies)),
+    pages: apps.flatMap((app) => app.pages ?? []),
     tasks: apps.flatMap((app) => app.tasks),
     health,
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),

@@ -5,7 +5,7 @@ import { hasAccessToken, type Store } from "@rollcall/store";
 /** How the first access token is provided. */
 export interface ProvideAdminTokenOptions {
   readonly store: Store;
-  readonly config: AdminConfig;
+  readonly config: Pick<AdminConfig, "Admin.Token" | "Admin.TokenFile">;
   /** Where it is kept when the configuration names no place. */
   readonly file: string;
   /**

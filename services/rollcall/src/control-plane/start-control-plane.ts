@@ -251,6 +251,7 @@ async function listen(
     routes: services.routes,
     services: services.services,
     policies: services.policies,
+    pages: services.pages,
     authenticate: authentication.authenticate,
     recordRefusal: guards.refusals.record,
     failures: guards.failures,

@@ -70,6 +70,11 @@ type Event struct {
 	// policy.health.set: an operator made or changed a health policy. Before (absent for a new one) and after: selector, priority, values.
 	// policy.health.deleted: an operator deleted a health policy. Before: selector, priority, values. After: absent.
 	// brake.changed: a group's brake, or the cluster's, was set, lifted, frozen or released. Before: brake. After: brake, size, silent, lost.
+	// webhook.set: an admin made or changed a webhook. Before (absent for a new one) and after: host, types, excludeTypes, selector, paused, secretRotated.
+	// webhook.deleted: an admin deleted a webhook. Before: host, types, excludeTypes, selector, paused. After: absent.
+	// webhook.paused: deliveries of a webhook are held until an admin lets them go on. Before and after: state.
+	// webhook.behind: events were compacted before a webhook delivered them. Before and after: revision.
+	// webhook.replayed: an admin set a webhook back in the log. Before and after: revision.
 	// job.submitted: a job was submitted, new, as a new version, or again after it was stopped. Before (absent for a new one) and after: state, version, count.
 	// job.changed: a job was scaled, restarted or stopped, is complete, has failed, or its update stopped. Before and after: what differs.
 	// job.executions.placed: executions of a job were placed; at most 200 ids an event. After: executions.
@@ -82,7 +87,7 @@ type Event struct {
 	// job.execution.adopted: an execution that the record did not know is its job's again. Before: state. After: execution, node, index, state.
 	Type string `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`
 	// What it happened to: the id of a node, or of what the type names; for a health policy "health-policy/default",
-	// "health-policy/group/<name>" or "health-policy/node/<id>".
+	// "health-policy/group/<name>" or "health-policy/node/<id>"; for a webhook "webhook/<name>".
 	Subject string `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`
 	// Who did it: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", "replica:<id>" or
 	// "scheduler:<id>".

@@ -247,6 +247,17 @@ const (
 	ErrorReason_ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED ErrorReason = 137
 	// [FAILED_PRECONDITION] The audit log has no entry of this sequence with this hash, so that it was not what was exported.
 	ErrorReason_ERROR_REASON_AUDIT_ENTRY_DIFFERS ErrorReason = 141
+	// [NOT_FOUND] There is no webhook of this name.
+	ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND ErrorReason = 142
+	// [INVALID_ARGUMENT] The URL of a webhook is not one that events may be posted to: it must be https, without user and fragment, and lead to a public
+	// address or one of Webhooks.AllowedNetworks.
+	ErrorReason_ERROR_REASON_WEBHOOK_ADDRESS_REFUSED ErrorReason = 143
+	// [FAILED_PRECONDITION] There are as many webhooks as can be: delete one first.
+	ErrorReason_ERROR_REASON_TOO_MANY_WEBHOOKS ErrorReason = 144
+	// [OUT_OF_RANGE] The webhook has not come to this revision of the log; metadata has the revision to which it has come.
+	ErrorReason_ERROR_REASON_WEBHOOK_NOT_THAT_FAR ErrorReason = 145
+	// [RESOURCE_EXHAUSTED] The targets for Prometheus are more than one answer may have: choose fewer nodes by a selector.
+	ErrorReason_ERROR_REASON_TOO_MANY_TARGETS ErrorReason = 146
 )
 
 // Enum value maps for ErrorReason.
@@ -360,6 +371,11 @@ var (
 		136: "ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID",
 		137: "ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED",
 		141: "ERROR_REASON_AUDIT_ENTRY_DIFFERS",
+		142: "ERROR_REASON_WEBHOOK_NOT_FOUND",
+		143: "ERROR_REASON_WEBHOOK_ADDRESS_REFUSED",
+		144: "ERROR_REASON_TOO_MANY_WEBHOOKS",
+		145: "ERROR_REASON_WEBHOOK_NOT_THAT_FAR",
+		146: "ERROR_REASON_TOO_MANY_TARGETS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -470,6 +486,11 @@ var (
 		"ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID": 136,
 		"ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED":  137,
 		"ERROR_REASON_AUDIT_ENTRY_DIFFERS":           141,
+		"ERROR_REASON_WEBHOOK_NOT_FOUND":             142,
+		"ERROR_REASON_WEBHOOK_ADDRESS_REFUSED":       143,
+		"ERROR_REASON_TOO_MANY_WEBHOOKS":             144,
+		"ERROR_REASON_WEBHOOK_NOT_THAT_FAR":          145,
+		"ERROR_REASON_TOO_MANY_TARGETS":              146,
 	}
 )
 
@@ -504,7 +525,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xfb\x1e\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xbc \n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -614,7 +635,12 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_JOB_COUNT_IS_ZERO\x10\x85\x01\x12/\n" +
 	"*ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID\x10\x88\x01\x12.\n" +
 	")ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED\x10\x89\x01\x12%\n" +
-	" ERROR_REASON_AUDIT_ENTRY_DIFFERS\x10\x8d\x01b\x06proto3"
+	" ERROR_REASON_AUDIT_ENTRY_DIFFERS\x10\x8d\x01\x12#\n" +
+	"\x1eERROR_REASON_WEBHOOK_NOT_FOUND\x10\x8e\x01\x12)\n" +
+	"$ERROR_REASON_WEBHOOK_ADDRESS_REFUSED\x10\x8f\x01\x12#\n" +
+	"\x1eERROR_REASON_TOO_MANY_WEBHOOKS\x10\x90\x01\x12&\n" +
+	"!ERROR_REASON_WEBHOOK_NOT_THAT_FAR\x10\x91\x01\x12\"\n" +
+	"\x1dERROR_REASON_TOO_MANY_TARGETS\x10\x92\x01b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

@@ -81,6 +81,11 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * policy.health.set: an operator made or changed a health policy. Before (absent for a new one) and after: selector, priority, values.
    * policy.health.deleted: an operator deleted a health policy. Before: selector, priority, values. After: absent.
    * brake.changed: a group's brake, or the cluster's, was set, lifted, frozen or released. Before: brake. After: brake, size, silent, lost.
+   * webhook.set: an admin made or changed a webhook. Before (absent for a new one) and after: host, types, excludeTypes, selector, paused, secretRotated.
+   * webhook.deleted: an admin deleted a webhook. Before: host, types, excludeTypes, selector, paused. After: absent.
+   * webhook.paused: deliveries of a webhook are held until an admin lets them go on. Before and after: state.
+   * webhook.behind: events were compacted before a webhook delivered them. Before and after: revision.
+   * webhook.replayed: an admin set a webhook back in the log. Before and after: revision.
    * job.submitted: a job was submitted, new, as a new version, or again after it was stopped. Before (absent for a new one) and after: state, version, count.
    * job.changed: a job was scaled, restarted or stopped, is complete, has failed, or its update stopped. Before and after: what differs.
    * job.executions.placed: executions of a job were placed; at most 200 ids an event. After: executions.
@@ -98,7 +103,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
 
   /**
    * What it happened to: the id of a node, or of what the type names; for a health policy "health-policy/default",
-   * "health-policy/group/<name>" or "health-policy/node/<id>".
+   * "health-policy/group/<name>" or "health-policy/node/<id>"; for a webhook "webhook/<name>".
    *
    * @generated from field: string subject = 5;
    */

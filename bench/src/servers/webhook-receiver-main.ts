@@ -1,0 +1,23 @@
+import { openSync, readFileSync, writeSync } from "node:fs";
+import { createServer } from "node:https";
+
+// Usage: node webhook-receiver-main.js PORT CERT KEY FILE PERCENT: a receiver of webhooks that writes what it takes to
+// FILE before it answers, and refuses so many of a hundred deliveries at random.
+const [port = "0", certFile = "", keyFile = "", file = "", percent = "0"] = process.argv.slice(2);
+const taken = openSync(file, "a");
+const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, (request, response) => {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => {
+    if (Math.random() * 100 < Number(percent)) {
+      response.writeHead(503).end();
+      return;
+    }
+    const { subject, revision } = JSON.parse(Buffer.concat(chunks).toString());
+    // One line, which is whole or not there, and outlives this process.
+    writeSync(taken, `${subject} ${revision}\n`);
+    response.writeHead(204).end();
+  });
+});
+server.listen(Number(port), "127.0.0.1", () => process.send?.("listening"));
+process.on("disconnect", () => process.exit());

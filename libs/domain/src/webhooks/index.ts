@@ -1,0 +1,33 @@
+export {
+  afterCompaction,
+  afterFailure,
+  afterRecovery,
+  type BlockedSubject,
+  type CompactedPlace,
+  type DeliveryTerms,
+  dueSubjects,
+  type FailedDelivery,
+  MOST_BLOCKED_SUBJECTS,
+  type Moment,
+  nextDueAtMs,
+  overdueSubject,
+} from "./backlog.ts";
+export { type Attempt, type DeliveryOutcome, judgeAttempt } from "./delivery-outcome.ts";
+export { type AddressJudgement, judgeAddress } from "./judge-address.ts";
+export { type Network, parseNetwork } from "./network.ts";
+export { type EventSelection, selectsEvent } from "./selects-event.ts";
+export {
+  checkWebhookSpec,
+  isAlreadySet,
+  MOST_WEBHOOKS,
+  type PauseReason,
+  refusedUrl,
+  type UrlParts,
+  type WebhookFacts,
+  type WebhookSpec,
+  webhookBehindEvent,
+  webhookDeletedEvent,
+  webhookPausedEvent,
+  webhookReplayedEvent,
+  webhookSetEvent,
+} from "./webhook.ts";

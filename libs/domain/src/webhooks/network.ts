@@ -1,0 +1,84 @@
+/** An address as its bytes: 4 of them, or 16. */
+export type AddressBytes = readonly number[];
+
+/** A range of addresses. */
+export interface Network {
+  readonly bytes: AddressBytes;
+  /** How many leading bits all of its addresses share. */
+  readonly bits: number;
+}
+
+const V4_BYTES = 4;
+const V6_GROUPS = 8;
+const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/**
+ * Read an address as sockets and resolvers write it; null for any other text, such as the octal and decimal forms of
+ * IPv4. An IPv4 address that is written as IPv6 ("::ffff:10.0.0.1") is that IPv4 address. A zone ("%eth0") is left out.
+ */
+export function parseAddress(text: string): AddressBytes | null {
+  const [address = ""] = text.split("%", 1);
+  if (!address.includes(":")) return parseV4(address);
+  const bytes = parseV6(address);
+  if (bytes === null) return null;
+  const isMapped = MAPPED_PREFIX.every((byte, index) => bytes[index] === byte);
+  return isMapped ? bytes.slice(MAPPED_PREFIX.length) : bytes;
+}
+
+/** Read a range as "10.0.0.0/8", or one address alone; null for any other text. */
+export function parseNetwork(text: string): Network | null {
+  const [address = "", length, ...rest] = text.split("/");
+  const bytes = parseAddress(address);
+  if (bytes === null || rest.length > 0) return null;
+  const most = bytes.length * 8;
+  if (length === undefined) return { bytes, bits: most };
+  if (!/^(0|[1-9][0-9]{0,2})$/.test(length) || Number(length) > most) return null;
+  return { bytes, bits: Number(length) };
+}
+
+/** Tell whether an address is in a range. */
+export function isInNetwork(address: AddressBytes, { bytes, bits }: Network): boolean {
+  if (address.length !== bytes.length) return false;
+  return bytes.every((byte, index) => {
+    const ofByte = Math.min(8, Math.max(0, bits - index * 8));
+    const mask = (0xff << (8 - ofByte)) & 0xff;
+    return ((address[index] ?? 0) & mask) === (byte & mask);
+  });
+}
+
+function parseV4(text: string): AddressBytes | null {
+  const parts = text.split(".");
+  // A leading zero means octal to some programs and nothing to others.
+  if (parts.length !== V4_BYTES || !parts.every((part) => /^(0|[1-9][0-9]{0,2})$/.test(part))) return null;
+  const bytes = parts.map(Number);
+  return bytes.every((byte) => byte <= 0xff) ? bytes : null;
+}
+
+function parseV6(text: string): AddressBytes | null {
+  const halves = text.split("::");
+  if (halves.length > 2) return null;
+  const [head, tail] = halves.map(groupsOf);
+  if (head === undefined || head === null || tail === null) return null;
+  const missing = V6_GROUPS - head.length - (tail?.length ?? 0);
+  // "::" stands for one group at least.
+  if (tail === undefined ? missing !== 0 : missing < 1) return null;
+  const groups = [...head, ...Array.from({ length: missing }, () => 0), ...(tail ?? [])];
+  return groups.flatMap((group) => [group >> 8, group & 0xff]);
+}
+
+/** The groups of one side of "::", the last of which may be an IPv4 address; null where one is none. */
+function groupsOf(text: string): readonly number[] | null {
+  if (text === "") return [];
+  const parts = text.split(":");
+  const groups: number[] = [];
+  for (const [index, part] of parts.entries()) {
+    if (part.includes(".")) {
+      const v4 = index === parts.length - 1 ? parseV4(part) : null;
+      if (v4 === null) return null;
+      const [a = 0, b = 0, c = 0, d = 0] = v4;
+      groups.push((a << 8) | b, (c << 8) | d);
+    } else if (/^[0-9A-Fa-f]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16));
+    else return null;
+  }
+  return groups;
+}

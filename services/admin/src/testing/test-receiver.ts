@@ -1,0 +1,85 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { TestAuthority } from "@rollcall/testkit/certificates";
+import { Webhook } from "standardwebhooks";
+
+/** A delivery as a receiver has it. */
+export interface Received {
+  readonly id: string;
+  readonly type: string;
+  readonly subject: string;
+  readonly revision: bigint;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** How a receiver answers; a status alone answers with nothing. "hang" never answers. */
+export type Answer = number | "hang" | ((response: ServerResponse) => void);
+
+/** A receiver of webhooks over HTTPS, with a certificate of a test's own authority. */
+export class TestReceiver {
+  /** What came, the oldest first, whatever was answered. */
+  readonly received: Received[] = [];
+  /** What was answered with 200 to 299. */
+  readonly taken: Received[] = [];
+  /** Decides each answer. */
+  answer: (delivery: Received) => Answer = () => 204;
+  /** The names that clients asked for by SNI. */
+  connections = 0;
+  readonly #server: Server;
+
+  constructor(authority: TestAuthority, names?: readonly string[]) {
+    const { certPem, keyPem } = authority.issue(names === undefined ? {} : { names: [...names] });
+    this.#server = createServer({ cert: certPem, key: keyPem }, (request, response) => {
+      void this.#serve(request, response);
+    });
+    this.#server.on("connection", () => {
+      this.connections += 1;
+    });
+  }
+
+  async listen(port = 0): Promise<this> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject).listen(port, "127.0.0.1", resolve);
+    });
+    return this;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  url(path = "/hook?key=of-the-path"): string {
+    return `https://127.0.0.1:${this.port}${path}`;
+  }
+
+  /** The revisions of a subject's events as they were taken. */
+  takenOf(subject: string): readonly bigint[] {
+    return this.taken.filter((one) => one.subject === subject).map(({ revision }) => revision);
+  }
+
+  /** Check a signature as the library of Standard Webhooks does. Throws when it is not good. */
+  static verify({ headers, body }: Received, secret: string): unknown {
+    return new Webhook(secret).verify(body, headers as Record<string, string>);
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = Buffer.concat(chunks).toString();
+    const { id, type, subject = "", revision = "0" } = JSON.parse(body);
+    const delivery = { id, type, subject, revision: BigInt(revision), headers: request.headers, body };
+    this.received.push(delivery);
+    const answer = this.answer(delivery);
+    if (answer === "hang") return;
+    if (typeof answer === "function") return answer(response);
+    if (answer >= 200 && answer <= 299) this.taken.push(delivery);
+    response.writeHead(answer).end();
+  }
+}

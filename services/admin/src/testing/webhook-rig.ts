@@ -1,0 +1,91 @@
+import type { Client } from "@connectrpc/connect";
+import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import type { NewEvent } from "@rollcall/domain";
+import { EVENT_TYPES } from "@rollcall/domain";
+import {
+  createMetrics,
+  type Logger,
+  type RunningTasks,
+  silentLogger,
+  startTasks,
+  systemClock,
+} from "@rollcall/process";
+import { appendEvents, type Store } from "@rollcall/store";
+import type { AdminConfig } from "../config.ts";
+import { createApp } from "../index.ts";
+import type { Resolve } from "../webhooks/delivery/guarded-lookup.ts";
+import type { WebhookTiming } from "../webhooks/delivery/webhook-timing.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
+import { createToken, type Rig, startRig } from "./rig.ts";
+
+/** What a test may change. */
+export interface WebhookRigOptions {
+  readonly store: Store;
+  readonly config?: Partial<AdminConfig>;
+  readonly resolve?: Resolve;
+}
+
+/** Short pauses, and a lease that no slow machine loses: one that is released is taken at once. */
+const QUICK: WebhookTiming = { lookEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 60_000 };
+
+/** An admin with webhooks, and processes that deliver for it. */
+export class WebhookRig {
+  readonly rig: Rig;
+  readonly client: Client<typeof WebhookService>;
+  readonly #options: WebhookRigOptions;
+  readonly #running: RunningTasks[] = [];
+
+  private constructor(options: WebhookRigOptions, rig: Rig, client: Client<typeof WebhookService>) {
+    this.#options = options;
+    this.rig = rig;
+    this.client = client;
+  }
+
+  static async start(options: WebhookRigOptions): Promise<WebhookRig> {
+    const { store, resolve } = options;
+    const config = { ...DEFAULT_CONFIG, ...options.config };
+    const rig = await startRig({ store }, {}, { config, ...(resolve === undefined ? {} : { resolve }) });
+    const token = await createToken(store, "admin");
+    return new WebhookRig(options, rig, rig.clientOf(WebhookService, token.text));
+  }
+
+  /** Start a process that delivers as soon as it holds the lease. */
+  publish(
+    instance: string,
+    changes: { readonly timing?: Partial<WebhookTiming>; readonly config?: Partial<AdminConfig>; log?: Logger } = {},
+  ): RunningTasks {
+    const { store, resolve, config } = this.#options;
+    const { log = silentLogger } = changes;
+    const metrics = createMetrics({ defaults: false });
+    const app = createApp({
+      ...{ store, clock: systemClock, log, metrics, instance },
+      config: { ...DEFAULT_CONFIG, ...config, ...changes.config },
+      webhookTiming: { ...QUICK, ...changes.timing },
+      ...(resolve === undefined ? {} : { resolve }),
+    });
+    const tasks = app.tasks.filter(({ name }) => name === "deliver-webhooks");
+    const running = startTasks(tasks, { log, clock: systemClock });
+    const closing = {
+      close: async () => {
+        await running.close();
+        await app.close();
+      },
+    };
+    this.#running.push(closing);
+    return closing;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#running.map((one) => one.close()));
+    await this.rig.close();
+  }
+}
+
+/** Append events of nodes, each of a subject, and return their last revision. */
+export function append(store: Store, subjects: readonly string[], type = "node.cordoned"): Promise<bigint> {
+  const known = EVENT_TYPES.find((one) => one === type) ?? "node.scheduling.changed";
+  const events = subjects.map((subject): NewEvent => {
+    return { type: known, subject, actor: "system", reason: "TESTED", message: "", before: null, after: null };
+  });
+  return store.transaction((tx) => appendEvents(tx, events));
+}

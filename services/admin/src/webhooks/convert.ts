@@ -1,0 +1,79 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type BlockedSubject,
+  BlockedSubjectSchema,
+  type Webhook,
+  WebhookSchema,
+  WebhookState,
+  type WebhookStatus,
+  WebhookStatusSchema,
+} from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import type { WebhookSpec } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
+import type { BlockedSubjectRecord, WebhookRecord } from "@rollcall/store";
+
+/** A webhook as the API shows it. */
+export function webhookToProto(record: WebhookRecord, blocked: readonly BlockedSubjectRecord[] = []): Webhook {
+  const { name, spec, etag, createdAtMs, updatedAtMs, updatedBy } = record;
+  return create(WebhookSchema, {
+    ...{ name, etag, updater: updatedBy },
+    spec: { ...spec, types: [...spec.types], excludeTypes: [...spec.excludeTypes] },
+    status: statusToProto(record, blocked),
+    createTime: timestampFromMs(createdAtMs),
+    updateTime: timestampFromMs(updatedAtMs),
+  });
+}
+
+function statusToProto(record: WebhookRecord, blocked: readonly BlockedSubjectRecord[]): WebhookStatus {
+  const { spec, pauseReason, pauseMessage, pausedAtMs, revision, head, succeededAtMs, failedAtMs } = record;
+  const reason = pauseReason ?? (spec.paused ? "OPERATOR_PAUSED" : "");
+  return create(WebhookStatusSchema, {
+    state: reason === "" ? WebhookState.ACTIVE : WebhookState.PAUSED,
+    pauseReason: reason,
+    pauseMessage,
+    ...timeOf("pauseTime", pausedAtMs),
+    revision,
+    behind: head > revision ? head - revision : 0n,
+    blockedSubjects: record.blocked,
+    blocked: blocked.map(blockedToProto),
+    ...timeOf("successTime", succeededAtMs),
+    ...timeOf("failureTime", failedAtMs),
+    failure: record.failure,
+    lostThrough: record.lostThrough,
+  });
+}
+
+function blockedToProto({ subject, fromRevision, sinceMs, failures, error }: BlockedSubjectRecord): BlockedSubject {
+  const since = timestampFromMs(sinceMs);
+  return create(BlockedSubjectSchema, { subject, revision: fromRevision, since, failures, failure: error });
+}
+
+function timeOf<F extends string>(field: F, ms: number | null) {
+  return ms === null ? {} : { [field]: timestampFromMs(ms) };
+}
+
+/** What a request asks for; the same whatever the order of its lists. */
+export function specOf(
+  spec: {
+    readonly [Field in keyof WebhookSpec]: WebhookSpec[Field];
+  },
+): WebhookSpec {
+  const { url, labelSelector, description, paused } = spec;
+  const named = (types: readonly string[]) => [...new Set(types)].sort();
+  return { url, types: named(spec.types), excludeTypes: named(spec.excludeTypes), labelSelector, description, paused };
+}
+
+/** The error of a name that no webhook has. */
+export function webhookNotFound(name: string): Error {
+  return refuse("WEBHOOK_NOT_FOUND", `there is no webhook ${name}; ListWebhooks shows all`, {
+    metadata: { webhook: name },
+  });
+}
+
+/** Throw ETAG_MISMATCH when a webhook is not as its caller saw it. */
+export function checkEtag({ name, etag }: Pick<WebhookRecord, "name" | "etag">, wanted: string): void {
+  if (wanted === "" || wanted === etag) return;
+  const message = `webhook ${name} was changed meanwhile; read it again, and decide again`;
+  throw refuse("ETAG_MISMATCH", message, { metadata: { webhook: name, etag } });
+}

@@ -1,0 +1,271 @@
+import { setMaxListeners } from "node:events";
+import {
+  afterFailure,
+  afterRecovery,
+  type BlockedSubject,
+  type DeliveryOutcome,
+  type DeliveryTerms,
+  dueSubjects,
+  type FailedDelivery,
+  MOST_BLOCKED_SUBJECTS,
+  nextDueAtMs,
+  overdueSubject,
+  type PauseReason,
+} from "@rollcall/domain";
+import { type Clock, type Logger, WakeUp } from "@rollcall/process";
+import type { StoredEvent } from "@rollcall/store";
+import type { DeliveryLog } from "./delivery-log.ts";
+import type { DeliveryRecord } from "./delivery-record.ts";
+
+/** Delivers one event: what it means. Rejects only when the signal aborts. */
+export type Deliver = (event: StoredEvent, signal: AbortSignal) => Promise<DeliveryOutcome>;
+
+/** What a courier works with. */
+export interface CourierOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly terms: DeliveryTerms;
+  readonly reading: DeliveryLog;
+  readonly record: DeliveryRecord;
+  readonly deliver: Deliver;
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
+}
+
+/** Subjects to which events are delivered at a time. */
+const AT_A_TIME = 8;
+/** How often the place of a webhook that nothing is delivered to is written. */
+const SAVE_IDLE_MS = 5_000;
+const LONGEST_REST_MS = 60_000;
+
+/**
+ * Delivers the events of one webhook, those about one subject in order. One loop reads on in the log, and passes over
+ * subjects that are blocked; the other tries these again. A subject is released only when everything that the first
+ * loop has passed over is delivered, which both see in the same turn of the event loop.
+ */
+export class Courier {
+  readonly #options: CourierOptions;
+  readonly #blocked: Map<string, BlockedSubject>;
+  readonly #ending = new AbortController();
+  readonly #reading = new WakeUp();
+  readonly #retrying = new WakeUp();
+  /** Everything up to here was read: each of its events is delivered, under way, or of a blocked subject. */
+  #through: bigint;
+  #savedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: CourierOptions) {
+    this.#options = options;
+    const { revision, blocked } = options.record.place;
+    const nowMs = options.clock.nowMs();
+    this.#through = revision;
+    // What another process put off is due: it may have been that process that could not reach the receiver.
+    this.#blocked = new Map(blocked.map((one) => [one.subject, { ...one, nextAtMs: nowMs }]));
+    setMaxListeners(0, this.#ending.signal);
+  }
+
+  /** There may be more to read. */
+  wake(): void {
+    this.#reading.call();
+  }
+
+  /**
+   * Deliver until the signal aborts, or the webhook is paused, changed or replaced. Rejects when the record cannot be
+   * read or written.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const onAbort = () => this.#ending.abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      await Promise.all([this.#guard(this.#read()), this.#guard(this.#retry())]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** The end of one loop is the end of the other. An abort is no failure. */
+  async #guard(loop: Promise<void>): Promise<void> {
+    try {
+      await loop;
+    } catch (error) {
+      if (!this.#ending.signal.aborted) throw error;
+    } finally {
+      this.#ending.abort(new Error("the courier has ended"));
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { signal } = this.#ending;
+    const { reading, clock } = this.#options;
+    while (!signal.aborted) {
+      if (this.#blocked.size >= MOST_BLOCKED_SUBJECTS) {
+        if (!(await this.#noteCompacted(this.#through))) return;
+        await this.#reading.rest(clock, { atMostMs: LONGEST_REST_MS }, signal);
+        continue;
+      }
+      const batch = await reading.next(this.#through);
+      if (batch === null || !(await this.#noteCompacted(this.#through))) return;
+      // From here to the end of this line no other code runs: what is passed over is what is read through.
+      const chains = this.#chainsOf(batch.events);
+      this.#through = batch.through;
+      await this.#deliverChains(chains);
+      if (!(await this.#advance(chains.length > 0))) return;
+      if (!batch.isFull) await this.#reading.rest(clock, { atMostMs: LONGEST_REST_MS }, signal);
+    }
+  }
+
+  /** The events of each subject that is not blocked, in order. */
+  #chainsOf(events: readonly StoredEvent[]): readonly (readonly StoredEvent[])[] {
+    const chains = new Map<string, StoredEvent[]>();
+    for (const event of events) {
+      if (this.#blocked.has(event.subject)) continue;
+      const chain = chains.get(event.subject);
+      if (chain === undefined) chains.set(event.subject, [event]);
+      else chain.push(event);
+    }
+    return [...chains.values()];
+  }
+
+  async #deliverChains(chains: readonly (readonly StoredEvent[])[]): Promise<void> {
+    const left = chains[Symbol.iterator]();
+    const work = async () => {
+      for (const chain of left) await this.#deliverChain(chain);
+    };
+    await Promise.all(Array.from({ length: Math.min(AT_A_TIME, chains.length) }, work));
+  }
+
+  async #deliverChain(chain: readonly StoredEvent[]): Promise<void> {
+    for (const event of chain) {
+      const failure = await this.#try(event);
+      if (failure === null) continue;
+      this.#block(null, failure);
+      return;
+    }
+  }
+
+  /** Write how far deliveries have come; false when that is not this courier's to say any more. */
+  async #advance(isDelivered: boolean): Promise<boolean> {
+    const nowMs = this.#options.clock.nowMs();
+    const { record } = this.#options;
+    record.advance(this.#through);
+    if (!isDelivered && nowMs - this.#savedAtMs < SAVE_IDLE_MS) return true;
+    this.#savedAtMs = nowMs;
+    return this.#save();
+  }
+
+  async #retry(): Promise<void> {
+    const { signal } = this.#ending;
+    const { clock, terms } = this.#options;
+    while (!signal.aborted) {
+      const overdue = overdueSubject(this.#blocked.values(), clock.wallMs(), terms);
+      if (overdue !== null) {
+        const { subject, failures, error } = overdue;
+        return this.#pause("DELIVERY_FAILED", `${subject}: ${error}, the last of ${failures} attempts`);
+      }
+      const due = dueSubjects(this.#blocked.values(), clock.nowMs()).slice(0, AT_A_TIME);
+      const goOn = await Promise.all(due.map((one) => this.#retrySubject(one)));
+      if (goOn.includes(false)) return;
+      if (due.length > 0) continue;
+      const nextMs = nextDueAtMs(this.#blocked.values());
+      const restMs = nextMs === null ? LONGEST_REST_MS : Math.max(1, nextMs - clock.nowMs());
+      await this.#retrying.rest(clock, { atMostMs: Math.min(LONGEST_REST_MS, restMs) }, signal);
+    }
+  }
+
+  /** Deliver what waits of a subject; false when the courier is over. */
+  async #retrySubject({ subject }: BlockedSubject): Promise<boolean> {
+    const { reading } = this.#options;
+    for (;;) {
+      const one = this.#blocked.get(subject);
+      if (one === undefined) return true;
+      const upTo = this.#through;
+      const batch = await reading.of(one, upTo);
+      if (batch === null || !(await this.#noteCompacted(null))) return false;
+      for (const event of batch.events) {
+        const failure = await this.#try(event);
+        if (failure !== null) {
+          this.#block(this.#blocked.get(subject) ?? one, failure);
+          return this.#save();
+        }
+        this.#moved(subject, event.revision + 1n);
+      }
+      if (batch.isFull) {
+        this.#moved(subject, batch.through + 1n);
+        continue;
+      }
+      // In one turn: nothing was passed over since it was read.
+      if (this.#through !== upTo) continue;
+      this.#blocked.delete(subject);
+      this.#reading.call();
+      return this.#save();
+    }
+  }
+
+  /** A blocked subject got further: the receiver is there, so that others are tried soon. */
+  #moved(subject: string, fromRevision: bigint): void {
+    const { clock } = this.#options;
+    const nowMs = clock.nowMs();
+    const moved = { subject, fromRevision, sinceMs: clock.wallMs(), failures: 0, error: "", nextAtMs: nowMs };
+    this.#blocked.set(subject, moved);
+    for (const due of afterRecovery([...this.#blocked.values()], nowMs)) {
+      this.#blocked.set(due.subject, due);
+    }
+  }
+
+  #block(before: BlockedSubject | null, failure: FailedDelivery): void {
+    const { clock, terms, random } = this.#options;
+    const at = { wallMs: clock.wallMs(), nowMs: clock.nowMs() };
+    this.#blocked.set(failure.subject, afterFailure(before, failure, at, terms, random()));
+    this.#retrying.call();
+  }
+
+  /** Deliver one event: null, or how it failed. */
+  async #try(event: StoredEvent): Promise<FailedDelivery | null> {
+    const { deliver, record, log } = this.#options;
+    const { subject, revision } = event;
+    const outcome = await deliver(event, this.#ending.signal);
+    switch (outcome.kind) {
+      case "delivered":
+        record.succeeded();
+        return null;
+      case "failed": {
+        const { error, retryAfterMs } = outcome;
+        record.failed(error);
+        log.debug({ webhook: record.name, subject, revision: `${revision}`, error }, "webhook delivery failed");
+        return { subject, revision, error, retryAfterMs };
+      }
+      case "gone":
+        record.failed(outcome.error);
+        await this.#pause("GONE", outcome.error);
+        this.#ending.signal.throwIfAborted();
+        return { subject, revision, error: outcome.error, retryAfterMs: 0 };
+    }
+  }
+
+  async #pause(reason: PauseReason, message: string): Promise<void> {
+    const { record, log } = this.#options;
+    if ((await this.#save()) && (await record.pause(reason, message))) {
+      log.warn({ webhook: record.name, reason, error: message }, "webhook paused");
+    }
+    this.#ending.abort(new Error("the webhook is paused"));
+  }
+
+  /** What was compacted before it was delivered is said, and passed over. False when the courier is over. */
+  async #noteCompacted(through: bigint | null): Promise<boolean> {
+    const { record } = this.#options;
+    const place = await record.findLost({ revision: through, blocked: [...this.#blocked.values()] });
+    if (place === null) return true;
+    if (through !== null && place.revision > this.#through) {
+      this.#through = place.revision;
+      record.advance(place.revision);
+    }
+    for (const one of place.blocked) if (this.#blocked.has(one.subject)) this.#blocked.set(one.subject, one);
+    return this.#save();
+  }
+
+  async #save(): Promise<boolean> {
+    const isCurrent = await this.#options.record.save(this.#blocked);
+    if (!isCurrent) this.#ending.abort(new Error("the webhook was changed, or the log replaced"));
+    return isCurrent;
+  }
+}

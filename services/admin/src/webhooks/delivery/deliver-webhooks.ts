@@ -1,0 +1,36 @@
+import type { LeasedTask } from "@rollcall/store";
+import { leasedTask, WEBHOOK_LEASE } from "@rollcall/store";
+import type { AdminProcess } from "../../admin-process.ts";
+import type { SecretSeal } from "../seal-secret.ts";
+import { webhookMetrics } from "./webhook-metrics.ts";
+import { WebhookPublisher } from "./webhook-publisher.ts";
+import type { WebhookSender } from "./webhook-sender.ts";
+import type { WebhookTiming } from "./webhook-timing.ts";
+
+const DEFAULT_TIMING: WebhookTiming = {
+  lookEveryMs: 250,
+  baseMs: 1_000,
+  maxMs: 300_000,
+  renewEveryMs: 2_000,
+  expiryMs: 10_000,
+};
+
+/** Deliver for all webhooks: in one admin process of the cluster, by lease, from places in the record. */
+export function deliverWebhooks(
+  { store, clock, log, metrics, instance, config, webhookTiming = {} }: AdminProcess,
+  { sender, seal }: { readonly sender: WebhookSender; readonly seal: SecretSeal },
+): LeasedTask {
+  const { lookEveryMs, baseMs, maxMs, renewEveryMs, expiryMs } = { ...DEFAULT_TIMING, ...webhookTiming };
+  const { reserved } = store;
+  const publisher = new WebhookPublisher({
+    ...{ store: reserved, clock, log, instance, sender, seal, lookEveryMs },
+    metrics: webhookMetrics(metrics, () => task.active),
+    terms: { baseMs, maxMs, pauseAfterMs: config["Webhooks.PauseAfter"] },
+  });
+  const task = leasedTask({
+    ...{ store: reserved, clock, log, renewEveryMs, expiryMs },
+    claim: { name: WEBHOOK_LEASE, instance, service: "admin", address: "" },
+    work: (signal, succeeded) => publisher.run(signal, succeeded),
+  });
+  return task;
+}

@@ -1,0 +1,112 @@
+import {
+  afterCompaction,
+  type BlockedSubject,
+  type CompactedPlace,
+  type PauseReason,
+  webhookBehindEvent,
+  webhookPausedEvent,
+} from "@rollcall/domain";
+import type { Logger } from "@rollcall/process";
+import {
+  compactedRevision,
+  type OpenWebhook,
+  pauseWebhook,
+  type ReservedStore,
+  saveDelivery,
+  type WebhookPlace,
+} from "@rollcall/store";
+
+/** What is kept of one webhook's deliveries: how far they are, and what waits. */
+export class DeliveryRecord {
+  readonly name: string;
+  readonly place: WebhookPlace;
+  readonly #store: ReservedStore;
+  readonly #log: Logger;
+  readonly #fence: { readonly name: string; readonly generation: bigint; readonly logId: string };
+  /** Blocked subjects as they were last written, by subject. */
+  #written: ReadonlyMap<string, BlockedSubject> = new Map();
+  #saving: Promise<unknown> = Promise.resolve();
+  #revision: bigint;
+  #succeeded = false;
+  #failure: string | null = null;
+  #lost: { readonly from: bigint; readonly through: bigint } | null = null;
+
+  constructor(store: ReservedStore, log: Logger, { webhook, place, generation }: OpenWebhook, logId: string) {
+    this.name = webhook.name;
+    this.place = place;
+    this.#store = store;
+    this.#log = log;
+    this.#fence = { name: webhook.name, generation, logId };
+    this.#revision = place.revision;
+    this.#written = new Map(place.blocked.map((one) => [one.subject, { ...one, nextAtMs: 0 }]));
+  }
+
+  /** Everything up to here is delivered, but for what is blocked. */
+  advance(revision: bigint): void {
+    this.#revision = revision;
+  }
+
+  succeeded(): void {
+    this.#succeeded = true;
+  }
+
+  failed(error: string): void {
+    this.#failure = error;
+  }
+
+  /**
+   * Where the webhook is to go on after what was compacted, null when nothing is lost. The event that says so is
+   * written by the next save.
+   *
+   * @param place with a null revision when blocked subjects alone are asked about.
+   */
+  async findLost(place: {
+    readonly revision: bigint | null;
+    readonly blocked: readonly BlockedSubject[];
+  }): Promise<CompactedPlace | null> {
+    const compacted = await compactedRevision(this.#store.db);
+    const after = afterCompaction({ revision: place.revision ?? compacted, blocked: place.blocked }, compacted);
+    if (after.lost === null) return null;
+    this.#lost = { from: after.lost.from, through: after.lost.through };
+    const fields = { webhook: this.name, from: `${after.lost.from}`, through: `${after.lost.through}` };
+    this.#log.error(fields, "events were compacted before they were delivered, they are lost to the webhook");
+    return after;
+  }
+
+  /** Write what has changed; false when another generation or history of the log holds. One save runs at a time. */
+  save(blocked: ReadonlyMap<string, BlockedSubject>): Promise<boolean> {
+    const saving = this.#saving.then(() => this.#write(new Map(blocked)));
+    // Surfaced where it is awaited.
+    this.#saving = saving.catch(() => {});
+    return saving;
+  }
+
+  async #write(blocked: ReadonlyMap<string, BlockedSubject>): Promise<boolean> {
+    const changed = [...blocked.values()].filter((one) => !isSame(one, this.#written.get(one.subject)));
+    const released = [...this.#written.keys()].filter((subject) => !blocked.has(subject));
+    const [succeeded, failure, lost] = [this.#succeeded, this.#failure, this.#lost];
+    [this.#succeeded, this.#failure, this.#lost] = [false, null, null];
+    const isCurrent = await saveDelivery(this.#store, {
+      ...{ ...this.#fence, revision: this.#revision, blocked: changed, released, succeeded, failure },
+      lost: lost === null ? null : { through: lost.through, event: webhookBehindEvent(this.name, lost) },
+    });
+    this.#written = blocked;
+    return isCurrent;
+  }
+
+  /** Hold deliveries, with the event that says so. False when another generation or history of the log holds. */
+  pause(reason: PauseReason, message: string): Promise<boolean> {
+    const event = webhookPausedEvent(this.name, reason, message);
+    return pauseWebhook(this.#store, this.#fence, { reason, message, event });
+  }
+}
+
+function isSame(one: BlockedSubject, written: BlockedSubject | undefined): boolean {
+  return (
+    written !== undefined &&
+    one.fromRevision === written.fromRevision &&
+    one.failures === written.failures &&
+    one.error === written.error &&
+    one.sinceMs === written.sinceMs
+  );
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import { TestWebhookResponseSchema, type WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { judgeAttempt } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
+import { Limiter } from "@rollcall/rpc";
+import { getWebhook } from "@rollcall/store";
+import { webhookNotFound } from "./convert.ts";
+import { secretText } from "./seal-secret.ts";
+import type { WebhookServices } from "./webhook-services.ts";
+
+type Method = typeof WebhookService.method.testWebhook;
+
+/** Tests under way at a time: each holds a call and a connection for as long as its receiver takes. */
+const AT_A_TIME = 4;
+const RETRY_AFTER_MS = 1_000;
+
+/** Post one event that is not in the log to a webhook, and tell what came of it. */
+export function testWebhook({ store, clock, webhooks }: WebhookServices): MethodImpl<Method> {
+  const limiter = new Limiter(AT_A_TIME);
+  return async ({ name }, { signal }) => {
+    const webhook = await getWebhook(store.db, name);
+    if (webhook === null) throw webhookNotFound(name);
+    if (!limiter.isFree) {
+      const message = `${AT_A_TIME} webhooks are being tested at present; try again`;
+      throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
+    }
+    const leave = await limiter.enter(signal);
+    const startMs = clock.nowMs();
+    try {
+      const answer = await attempt(webhook);
+      const duration = durationFromMs(Math.round(clock.nowMs() - startMs));
+      return create(TestWebhookResponseSchema, { ...answer, duration });
+    } finally {
+      leave();
+    }
+
+    async function attempt({ spec, secret }: NonNullable<typeof webhook>) {
+      const opened = webhooks.seal.open(name, secret);
+      if (opened === null) return { failure: "the secret cannot be read: rotate it, or restore Webhooks.SecretKey" };
+      const id = randomUUID();
+      const body = JSON.stringify(testEvent(id, { clusterId: store.clusterId(), wallMs: clock.wallMs(), name }));
+      const secrets = [secretText(opened)];
+      const outcome = await webhooks.sender.post({ url: spec.url, secrets, id, body }, signal);
+      const judged = judgeAttempt(outcome);
+      return {
+        delivered: judged.kind === "delivered",
+        statusCode: outcome.kind === "answered" ? outcome.status : 0,
+        failure: judged.kind === "delivered" ? "" : judged.error,
+      };
+    }
+  };
+}
+
+function testEvent(
+  id: string,
+  { clusterId, wallMs, name }: { readonly clusterId: string; readonly wallMs: number; readonly name: string },
+) {
+  return {
+    ...{ specversion: "1.0", id, source: `/rollcall/${encodeURIComponent(clusterId)}` },
+    ...{ type: "io.rollcall.webhook.test", subject: `webhook/${name}`, time: new Date(wallMs).toISOString() },
+    ...{ datacontenttype: "application/json", data: { reason: "TEST", actor: "system" } },
+  };
+}

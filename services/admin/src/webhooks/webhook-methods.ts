@@ -1,0 +1,145 @@
+import { create } from "@bufbuild/protobuf";
+import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
+import {
+  DeleteWebhookResponseSchema,
+  GetWebhookResponseSchema,
+  ListWebhooksResponseSchema,
+  ReplayDeliveriesResponseSchema,
+  WebhookSchema,
+  WebhookService,
+} from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { webhookDeletedEvent, webhookReplayedEvent } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
+import { auditOf, commit, messageCodec, readOperation } from "@rollcall/operations";
+import { createPageTokens, definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
+import {
+  compactedRevision,
+  deleteWebhook as forgetWebhook,
+  getWebhook as getStored,
+  listWebhooks as listStored,
+  lockWebhook,
+  readBacklog,
+  replayWebhook,
+  type WebhookRecord,
+} from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
+import { checkEtag, webhookNotFound, webhookToProto } from "./convert.ts";
+import { hostOf } from "./delivery/webhook-sender.ts";
+import { revisionCompacted, setWebhook } from "./set-webhook.ts";
+import { testWebhook } from "./test-webhook.ts";
+import type { WebhookServices } from "./webhook-services.ts";
+
+const CHANGE: MethodPolicy = { caller: "admin", deadlineMs: 10_000, idempotent: false };
+const READING: MethodPolicy = { caller: "admin", deadlineMs: 10_000, idempotent: true };
+
+/** Who may call each method of webhooks: URLs can hold secrets, and to set one is to make this process connect. */
+export const WEBHOOK_POLICIES: PolicyTable = definePolicies(WebhookService, {
+  setWebhook: CHANGE,
+  getWebhook: READING,
+  listWebhooks: READING,
+  deleteWebhook: CHANGE,
+  // Longer than Webhooks.Timeout can be.
+  testWebhook: { ...CHANGE, deadlineMs: 70_000 },
+  replayDeliveries: CHANGE,
+});
+
+/** Serve webhooks: one line a method. */
+export function routeWebhooks(router: ConnectRouter, services: WebhookServices): void {
+  router.service(WebhookService, {
+    setWebhook: setWebhook(services, WebhookService.method.setWebhook),
+    getWebhook: getWebhook(services),
+    listWebhooks: listWebhooks(services),
+    deleteWebhook: deleteWebhook(services),
+    testWebhook: testWebhook(services),
+    replayDeliveries: replayDeliveries(services),
+  });
+}
+
+const SHOWN_SUBJECTS = 20;
+
+/** Return one webhook, with subjects that it waits for. */
+function getWebhook({ store }: WebhookServices): MethodImpl<typeof WebhookService.method.getWebhook> {
+  return async ({ name }) => {
+    const webhook = await getStored(store.db, name);
+    if (webhook === null) throw webhookNotFound(name);
+    const blocked = await readBacklog(store.db, name, SHOWN_SUBJECTS);
+    return create(GetWebhookResponseSchema, { webhook: webhookToProto(webhook, blocked) });
+  };
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+const LISTING = "ListWebhooks";
+
+/** Return a page of webhooks, by name. */
+function listWebhooks({ store }: WebhookServices): MethodImpl<typeof WebhookService.method.listWebhooks> {
+  const pageTokens = createPageTokens(store.clusterSecret());
+  return async ({ pageSize, pageToken }, context) => {
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(LISTING, pageToken) as string | null;
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const rows = readRows<WebhookRecord, string>({
+      limit,
+      from: cursor ?? "",
+      read: (after, count) => listStored(store.db, { after, limit: count }),
+      cursorOf: ({ name }) => name,
+    });
+    const page = await readPage(context, { rows, limit, item: WebhookSchema, toMessage: (row) => webhookToProto(row) });
+    return page.answer(ListWebhooksResponseSchema, "webhooks", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(LISTING, page.next.name),
+    });
+  };
+}
+
+/** End one webhook. */
+function deleteWebhook(services: WebhookServices): MethodImpl<typeof WebhookService.method.deleteWebhook> {
+  const method = WebhookService.method.deleteWebhook;
+  const options = { codec: messageCodec(DeleteWebhookResponseSchema) };
+  return async (request, context) => {
+    const { name, etag } = request;
+    const operation = readOperation(services, method, request, context);
+    return commit(services, operation, options, async (tx) => {
+      const webhook = await lockWebhook(tx, name);
+      if (webhook === null) throw webhookNotFound(name);
+      checkEtag(webhook, etag);
+      await forgetWebhook(tx, name);
+      return {
+        result: create(DeleteWebhookResponseSchema, { webhook: webhookToProto(webhook) }),
+        events: [webhookDeletedEvent(webhook, hostOf, operation.by)],
+        audit: [auditOf(operation, name)],
+      };
+    });
+  };
+}
+
+/** Set one webhook back in the log. */
+function replayDeliveries(services: WebhookServices): MethodImpl<typeof WebhookService.method.replayDeliveries> {
+  const method = WebhookService.method.replayDeliveries;
+  const options = { codec: messageCodec(ReplayDeliveriesResponseSchema) };
+  return async (request, context) => {
+    const { name, fromRevision: wanted } = request;
+    const operation = readOperation(services, method, request, context);
+    return commit(services, operation, options, async (tx) => {
+      const webhook = await lockWebhook(tx, name);
+      if (webhook === null) throw webhookNotFound(name);
+      const compacted = await compactedRevision(tx);
+      const fromRevision = wanted === 0n ? compacted + 1n : wanted;
+      const { revision: throughRevision, head } = webhook;
+      if (fromRevision <= compacted) throw revisionCompacted(fromRevision - 1n, compacted, head);
+      if (fromRevision > throughRevision + 1n) throw notThatFar(name, fromRevision, throughRevision);
+      await replayWebhook(tx, name, fromRevision - 1n);
+      const place = { before: throughRevision, after: fromRevision - 1n };
+      return {
+        result: create(ReplayDeliveriesResponseSchema, { fromRevision, throughRevision }),
+        events: fromRevision > throughRevision ? [] : [webhookReplayedEvent(name, place, operation.by)],
+        audit: [auditOf(operation, name)],
+      };
+    });
+  };
+}
+
+function notThatFar(name: string, wanted: bigint, revision: bigint): Error {
+  const message =
+    `webhook ${name} has come to revision ${revision}, and not to ${wanted}; what comes after is delivered anyway, ` +
+    `give a revision up to ${revision}`;
+  return refuse("WEBHOOK_NOT_THAT_FAR", message, { metadata: { webhook: name, revision: `${revision}` } });
+}

@@ -1,0 +1,79 @@
+import type { Node, NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { NodeRecord } from "@rollcall/domain";
+import { nodeToProto } from "@rollcall/wire";
+
+/** One entry of Prometheus' HTTP service discovery. */
+export interface ScrapeTarget {
+  /** HOST:PORT. */
+  readonly targets: readonly [string];
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+const PREFIX = "__meta_rollcall_";
+
+/** A node as Prometheus finds it: where it is scraped, and what relabelling may use. */
+export function scrapeTarget(record: NodeRecord, port: number): ScrapeTarget {
+  const { membership, connection, health, scheduling } = record;
+  const node = nodeToProto(record);
+  const { info } = node;
+  const address = addressOfNode(node);
+  const host = address.includes(":") ? `[${address}]` : address;
+  return {
+    targets: [`${host}:${port}`],
+    labels: {
+      ...prefixed({
+        node_id: node.id,
+        address,
+        membership: membership.state,
+        connection: connection.state,
+        health: health.state,
+        scheduling: scheduling.state,
+        may_take_work: String(node.mayTakeWork),
+        ...(info === undefined ? {} : facts(info)),
+      }),
+      ...labelsOf(node),
+    },
+  };
+}
+
+function facts(info: NodeInfo): Readonly<Record<string, string>> {
+  const { hostname, advertiseUrl, agentVersion, os, cpu, memoryBytes, gpus } = info;
+  return {
+    ...{ hostname, advertise_url: advertiseUrl, agent_version: agentVersion },
+    ...{ os: os?.family ?? "", os_name: os?.name ?? "", kernel: os?.kernel ?? "", arch: os?.architecture ?? "" },
+    cpu_model: cpu?.model ?? "",
+    cpu_threads: String(cpu?.threads ?? 0),
+    memory_bytes: String(memoryBytes),
+    gpus: String(gpus.length),
+    gpu_models: [...new Set(gpus.map(({ name }) => name))].sort().join(","),
+  };
+}
+
+/** As Prometheus does for Kubernetes: the value of each label, and that it is there, whatever its value. */
+function labelsOf({ labels }: Node): Readonly<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const { key, value } of labels) {
+    const name = key.replaceAll(/[^A-Za-z0-9_]/g, "_");
+    found[`${PREFIX}label_${name}`] = value;
+    found[`${PREFIX}labelpresent_${name}`] = "true";
+  }
+  return found;
+}
+
+/** Empty values are left out: to Prometheus a label without a value is a label that is not there. */
+function prefixed(values: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const kept = Object.entries(values).filter(([, value]) => value !== "");
+  return Object.fromEntries(kept.map(([name, value]) => [PREFIX + name, value]));
+}
+
+/** The host that the node advertises, else its first lasting address that others can reach, else its host name. */
+function addressOfNode({ id, info }: Node): string {
+  if (info === undefined) return id;
+  if (URL.canParse(info.advertiseUrl)) {
+    const { hostname } = new URL(info.advertiseUrl);
+    if (hostname !== "") return hostname.replace(/^\[(.*)\]$/, "$1");
+  }
+  const addresses = info.interfaces.flatMap((one) => one.addresses).map((text) => text.split("/", 1)[0] ?? "");
+  const usable = addresses.filter((address) => !/^(127\.|169\.254\.|::1$|fe80:)/i.test(address) && address !== "");
+  return usable.find((address) => !address.includes(":")) ?? usable[0] ?? (info.hostname || id);
+}
