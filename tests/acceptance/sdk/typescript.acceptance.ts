@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { build } from "esbuild";
 import { workspaceRoot } from "../../support/workspace.ts";
 import { followWithBreaks } from "./watch-with-breaks.ts";
 
@@ -49,7 +48,8 @@ describe("the SDK for TypeScript", () => {
     const page = join(folder, "page.js");
     writeFileSync(page, 'import { Client } from "@rollcall/client";\nglobalThis.client = new Client();\n');
     const outfile = join(folder, "bundle.js");
-    await build({ entryPoints: [page], outfile, bundle: true, platform: "browser", format: "esm", logLevel: "silent" });
+    const esbuild = join(workspaceRoot, "services/rollcall/node_modules/.bin/esbuild");
+    await run(esbuild, [page, "--bundle", "--platform=browser", "--format=esm", `--outfile=${outfile}`]);
     expect(readFileSync(outfile, "utf8")).not.toMatch(/from "(node:|http2)/);
   });
 });
