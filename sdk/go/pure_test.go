@@ -89,6 +89,10 @@ func TestEventPosition(t *testing.T) {
 	if !position.isSeen(&eventsv1.Event{Revision: 5}) || position.isSeen(&eventsv1.Event{Revision: 6}) {
 		t.Error("what was handed out comes again, or what was not does not")
 	}
+	position.completed(&eventsv1.WatchEventsResponse{ResumeToken: "t0", Revision: 4})
+	if position.at.revision != 5 {
+		t.Error("a message that stands for where a watch begins makes it forget what was handed out")
+	}
 	fresh := eventPosition{request: &eventsv1.WatchEventsRequest{}}
 	fresh.passed(&eventsv1.Event{Revision: 3})
 	if fresh.nextRequest().GetAfterRevision() != 3 {

@@ -115,6 +115,12 @@ class TestEventPosition:
         assert (request.resume_token, request.subject) == ("t0", "n")
         assert [event.revision for event in position.unseen(message("t1", 5, 6, 7))] == [6, 7]
 
+    def test_forgets_nothing_at_a_message_that_stands_for_its_beginning(self) -> None:
+        position = EventPosition(events_pb2.WatchEventsRequest(), Bookmark("t0", 5))
+        position.completed(message("t0"))
+        assert position.bookmark == Bookmark("t0", 5)
+        assert [event.revision for event in position.unseen(message("t1", 5, 6))] == [6]
+
     def test_begins_by_revision_before_the_first_token(self) -> None:
         position = EventPosition(events_pb2.WatchEventsRequest(from_beginning=True), None)
         position.passed(events_pb2.Event(revision=3))

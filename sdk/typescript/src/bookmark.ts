@@ -70,6 +70,8 @@ export class EventPosition {
 
   /** Every event of the message was handed out, and the next is asked for. */
   completed({ resumeToken, revision }: WatchEventsResponse): void {
-    this.#bookmark = { token: resumeToken, revision };
+    const seen = this.#bookmark?.revision ?? 0n;
+    // The first message of a watch stands for where it begins, which may be before what was handed out.
+    this.#bookmark = { token: resumeToken, revision: revision > seen ? revision : seen };
   }
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { workspaceRoot } from "../../support/workspace.ts";
+import { trustAndLogin } from "./trust-and-login.ts";
 import { followWithBreaks } from "./watch-with-breaks.ts";
 
 const LIMIT_MS = 600_000;
@@ -51,5 +52,17 @@ describe("the SDK for TypeScript", () => {
     const esbuild = join(workspaceRoot, "services/rollcall/node_modules/.bin/esbuild");
     await run(esbuild, [page, "--bundle", "--platform=browser", "--format=esm", `--outfile=${outfile}`]);
     expect(readFileSync(outfile, "utf8")).not.toMatch(/from "(node:|http2)/);
+  });
+
+  it("should trust by fingerprint, and renew the login of a context", async () => {
+    const found = await trustAndLogin(["node", join(folder, "examples/whoami.mjs")]);
+    expect(found.trusted).toMatchObject({ code: 0, out: expect.stringMatching(/^token:/) });
+    expect(found.untrusted).toMatchObject({ out: "", err: expect.stringContaining("has the fingerprint") });
+    expect(found.untrusted.code).not.toBe(0);
+    expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
+    expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
+    expect(found.isSaved).toBe(true);
+    // The login's, and one renewal: the second program takes what the first has saved.
+    expect(found.tokensAsked).toBe(2);
   });
 });

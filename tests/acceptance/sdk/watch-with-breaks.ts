@@ -5,7 +5,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { sql } from "kysely";
+import { appendEvents, type Store } from "../../../libs/store/src/index.ts";
 import { createTestDatabase, seededRandom, until } from "../../../libs/testkit/src/index.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
 import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
@@ -48,7 +48,7 @@ export async function followWithBreaks(command: FollowCommand): Promise<Followed
   let program: ChildProcess | null = null;
   try {
     await server.logged("everything is up");
-    for (let first = 1; first <= EVENTS; first += BATCH) await append(database.store.db, first, first + BATCH - 1);
+    for (let first = 1; first <= EVENTS; first += BATCH) await append(database.store, first, first + BATCH - 1);
     const [name, ...rest] = command(`127.0.0.1:${proxy.port}`, join(data, "admin-token"));
     program = spawn(name, rest, { stdio: ["ignore", "pipe", "pipe"] });
     const printed: string[] = [];
@@ -61,15 +61,14 @@ export async function followWithBreaks(command: FollowCommand): Promise<Followed
       if (!isSo()) throw new Error(`${what} did not come about, it printed ${printed.length} lines: ${said.join("")}`);
     };
     await seen("all breaks", () => printed.length >= EVENTS && proxy.made === BREAKS);
-    await append(database.store.db, EVENTS + 1, EVENTS + 1);
+    await append(database.store, EVENTS + 1, EVENTS + 1);
     const last = `node-${EVENTS + 1}`;
     await seen("the last event", () => printed.at(-1)?.endsWith(` ${last}`) === true);
-    const rows = await sql<{ line: string }>`
-      select revision || ' ' || type || ' ' || subject as line from events
-      where revision <= (select revision from events where subject = ${last}) order by revision`.execute(
-      database.store.db,
-    );
-    return { breaks: proxy.made, printed, logged: rows.rows.map(({ line }) => line) };
+    const rows = await database.store.db.selectFrom("events").select(["revision", "type", "subject"]).execute();
+    const lines = rows.sort((one, other) => Number(one.revision - other.revision));
+    const end = lines.findIndex(({ subject }) => subject === last);
+    const logged = lines.slice(0, end + 1).map(({ revision, type, subject }) => `${revision} ${type} ${subject}`);
+    return { breaks: proxy.made, printed, logged };
   } finally {
     if (program !== null && program.exitCode === null) {
       program.kill("SIGKILL");
@@ -83,11 +82,15 @@ export async function followWithBreaks(command: FollowCommand): Promise<Followed
   }
 }
 
-async function append(db: Parameters<ReturnType<typeof sql>["execute"]>[0], first: number, last: number) {
-  await sql`
-    select append_events(jsonb_agg(jsonb_build_object(
-      'type', 'node.session.moved', 'subject', 'node-' || n, 'actor', 'replica:replica-2', 'reason', 'STREAM_MOVED',
-      'message', '', 'before', jsonb_build_object('replica', 'replica-1'),
-      'after', jsonb_build_object('replica', 'replica-2'))))
-    from generate_series(${first}::integer, ${last}::integer) as n`.execute(db);
+async function append(store: Store, first: number, last: number): Promise<void> {
+  const events = Array.from({ length: last - first + 1 }, (_, index) => ({
+    type: "node.session.moved" as const,
+    subject: `node-${first + index}`,
+    actor: "replica:replica-2",
+    reason: "STREAM_MOVED",
+    message: "",
+    before: { replica: "replica-1" },
+    after: { replica: "replica-2" },
+  }));
+  await store.transaction((tx) => appendEvents(tx, events));
 }

@@ -43,6 +43,9 @@ final class EventPosition {
 
   /** Every event of the message was handed out, and the next is asked for. */
   void completed(WatchEventsResponse message) {
-    bookmark = new Bookmark(message.getResumeToken(), message.getRevision());
+    long seen = bookmark == null ? 0 : bookmark.revision();
+    // The first message of a watch stands for where it begins, which may be before what was handed out.
+    boolean isLater = Long.compareUnsigned(message.getRevision(), seen) > 0;
+    bookmark = new Bookmark(message.getResumeToken(), isLater ? message.getRevision() : seen);
   }
 }

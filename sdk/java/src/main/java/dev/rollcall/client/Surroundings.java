@@ -10,7 +10,9 @@ record Surroundings(Map<String, String> env, Path home, Path cwd, String user) {
   private static final Path SYSTEM_DIRECTORY = Path.of("/var/lib/rollcall");
 
   static Surroundings ofProcess() {
-    Path home = Path.of(System.getProperty("user.home"));
+    // As the command line does: the system property ignores the variable.
+    String named = System.getenv("HOME");
+    Path home = Path.of(named == null || named.isEmpty() ? System.getProperty("user.home") : named);
     return new Surroundings(System.getenv(), home, Path.of("").toAbsolutePath(), System.getProperty("user.name"));
   }
 
