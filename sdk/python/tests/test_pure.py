@@ -15,7 +15,6 @@ from rollcall.bookmark import EventPosition
 from rollcall.retry import wait_before_resume, wait_before_retry
 from rollcall.target import Options, Target, parse_address, resolve_target
 
-
 # What decides alike in every language.
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
 
@@ -169,7 +168,8 @@ class TestResolveTarget:
         for name, text in {"home/.rollcall/keep": "", "cwd/keep": "", **case.get("files", {})}.items():
             tmp_path.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
             tmp_path.joinpath(name).write_text(text)
-        options = Options(**{key: str(value).replace("HOME", str(home)) for key, value in case.get("options", {}).items()})
+        named: dict[str, str] = case.get("options", {})
+        options = Options(**{key: value.replace("HOME", str(home)) for key, value in named.items()})
 
         def resolve() -> Target:
             return resolve_target(options, case.get("env", {}), home, tmp_path / "cwd")

@@ -36,9 +36,10 @@ def fetch_authority(host: str, port: int, server_name: str | None, fingerprint: 
     served = {_fingerprint_of(block): block for block in _BLOCK.findall(_download(host, port, server_name))}
     if fingerprint in served:
         return str(served[fingerprint]).encode()
+    others = ", ".join(served) or "none"
     raise ConfigurationError(
-        f"the authority of {host}:{port} has the fingerprint {', '.join(served) or 'none'}, not {fingerprint}: take the "
-        "one that `rollcall token create` shows, or find out what answers there"
+        f"the authority of {host}:{port} has the fingerprint {others}, not {fingerprint}: take the one that "
+        "`rollcall token create` shows, or find out what answers there"
     )
 
 

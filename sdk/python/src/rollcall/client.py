@@ -68,8 +68,7 @@ class Client(Services):
         trust = TlsTrust(self.target)
         self._channels = {name: _channel(self.target, name, trust) for name in SERVICES}
         calls = {
-            name: CallOptions(timeout, retry or RetryPolicy(), metadata_source(self.target, name))
-            for name in SERVICES
+            name: CallOptions(timeout, retry or RetryPolicy(), metadata_source(self.target, name)) for name in SERVICES
         }
         super().__init__(self._channels, calls)
 

@@ -29,7 +29,7 @@ class Renewal:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
@@ -100,4 +100,4 @@ def _answer(request: urllib.request.Request) -> Any:
 
 
 def _is_local(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.") and host.replace(".", "").isdigit()
+    return host in ("localhost", "::1") or (host.startswith("127.") and host.replace(".", "").isdigit())

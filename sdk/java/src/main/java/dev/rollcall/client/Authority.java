@@ -45,8 +45,8 @@ final class Authority {
   }
 
   /**
-   * Fetches the authority of this fingerprint from a server that is not trusted yet, as PEM. No credentials are sent, and
-   * nothing that the server shows in the handshake counts: it proves itself by the next connection, which has to be
+   * Fetches the authority of this fingerprint from a server that is not trusted yet, as PEM. No credentials are sent,
+   * and nothing that the server shows in the handshake counts: it proves itself by the next connection, which has to be
    * verified with this authority alone. Throws RollcallException, and ConfigurationException for another one.
    */
   static String fetch(Address address, String serverName, String fingerprint) {
@@ -66,7 +66,8 @@ final class Authority {
   private static String fingerprintOf(String pem) {
     try {
       byte[] bytes = pem.getBytes(StandardCharsets.US_ASCII);
-      Certificate certificate = CertificateFactory.getInstance("X.509").generateCertificate(new ByteArrayInputStream(bytes));
+      CertificateFactory factory = CertificateFactory.getInstance("X.509");
+      Certificate certificate = factory.generateCertificate(new ByteArrayInputStream(bytes));
       byte[] digest = MessageDigest.getInstance("SHA-256").digest(certificate.getEncoded());
       return "sha256:" + HexFormat.of().formatHex(digest);
     } catch (GeneralSecurityException none) {

@@ -6,9 +6,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Where the control plane is, who calls, and how. What is not named is found as the command line finds it: what is named
- * here wins, then the context that is named, the environment, the context in use, what the running `rollcall up` of this
- * user wrote, and 127.0.0.1:7700.
+ * Where the control plane is, who calls, and how. What is not named is found as the command line finds it: what is
+ * named here wins, then the context that is named, the environment, the context in use, what the running `rollcall up`
+ * of this user wrote, and 127.0.0.1:7700.
  */
 public final class ClientOptions {
   final Map<String, String> addresses = new HashMap<>();

@@ -30,7 +30,8 @@ interface Credential {
         if (!token.isEmpty()) return token;
       } catch (IOException cause) {
         if (isRequired || !(cause instanceof NoSuchFileException)) {
-          throw new ConfigurationException("cannot read the access token in " + path + ": " + cause.getMessage(), cause);
+          String message = "cannot read the access token in " + path + ": " + cause.getMessage();
+          throw new ConfigurationException(message, cause);
         }
       }
       if (isRequired) throw new ConfigurationException("cannot read the access token: there is none in " + path);
@@ -75,8 +76,8 @@ interface Credential {
     private String renew(Login old) {
       Issuer.Renewal renewal = old.refreshToken() == null ? null : Issuer.renew(old, clock.instant());
       if (renewal == null) {
-        throw new ConfigurationException(
-            "the login of context " + name + " is over: log in again with `rollcall login --oidc --context " + name + "`");
+        String again = "log in again with `rollcall login --oidc --context " + name + "`";
+        throw new ConfigurationException("the login of context " + name + " is over: " + again);
       }
       token = renewal.token();
       login = renewal.login();

@@ -34,8 +34,8 @@ final class Issuer {
   private Issuer() {}
 
   /**
-   * Gets a new token for a login; null when the issuer no longer renews it. Throws RollcallException when the issuer does
-   * not answer, and ConfigurationException when it refuses.
+   * Gets a new token for a login; null when the issuer no longer renews it. Throws RollcallException when the issuer
+   * does not answer, and ConfigurationException when it refuses.
    */
   static Renewal renew(Login login, Instant now) {
     String place = login.issuer().replaceAll("/$", "") + "/.well-known/openid-configuration";
@@ -100,7 +100,9 @@ final class Issuer {
     HttpRequest.Builder request = HttpRequest.newBuilder(place).timeout(TIMEOUT);
     if (form != null) {
       String body =
-          form.entrySet().stream().map(it -> encoded(it.getKey()) + "=" + encoded(it.getValue())).collect(Collectors.joining("&"));
+          form.entrySet().stream()
+              .map(it -> encoded(it.getKey()) + "=" + encoded(it.getValue()))
+              .collect(Collectors.joining("&"));
       request.header("content-type", "application/x-www-form-urlencoded").POST(BodyPublishers.ofString(body));
     }
     HttpClient client = HttpClient.newBuilder().connectTimeout(TIMEOUT).build();
@@ -111,7 +113,8 @@ final class Issuer {
         return new Answer(response.statusCode(), object(new String(bytes, StandardCharsets.UTF_8)));
       }
     } catch (IOException | JsonParseException cause) {
-      throw Failures.unreachable("cannot reach the issuer at " + place.getAuthority() + ": " + cause.getMessage(), cause);
+      String message = "cannot reach the issuer at " + place.getAuthority() + ": " + cause.getMessage();
+      throw Failures.unreachable(message, cause);
     } catch (InterruptedException cause) {
       Thread.currentThread().interrupt();
       throw Failures.unreachable("interrupted while waiting for the issuer", cause);

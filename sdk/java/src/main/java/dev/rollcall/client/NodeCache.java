@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * Every node of a control plane that matches a request, kept in memory and up to date by a thread of its own: list, then
- * watch. It survives restarts of the control plane. What the listener throws, and a failure that no repetition mends, end
- * the cache: then every method throws that.
+ * Every node of a control plane that matches a request, kept in memory and up to date by a thread of its own: list,
+ * then watch. It survives restarts of the control plane. What the listener throws, and a failure that no repetition
+ * mends, end the cache: then every method throws that.
  */
 public final class NodeCache implements AutoCloseable {
   private final RegistryService registry;

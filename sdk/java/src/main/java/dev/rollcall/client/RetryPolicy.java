@@ -41,8 +41,8 @@ public record RetryPolicy(int attempts, Duration firstWait, Duration longestWait
   }
 
   /**
-   * How long to wait before a watch that broke is opened again; null where its error is final. {@code breaks} counts the
-   * breaks since the last message.
+   * How long to wait before a watch that broke is opened again; null where its error is final. {@code breaks} counts
+   * the breaks since the last message.
    */
   static Duration waitBeforeResume(RollcallException.Failure failure, int breaks, double random) {
     // A token that ends, ends the streams that were opened with it; its file may have the next one.

@@ -74,7 +74,8 @@ final class Target {
 
   private Service find(String service) {
     String variable = "ROLLCALL_" + service.toUpperCase(Locale.ROOT);
-    String inContext = context == null ? null : first(context.addresses().get(service), context.addresses().get("server"));
+    Map<String, String> named = context == null ? Map.of() : context.addresses();
+    String inContext = first(named.get(service), named.get("server"));
     String[][] candidates = {
       {options.addresses.get(service), service},
       {options.addresses.get("server"), "server"},
@@ -171,7 +172,8 @@ final class Target {
     try {
       JsonObject file = JsonParser.parseString(Files.readString(data.resolve("run.json"))).getAsJsonObject();
       JsonElement tls = file.get("tls");
-      return new RunFile(file.get("server").getAsString(), tls != null && tls.isJsonObject() ? tls.getAsJsonObject() : null);
+      JsonObject own = tls != null && tls.isJsonObject() ? tls.getAsJsonObject() : null;
+      return new RunFile(file.get("server").getAsString(), own);
     } catch (IOException | JsonParseException | IllegalStateException | NullPointerException none) {
       return null;
     }

@@ -53,7 +53,8 @@ final class ClientTest {
 
   private static TreeSet<String> ids() {
     TreeSet<String> found = new TreeSet<>();
-    for (Node it : client.registry.listNodesEach(ListNodesRequest.newBuilder().setPageSize(1).build())) found.add(it.getId());
+    ListNodesRequest request = ListNodesRequest.newBuilder().setPageSize(1).build();
+    for (Node it : client.registry.listNodesEach(request)) found.add(it.getId());
     return found;
   }
 
@@ -68,7 +69,8 @@ final class ClientTest {
 
   private static List<String> logged() {
     ListEventsRequest request = ListEventsRequest.newBuilder().setPageSize(2).addTypes("node.labels.changed").build();
-    return StreamSupport.stream(client.events.listEventsEach(request).spliterator(), false).map(ClientTest::valueOf).toList();
+    var events = client.events.listEventsEach(request).spliterator();
+    return StreamSupport.stream(events, false).map(ClientTest::valueOf).toList();
   }
 
   @Test
@@ -91,9 +93,9 @@ final class ClientTest {
             () -> client.registry.listNodes(ListNodesRequest.newBuilder().setPageSize(100_000).build()));
     assertEquals(List.of("page_size"), invalid.violations().stream().map(it -> it.field()).toList());
     try (Client stranger = Client.create(new ClientOptions().server(plane.server).token("wrong"))) {
+      ListNodesRequest all = ListNodesRequest.getDefaultInstance();
       RollcallException refused =
-          assertThrows(
-              RollcallException.Refused.class, () -> stranger.registry.listNodes(ListNodesRequest.getDefaultInstance()));
+          assertThrows(RollcallException.Refused.class, () -> stranger.registry.listNodes(all));
       assertEquals(Reason.TOKEN_INVALID, refused.reason());
     }
   }
@@ -120,7 +122,8 @@ final class ClientTest {
     plane.kill();
     RetryPolicy patience = new RetryPolicy(1_000, Duration.ofMillis(100), Duration.ofMillis(200));
     try (Client patient = Client.create(plane.options().timeout(Duration.ofMinutes(2)).retry(patience))) {
-      SetNodeLabelsRequest request = SetNodeLabelsRequest.newBuilder().setNode(node).putSet("sdk", "over-a-crash").build();
+      SetNodeLabelsRequest request =
+          SetNodeLabelsRequest.newBuilder().setNode(node).putSet("sdk", "over-a-crash").build();
       CompletableFuture<?> change = CompletableFuture.supplyAsync(() -> patient.admin.setNodeLabels(request));
       plane.start();
       change.join();

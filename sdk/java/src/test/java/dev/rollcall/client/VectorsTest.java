@@ -47,12 +47,14 @@ final class VectorsTest {
       boolean isRepeatable = one.get("repeatable").getAsBoolean();
       double random = one.get("random").getAsDouble();
       int attempt = one.get("attempt").getAsInt();
-      assertEquals(wanted(one), RetryPolicy.DEFAULT.waitBeforeRetry(failure(one), attempt, isRepeatable, random), it.toString());
+      Duration wait = RetryPolicy.DEFAULT.waitBeforeRetry(failure(one), attempt, isRepeatable, random);
+      assertEquals(wanted(one), wait, it.toString());
     }
     for (JsonElement it : vectors.getAsJsonArray("resumes")) {
       JsonObject one = it.getAsJsonObject();
       double random = one.get("random").getAsDouble();
-      assertEquals(wanted(one), RetryPolicy.waitBeforeResume(failure(one), one.get("breaks").getAsInt(), random), it.toString());
+      Duration wait = RetryPolicy.waitBeforeResume(failure(one), one.get("breaks").getAsInt(), random);
+      assertEquals(wanted(one), wait, it.toString());
     }
   }
 
