@@ -26,7 +26,7 @@ function read(name) {
 /** @param {any} it */
 function failureOf({ code, reason = "", retry_after_ms: retryAfterMs = null }) {
   const name = code.toLowerCase().replace(/(^|_)([a-z])/g, (/** @type {string[]} */ ...[, , letter]) => letter?.toUpperCase());
-  return { code: Code[name], reason, retryAfterMs };
+  return { code: /** @type {any} */ (Code)[name], reason, retryAfterMs };
 }
 
 test("repeats calls and opens watches again by the table", () => {
