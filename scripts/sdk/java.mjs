@@ -75,7 +75,8 @@ async function generate(schema, { protoc, plugin }) {
     ours.flatMap((file) => file.messageType.map((message) => [`.${file.package}.${message.name}`, { file, message }])),
   );
   await mkdir(join(client, "services"), { recursive: true });
-  for (const it of services) await writeFile(join(client, `services/${it.service.name}.java`), serviceClass(it, messages));
+  for (const it of services)
+    await writeFile(join(client, `services/${it.service.name}.java`), serviceClass(it, messages));
   await writeFile(join(client, "services/Services.java"), servicesClass(services));
   await writeFile(join(client, "Reason.java"), reasonClass(set.file));
 }
@@ -105,7 +106,9 @@ public final class ${service.name} {
   }
 ${methods.join("\n")}
 }
-`.replace(/import dev.rollcall.client.MessageStream;\n/, (line) => (service.method.some((it) => it.serverStreaming) ? line : ""));
+`.replace(/import dev.rollcall.client.MessageStream;\n/, (line) =>
+    service.method.some((it) => it.serverStreaming) ? line : "",
+  );
 }
 
 function methodLines({ file, service, method, messages, comment }) {
@@ -138,7 +141,8 @@ function methodLines({ file, service, method, messages, comment }) {
     `    return calls.unary(${descriptor}, request, timeout);`,
     "  }",
   ];
-  const items = method.options?.idempotencyLevel === NO_SIDE_EFFECTS ? pageItems(messages.get(method.outputType).message) : null;
+  const items =
+    method.options?.idempotencyLevel === NO_SIDE_EFFECTS ? pageItems(messages.get(method.outputType).message) : null;
   if (items === null) return unary;
   const getter = toCamelCase(`get_${items.name}_list`);
   return [
@@ -208,6 +212,8 @@ ${lines.join("\n")}
 }
 
 function docComment(lines, indent) {
-  const text = lines.map((line) => `${indent} * ${line.replaceAll("*/", "* /").replaceAll("&", "&amp;").replaceAll("<", "&lt;")}`);
+  const text = lines.map(
+    (line) => `${indent} * ${line.replaceAll("*/", "* /").replaceAll("&", "&amp;").replaceAll("<", "&lt;")}`,
+  );
   return [`${indent}/**`, ...text, `${indent} */`].join("\n");
 }

@@ -14,7 +14,8 @@ const BIN = join(WORKSPACE, "node_modules/.bin");
 /** Make the package. Answers the path of its tarball. */
 export async function makeTypescript({ schema, out, check }) {
   await mkdir(STAGE, { recursive: true });
-  for (const folder of ["src", "dist", "tests", "examples"]) await rm(join(STAGE, folder), { recursive: true, force: true });
+  for (const folder of ["src", "dist", "tests", "examples"])
+    await rm(join(STAGE, folder), { recursive: true, force: true });
   // What was installed is kept: npm looks only whether it is what the lock file says.
   await cp(SOURCE, STAGE, { recursive: true });
   await generate(schema);
@@ -37,7 +38,9 @@ async function generate(schema) {
     opt: ["target=ts", "import_extension=ts", "erasable_syntax=true"],
   };
   const template = JSON.stringify({ version: "v2", plugins: [plugin] });
-  const paths = files.filter(({ name }) => !name.startsWith("google/protobuf/")).flatMap(({ name }) => ["--path", name]);
+  const paths = files
+    .filter(({ name }) => !name.startsWith("google/protobuf/"))
+    .flatMap(({ name }) => ["--path", name]);
   await run(join(BIN, "buf"), ["generate", `${schema}#format=binpb`, "--template", template, ...paths]);
   await writeFile(join(src, "services.ts"), servicesFile(await clientServices(files)));
   await writeFile(join(src, "reasons.ts"), reasonsFile(files));
@@ -71,7 +74,10 @@ ${inits.join("\n")}
 }
 
 function reasonsFile(files) {
-  const lines = reasonsIn(files).flatMap(({ reason, comment }) => [...docComment(comment), `  ${reason}: "${reason}",`]);
+  const lines = reasonsIn(files).flatMap(({ reason, comment }) => [
+    ...docComment(comment),
+    `  ${reason}: "${reason}",`,
+  ]);
   return `// Generated from the schema.
 
 /** What \`RollcallError.reason\` may be. A server of a later release may have further ones. */

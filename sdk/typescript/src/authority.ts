@@ -15,7 +15,11 @@ const MOST_BYTES = 64 * 1024;
  * are sent, and nothing that the server shows in the handshake counts: it proves itself by the next connection, which
  * has to be verified with this authority alone. Rejects with UnreachableError, and ConfigurationError for another one.
  */
-export async function fetchAuthority(address: Address, serverName: string | null, fingerprint: string): Promise<string> {
+export async function fetchAuthority(
+  address: Address,
+  serverName: string | null,
+  fingerprint: string,
+): Promise<string> {
   const served = certificatesIn(await download(address, serverName));
   const found = served.find((it) => fingerprintOf(it) === fingerprint);
   if (found !== undefined) return String(found);

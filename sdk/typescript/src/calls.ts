@@ -73,7 +73,8 @@ export function prepared<I extends DescMessage>(
   method: DescMethod & { readonly input: I },
   input: MessageInitShape<I>,
 ): { readonly message: MessageInitShape<I>; readonly isRepeatable: boolean } {
-  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) return { message: input, isRepeatable: true };
+  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
+    return { message: input, isRepeatable: true };
   const hasId = method.input.fields.some(({ localName }) => localName === "requestId");
   if (!hasId || (input as { requestId?: string }).requestId) return { message: input, isRepeatable: hasId };
   const copy: object = { ...create(method.input, input), requestId: newRequestId() };

@@ -32,7 +32,15 @@ export class RollcallError extends Error {
   readonly retryAfterMs: number | null;
   readonly violations: readonly FieldViolation[];
 
-  constructor({ code, message, reason = "", metadata = {}, retryAfterMs = null, violations = [], cause }: FailureFacts) {
+  constructor({
+    code,
+    message,
+    reason = "",
+    metadata = {},
+    retryAfterMs = null,
+    violations = [],
+    cause,
+  }: FailureFacts) {
     super(message, { cause });
     this.code = code;
     this.reason = reason;

@@ -82,6 +82,10 @@ async function send(url: string, form: Readonly<Record<string, string>> | null) 
     return { status: response.status, fields: Object(JSON.parse(text)) as Fields };
   } catch (cause) {
     const { message } = Object(cause) as Error;
-    throw new UnreachableError({ code: Code.Unavailable, message: `cannot reach the issuer at ${host}: ${message}`, cause });
+    throw new UnreachableError({
+      code: Code.Unavailable,
+      message: `cannot reach the issuer at ${host}: ${message}`,
+      cause,
+    });
   }
 }

@@ -53,7 +53,10 @@ export function methodsOf<S extends DescService>(service: S, transport: Transpor
     const call = calls[method.localName] as Call;
     const items = itemsOf(method);
     const unaryOrStream: Call = (request = {}, settings = {}) => call(request, settings);
-    return [method.localName, items === null ? unaryOrStream : Object.assign(unaryOrStream, { each: eachOf(call, items) })];
+    return [
+      method.localName,
+      items === null ? unaryOrStream : Object.assign(unaryOrStream, { each: eachOf(call, items) }),
+    ];
   });
   return Object.fromEntries(methods) as MethodsOf<S>;
 }
@@ -64,7 +67,9 @@ type Call = (request?: Fields, settings?: CallSettings) => unknown;
 /** The field that holds a page's items; null for a method without pages. */
 function itemsOf({ methodKind, output }: DescMethod): string | null {
   if (methodKind !== "unary" || !output.fields.some(({ localName }) => localName === "nextPageToken")) return null;
-  const list = output.fields.find(({ fieldKind, ...field }) => fieldKind === "list" && "listKind" in field && field.listKind === "message");
+  const list = output.fields.find(
+    ({ fieldKind, ...field }) => fieldKind === "list" && "listKind" in field && field.listKind === "message",
+  );
   return list?.localName ?? null;
 }
 

@@ -48,9 +48,10 @@ export class Client extends ApiClient {
     ]);
     super(Object.fromEntries(transports));
     this.#connections = connections.map(([, connection]) => connection);
-    this.addresses = Object.fromEntries(
-      SERVICE_NAMES.map((name) => [name, target[name].address.baseUrl]),
-    ) as Record<ServiceName, string>;
+    this.addresses = Object.fromEntries(SERVICE_NAMES.map((name) => [name, target[name].address.baseUrl])) as Record<
+      ServiceName,
+      string
+    >;
   }
 
   /** End every call and connection. Calls that are made later fail. */
@@ -104,7 +105,8 @@ async function tlsOptions({ address }: ServiceTarget, trust: Trust) {
     readFile(file).catch((cause: unknown) => {
       throw new ConfigurationError(`cannot read ${file}: ${codeOf(cause)}`, { cause });
     });
-  const ca = caFingerprint === null ? caFile && (await read(caFile)) : await fetchAuthority(address, serverName, caFingerprint);
+  const ca =
+    caFingerprint === null ? caFile && (await read(caFile)) : await fetchAuthority(address, serverName, caFingerprint);
   return {
     ...(ca ? { ca } : {}),
     ...(serverName === null ? {} : { servername: serverName }),

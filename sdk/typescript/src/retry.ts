@@ -26,7 +26,11 @@ type Failure = Pick<RollcallError, "code" | "reason" | "retryAfterMs">;
 export function waitBeforeRetry(
   policy: RetryPolicy,
   failure: Failure,
-  { attempt, isRepeatable, random }: { readonly attempt: number; readonly isRepeatable: boolean; readonly random: number },
+  {
+    attempt,
+    isRepeatable,
+    random,
+  }: { readonly attempt: number; readonly isRepeatable: boolean; readonly random: number },
 ): number | null {
   if (attempt >= policy.attempts) return null;
   // A call that was refused for lack of room had no effect. Any other may have had one.

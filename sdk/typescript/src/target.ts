@@ -113,7 +113,10 @@ interface Known {
  * The token for one address. A context's is for the addresses that the context names alone, the data directory's for
  * this machine and for the server that wrote it: any other server could misuse them.
  */
-function credentialFor(address: Address, { options, at, context, isNamed, ofContext, ownUrl, data }: Known): Credential {
+function credentialFor(
+  address: Address,
+  { options, at, context, isNamed, ofContext, ownUrl, data }: Known,
+): Credential {
   const named = tokenOrFile(options.token, options.tokenFile, at.cwd);
   if (named !== null) return named;
   const inContext = context !== null && ofContext.includes(address.baseUrl) ? credentialOf(context, at) : null;
@@ -149,8 +152,14 @@ function isElsewhere(options: TargetOptions, env: Surroundings["env"], isNamed: 
   );
 }
 
-function trustOf(options: TargetOptions, { env, cwd }: Surroundings, context: Context | null, elsewhere: boolean): Trust {
-  if (options.caFile && options.caFingerprint) throw new ConfigurationError("caFile and caFingerprint exclude each other");
+function trustOf(
+  options: TargetOptions,
+  { env, cwd }: Surroundings,
+  context: Context | null,
+  elsewhere: boolean,
+): Trust {
+  if (options.caFile && options.caFingerprint)
+    throw new ConfigurationError("caFile and caFingerprint exclude each other");
   const certificate = options.clientCertificate?.certificateFile || env.ROLLCALL_CLIENT_CERT;
   const key = options.clientCertificate?.keyFile || env.ROLLCALL_CLIENT_KEY;
   if (Boolean(certificate) !== Boolean(key)) {
@@ -172,7 +181,9 @@ function parseFingerprint(text: string): string {
   const [, written = ""] = /^(?:sha256(?: fingerprint=|:|=))?([0-9a-f:]+)$/i.exec(text.trim()) ?? [];
   const digits = written.replaceAll(":", "").toLowerCase();
   if (digits.length === 64) return `sha256:${digits}`;
-  throw new ConfigurationError(`${JSON.stringify(text)} is no fingerprint: sha256: and 64 hexadecimal digits are needed`);
+  throw new ConfigurationError(
+    `${JSON.stringify(text)} is no fingerprint: sha256: and 64 hexadecimal digits are needed`,
+  );
 }
 
 function dataDirectory({ env, cwd, home, uid }: Surroundings): string {

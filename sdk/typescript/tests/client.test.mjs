@@ -37,7 +37,7 @@ function setLabel(value, requestId = "") {
 }
 
 /** @param {import("@rollcall/client/rollcall/events/v1/events_pb").Event} event */
-function valueOf(event) {
+function labelOf(event) {
   return /** @type {any} */ (event.after).labels.sdk;
 }
 
@@ -49,7 +49,7 @@ test("gets a node", async () => {
 test("iterates over pages", async () => {
   for (let number = 0; number < 5; number++) await setLabel(`page-${number}`);
   const values = [];
-  for await (const event of client.events.listEvents.each({ pageSize: 2, ...LABELS })) values.push(valueOf(event));
+  for await (const event of client.events.listEvents.each({ pageSize: 2, ...LABELS })) values.push(labelOf(event));
   assert.deepEqual(
     values.filter((it) => it.startsWith("page-")),
     ["page-0", "page-1", "page-2", "page-3", "page-4"],
@@ -109,7 +109,7 @@ test("loses and doubles no event over crashes", async () => {
   /** @type {string[]} */
   const seen = [];
   const following = (async () => {
-    for await (const event of watch) seen.push(valueOf(event));
+    for await (const event of watch) seen.push(labelOf(event));
   })();
   await eventually("it follows", () => watch.bookmark !== null);
   const expected = [];
@@ -135,7 +135,7 @@ test("goes on from a bookmark within a message", async () => {
   for (let number = 0; number < 10; number++) {
     const watch = client.watchEvents(LABELS, { bookmark });
     for await (const event of watch) {
-      seen.push(valueOf(event));
+      seen.push(labelOf(event));
       break;
     }
     bookmark = watch.bookmark ?? "";
@@ -158,10 +158,19 @@ test("keeps every node over a crash", async () => {
   await cache.synced();
   await plane.crash();
   await setLabel("after-the-crash");
-  await eventually("the label is there", () => cache.get(NODE)?.labels.some((it) => it.value === "after-the-crash") ?? false);
+  await eventually(
+    "the label is there",
+    () => cache.get(NODE)?.labels.some((it) => it.value === "after-the-crash") ?? false,
+  );
   const listed = await ids();
   await eventually("it has what is listed", () => cache.list().length === listed.length);
-  assert.deepEqual(cache.list().map(({ id }) => id).sort(), listed);
+  assert.deepEqual(
+    cache
+      .list()
+      .map(({ id }) => id)
+      .sort(),
+    listed,
+  );
   assert.ok(changed.includes(NODE));
   cache.close();
 });
@@ -184,7 +193,7 @@ test("calls and follows as a page does", async () => {
   const { resumeToken } = await page.events.listEvents({ pageSize: 1_000 });
   await setLabel("seen-by-a-page");
   for await (const event of page.watchEvents(LABELS, { bookmark: resumeToken })) {
-    assert.equal(valueOf(event), "seen-by-a-page");
+    assert.equal(labelOf(event), "seen-by-a-page");
     break;
   }
 });

@@ -25,7 +25,9 @@ function read(name) {
 
 /** @param {any} it */
 function failureOf({ code, reason = "", retry_after_ms: retryAfterMs = null }) {
-  const name = code.toLowerCase().replace(/(^|_)([a-z])/g, (/** @type {string[]} */ ...[, , letter]) => letter?.toUpperCase());
+  const name = code
+    .toLowerCase()
+    .replace(/(^|_)([a-z])/g, (/** @type {string[]} */ ...[, , letter]) => letter?.toUpperCase());
   return { code: /** @type {any} */ (Code)[name], reason, retryAfterMs };
 }
 
@@ -64,7 +66,10 @@ for (const one of read("targets.json")) {
       );
       const at = { env: one.env ?? {}, home, cwd: join(root, "cwd"), uid: geteuid?.() ?? null };
       if (one.error !== undefined) {
-        assert.throws(() => resolveTarget(options, at), (error) => String(error).includes(one.error));
+        assert.throws(
+          () => resolveTarget(options, at),
+          (error) => String(error).includes(one.error),
+        );
         return;
       }
       const target = resolveTarget(options, at);

@@ -10,8 +10,8 @@ import {
 } from "@bufbuild/protobuf";
 import { type DescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { ServerReflection, ServerReflectionRequestSchema } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
 import { file_google_rpc_error_details } from "@rollcall/api/google/rpc/error_details_pb";
+import { ServerReflection, ServerReflectionRequestSchema } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
 import { ReflectionIndex } from "./reflection-index.ts";
 
 type ReflectionMethod = DescMethodBiDiStreaming;
