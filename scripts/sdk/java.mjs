@@ -1,4 +1,4 @@
-// The library for Java: sdk/java with what is generated from the schema, built by Maven into a jar beside its libraries.
+// The library for Java: sdk/java with what is generated from the schema, built by Maven; its libraries go beside it.
 import { chmod, cp, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";

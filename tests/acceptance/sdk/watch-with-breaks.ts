@@ -31,8 +31,8 @@ export interface Followed {
 }
 
 /**
- * Let a program follow a log of 100,000 events from its beginning, over a path that breaks 50 times, until it has printed
- * one that was written afterwards.
+ * Let a program follow a log of 100,000 events from its beginning, over a path that breaks 50 times, until it has
+ * printed one that was written afterwards.
  */
 export async function followWithBreaks(command: FollowCommand): Promise<Followed> {
   const root = mkdtempSync(join(tmpdir(), "rollcall-watch-"));
