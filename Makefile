@@ -31,7 +31,7 @@ acceptance: build ## What takes longer than tests may: drills, and packages on f
 dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, with checksums and SBOMs (ARGS: --out DIR, --platform linux-x64)
 	@node scripts/packages/main.mjs $(ARGS)
 
-sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: go or python; ARGS: --check checks types and style too)
+sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: go, java, python or typescript; ARGS: --check checks types and style too)
 	@node scripts/sdk/main.mjs $(NAME) $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style

@@ -11,7 +11,7 @@ export function run(program, words, { cwd, env, input } = {}) {
     child.on("error", reject);
     child.on("close", (code) => {
       if (code === 0) resolve(Buffer.concat(out));
-      else reject(new Error(`${program} ${words.join(" ")} ended with ${code}:\n${Buffer.concat(err)}`));
+      else reject(new Error(`${program} ${words.join(" ")} ended with ${code}:\n${Buffer.concat([...out, ...err])}`));
     });
     child.stdin.end(input);
   });

@@ -5,12 +5,12 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { run } from "../packages/run.mjs";
 import { WORKSPACE } from "../packages/workspace.mjs";
+import { clientServices, reasonsIn } from "./services.mjs";
 
 const MODULE = join(WORKSPACE, "sdk/go");
 const TOOLS = join(WORKSPACE, "node_modules/.cache/rollcall-sdk/go-tools");
 const GENERATORS = ["google.golang.org/protobuf/cmd/protoc-gen-go", "google.golang.org/grpc/cmd/protoc-gen-go-grpc"];
 const IMPORT_PATH = "rollcall.dev/go";
-const REASONS = "rollcall/node/v1/error_reason.proto";
 
 /** Generate what the module needs. Answers its folder. */
 export async function makeGo({ schema, check }) {
@@ -18,6 +18,7 @@ export async function makeGo({ schema, check }) {
   await run("go", ["install", ...GENERATORS], { cwd: MODULE, env: { GOBIN: TOOLS } });
   const { file: files } = fromBinary(FileDescriptorSetSchema, await readFile(schema));
   const ours = files.filter(({ name }) => name.startsWith("rollcall/"));
+  await checkClient(await clientServices(files));
   await rm(join(MODULE, "gen"), { recursive: true, force: true });
   const names = ours.map(
     ({ name }) => `M${name}=${IMPORT_PATH}/gen/${name.replace(/\/[^/]+$/, "")};${packageOf(name)}`,
@@ -31,7 +32,7 @@ export async function makeGo({ schema, check }) {
   const template = JSON.stringify({ version: "v2", plugins });
   const buf = join(WORKSPACE, "node_modules/.bin/buf");
   await run(buf, ["generate", `${schema}#format=binpb`, "--template", template, ...pathsOf(ours)]);
-  await writeFile(join(MODULE, "reasons.go"), reasonsFile(ours.find(({ name }) => name === REASONS)));
+  await writeFile(join(MODULE, "reasons.go"), reasonsFile(ours));
   await run("gofmt", ["-w", join(MODULE, "reasons.go")]);
   if (check) {
     const untidy = String(await run("gofmt", ["-l", "."], { cwd: MODULE }));
@@ -39,6 +40,13 @@ export async function makeGo({ schema, check }) {
     await run("go", ["vet", "./..."], { cwd: MODULE });
   }
   return MODULE;
+}
+
+/** Clients are written by hand: a service that they lack ends here. */
+async function checkClient(services) {
+  const client = await readFile(join(MODULE, "client.go"), "utf8");
+  const missing = services.filter(({ service, at }) => !client.includes(`New${service.name}Client(of["${at}"])`));
+  if (missing.length > 0) throw new Error(`client.go lacks ${missing.map(({ service }) => service.name).join(", ")}`);
 }
 
 function pathsOf(files) {
@@ -51,19 +59,11 @@ function packageOf(name) {
   return `${service}${version}`;
 }
 
-function reasonsFile(file) {
-  const comments = new Map(
-    file.sourceCodeInfo.location.map(({ path, leadingComments }) => [path.join(), leadingComments.trim()]),
-  );
-  const lines = file.enumType[0].value.slice(1).flatMap(({ name }, index) => {
-    const reason = name.replace(/^ERROR_REASON_/, "");
-    const comment = (comments.get(`5,0,2,${index + 1}`) ?? "").split("\n").map((line) => line.trim());
-    const [first, ...rest] = comment;
-    return [
-      ...[`${goName(reason)}: ${first}`, ...rest].map((line) => `\t// ${line}`),
-      `\t${goName(reason)} = "${reason}"`,
-    ];
-  });
+function reasonsFile(files) {
+  const lines = reasonsIn(files).flatMap(({ reason, comment: [first, ...rest] }) => [
+    ...[`${goName(reason)}: ${first}`, ...rest].map((line) => `\t// ${line}`),
+    `\t${goName(reason)} = "${reason}"`,
+  ]);
   return `// Code generated from the schema. DO NOT EDIT.
 
 package rollcall

@@ -1,14 +1,16 @@
 // Makes the SDKs from this checkout, into dist/sdk:
-//   node scripts/sdk/main.mjs [go|python] [--check]
+//   node scripts/sdk/main.mjs [go|java|python|typescript] [--check]
 // --check also checks their types and style.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { WORKSPACE } from "../packages/workspace.mjs";
 import { makeGo } from "./go.mjs";
+import { makeJava } from "./java.mjs";
 import { makePython } from "./python.mjs";
 import { writeSchema } from "./schema.mjs";
+import { makeTypescript } from "./typescript.mjs";
 
-const MAKERS = { go: makeGo, python: makePython };
+const MAKERS = { go: makeGo, java: makeJava, python: makePython, typescript: makeTypescript };
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { check: { type: "boolean" } } });
 const unknown = positionals.filter((name) => !(name in MAKERS));

@@ -3,6 +3,7 @@ import { cp, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "../packages/run.mjs";
 import { WORKSPACE } from "../packages/workspace.mjs";
+import { SERVICES_FILE } from "./services.mjs";
 
 const SOURCE = join(WORKSPACE, "sdk/python");
 const CACHE = join(WORKSPACE, "node_modules/.cache/rollcall-sdk");
@@ -14,7 +15,7 @@ export async function makePython({ schema, out, check }) {
   const python = await installTools();
   await rm(STAGE, { recursive: true, force: true });
   await cp(SOURCE, STAGE, { recursive: true });
-  await run(python, [join(STAGE, "generate.py"), schema, join(STAGE, "src")]);
+  await run(python, [join(STAGE, "generate.py"), schema, SERVICES_FILE, join(STAGE, "src")]);
   if (check) {
     await run(python, ["-m", "ruff", "check", "."], { cwd: SOURCE });
     await run(python, ["-m", "ruff", "format", "--check", "."], { cwd: SOURCE });

@@ -22,6 +22,7 @@ export async function writeSchema(path) {
     `${all}#format=binpb`,
   ]);
   const set = fromBinary(FileDescriptorSetSchema, await readFile(all));
+  // Details of errors belong to the API, though no method names them.
   const known = new Set(set.file.filter(isPublic).flatMap((file) => [file.name, ...file.dependency]));
   set.file = set.file.filter((file) => file.name !== RULES && (isPublic(file) || known.has(file.name)));
   set.file.forEach(withoutRules);
@@ -29,7 +30,7 @@ export async function writeSchema(path) {
 }
 
 function isPublic({ name }) {
-  return name.startsWith("rollcall/") && !PRIVATE.test(name);
+  return (name.startsWith("rollcall/") && !PRIVATE.test(name)) || name.startsWith("google/rpc/");
 }
 
 function withoutRules(file) {

@@ -67,5 +67,10 @@ func (p *eventPosition) passed(event *eventsv1.Event) {
 
 // completed says that every event of the message was handed out.
 func (p *eventPosition) completed(message *eventsv1.WatchEventsResponse) {
-	p.at = &bookmark{message.GetResumeToken(), message.GetRevision()}
+	next := bookmark{message.GetResumeToken(), message.GetRevision()}
+	// The first message of a watch stands for where it begins, which may be before what was handed out.
+	if p.at != nil {
+		next.revision = max(next.revision, p.at.revision)
+	}
+	p.at = &next
 }

@@ -3,7 +3,6 @@ package rollcall
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ const defaultTimeout = 10 * time.Second
 // caller makes calls: deadline, credentials, request ids, retries and errors.
 type caller struct {
 	options Options
-	token   func() (string, error)
+	token   credential
 }
 
 // unary is the interceptor of calls with one answer.
@@ -42,13 +41,18 @@ func (c *caller) unary(ctx context.Context, path string, request, answer any, co
 	request, isRepeatable := prepared(path, request)
 	for attempt := 1; ; attempt++ {
 		authorized, err := c.authorize(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			err = errorOf(invoke(authorized, path, request, answer, conn, options...))
 		}
-		if err = errorOf(invoke(authorized, path, request, answer, conn, options...)); err == nil {
+		if err == nil {
 			return nil
 		}
-		wait, again := c.options.Retry.waitBeforeRetry(err.(*Error), attempt, isRepeatable, rand.Float64())
+		// A file that cannot be read is told at once; an issuer that is away is asked again.
+		failure, ok := err.(*Error)
+		if !ok {
+			return err
+		}
+		wait, again := c.options.Retry.waitBeforeRetry(failure, attempt, isRepeatable, rand.Float64())
 		deadline, _ := ctx.Deadline()
 		if !again || time.Until(deadline) <= wait {
 			return err
@@ -116,20 +120,6 @@ func isRead(path string) bool {
 	}
 	options, ok := found.Options().(*descriptorpb.MethodOptions)
 	return ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
-}
-
-// tokenSource reads a token, or the file that holds it, each time: it may be replaced while the program runs.
-func (t *target) tokenSource(service string) func() (string, error) {
-	if t.tokenFor != nil && !t.tokenFor[t.addresses[service]] {
-		return func() (string, error) { return "", nil }
-	}
-	return func() (string, error) {
-		if t.token != "" || t.tokenFile == "" {
-			return strings.TrimSpace(t.token), nil
-		}
-		text, err := os.ReadFile(t.tokenFile)
-		return strings.TrimSpace(string(text)), err
-	}
 }
 
 // pause waits; it fails where the context ends first.

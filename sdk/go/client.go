@@ -50,7 +50,7 @@ type Client struct {
 	connections []*grpc.ClientConn
 }
 
-// New finds the control plane; the first call connects.
+// New finds the control plane; the first call connects. With CAFingerprint, the authority is fetched at once.
 func New(config Config) (*Client, error) {
 	home, _ := os.UserHomeDir()
 	cwd, _ := os.Getwd()
@@ -105,7 +105,7 @@ func (t *target) connect(service string, options Options) (*grpc.ClientConn, err
 	if err != nil {
 		return nil, err
 	}
-	calls := &caller{options, t.tokenSource(service)}
+	calls := &caller{options, t.credentials[service]}
 	return grpc.NewClient("dns:///"+at.authority,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithUnaryInterceptor(calls.unary),
@@ -137,6 +137,13 @@ func (t *target) transport(at address) (credentials.TransportCredentials, error)
 		if !config.RootCAs.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("%s has no certificate", t.caFile)
 		}
+	}
+	if t.caFingerprint != "" {
+		pool, err := fetchAuthority(at.authority, t.serverName, t.caFingerprint)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = pool
 	}
 	if t.certificate != "" {
 		pair, err := tls.LoadX509KeyPair(t.certificate, t.keyPEM)

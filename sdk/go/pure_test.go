@@ -1,8 +1,13 @@
 package rollcall
 
 import (
+	"encoding/json"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +89,10 @@ func TestEventPosition(t *testing.T) {
 	if !position.isSeen(&eventsv1.Event{Revision: 5}) || position.isSeen(&eventsv1.Event{Revision: 6}) {
 		t.Error("what was handed out comes again, or what was not does not")
 	}
+	position.completed(&eventsv1.WatchEventsResponse{ResumeToken: "t0", Revision: 4})
+	if position.at.revision != 5 {
+		t.Error("a message that stands for where a watch begins makes it forget what was handed out")
+	}
 	fresh := eventPosition{request: &eventsv1.WatchEventsRequest{}}
 	fresh.passed(&eventsv1.Event{Revision: 3})
 	if fresh.nextRequest().GetAfterRevision() != 3 {
@@ -114,45 +123,134 @@ func TestNodeView(t *testing.T) {
 	}
 }
 
-func TestResolve(t *testing.T) {
-	home := t.TempDir()
-	env := map[string]string{"ROLLCALL_DATA_DIR": filepath.Join(home, "none")}
-	at := surroundings{func(name string) string { return env[name] }, home, home, 1}
-	target, err := resolve(Config{}, at)
-	if err != nil || target.addresses["admin"].authority != "127.0.0.1:7700" {
-		t.Fatalf("%v, %v", target, err)
+// What decides alike in every language.
+func readVectors(t *testing.T, name string, into any) {
+	text, err := os.ReadFile(filepath.Join("..", "vectors", name))
+	if err == nil {
+		err = json.Unmarshal(text, into)
 	}
-	env["ROLLCALL_SERVER"], env["ROLLCALL_TOKEN"] = "c:3", "t"
-	target, err = resolve(Config{Server: "a:1", Admin: "b:2"}, at)
-	if err != nil || target.addresses["registry"].authority != "a:1" || target.addresses["admin"].authority != "b:2" || target.token != "t" {
-		t.Fatalf("%v, %v", target, err)
-	}
-	delete(env, "ROLLCALL_SERVER")
-	delete(env, "ROLLCALL_TOKEN")
-	file := filepath.Join(home, ".config", "rollcall", "config.yaml")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	text := "current_context: prod\ncontexts: {prod: {server: 'https://r.example:7700', token: secret}}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+}
+
+type retryVector struct {
+	Code         string  `json:"code"`
+	Reason       string  `json:"reason"`
+	Repeatable   bool    `json:"repeatable"`
+	Attempt      int     `json:"attempt"`
+	Breaks       int     `json:"breaks"`
+	Random       float64 `json:"random"`
+	RetryAfterMs int     `json:"retry_after_ms"`
+	WaitMs       *int    `json:"wait_ms"`
+}
+
+func (v retryVector) check(t *testing.T, wait time.Duration, again bool) {
+	if again != (v.WaitMs != nil) || (again && wait.Round(time.Millisecond) != time.Duration(*v.WaitMs)*time.Millisecond) {
+		t.Errorf("%+v waits %v, again is %v", v, wait, again)
+	}
+}
+
+func (v retryVector) failure(t *testing.T) *Error {
+	var code codes.Code
+	if err := code.UnmarshalJSON([]byte(`"` + v.Code + `"`)); err != nil {
 		t.Fatal(err)
 	}
-	target, err = resolve(Config{}, at)
-	if err != nil || !target.addresses["admin"].isTLS || target.token != "secret" {
-		t.Fatalf("%v, %v", target, err)
+	return &Error{Code: code, Reason: v.Reason, RetryAfter: time.Duration(v.RetryAfterMs) * time.Millisecond}
+}
+
+func TestRetryVectors(t *testing.T) {
+	var vectors struct {
+		Retries   []retryVector `json:"retries"`
+		Resumes   []retryVector `json:"resumes"`
+		Bookmarks []struct {
+			Text, Revision string
+			Token          *string
+		} `json:"bookmarks"`
 	}
-	for _, elsewhere := range []string{"evil:1", "r.example:7700"} {
-		target, err = resolve(Config{Server: elsewhere}, at)
-		if err != nil {
+	readVectors(t, "retries.json", &vectors)
+	for _, one := range vectors.Retries {
+		wait, again := DefaultRetry.waitBeforeRetry(one.failure(t), one.Attempt, one.Repeatable, one.Random)
+		one.check(t, wait, again)
+	}
+	for _, one := range vectors.Resumes {
+		wait, again := waitBeforeResume(one.failure(t), one.Breaks, one.Random)
+		one.check(t, wait, again)
+	}
+	for _, one := range vectors.Bookmarks {
+		read, err := parseBookmark(one.Text)
+		if (err != nil) != (one.Token == nil) {
+			t.Errorf("%s: %v", one.Text, err)
+		}
+		if err == nil && (read.token != *one.Token || strconv.FormatUint(read.revision, 10) != one.Revision) {
+			t.Errorf("%s is read as %v", one.Text, read)
+		}
+	}
+}
+
+type targetVector struct {
+	Name, Error  string
+	Files        map[string]string
+	Options, Env map[string]string
+	Addresses    map[string]string
+	Tokens       map[string]*string
+	CAFile       string `json:"ca_file"`
+	ServerName   string `json:"server_name"`
+}
+
+func TestTargetVectors(t *testing.T) {
+	var vectors []targetVector
+	readVectors(t, "targets.json", &vectors)
+	for _, one := range vectors {
+		t.Run(one.Name, func(t *testing.T) { one.check(t) })
+	}
+}
+
+func (v targetVector) check(t *testing.T) {
+	root := t.TempDir()
+	home := filepath.Join(root, "home")
+	files := map[string]string{"home/.rollcall/keep": "", "cwd/keep": ""}
+	maps.Copy(files, v.Files)
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if token, _ := target.tokenSource("admin")(); token != "" {
-			t.Errorf("a context's token goes to %s, in clear text", elsewhere)
+	}
+	config := Config{
+		Server: v.Options["server"], Health: v.Options["health"], Admin: v.Options["admin"], Scheduler: v.Options["scheduler"],
+		Token: v.Options["token"], TokenFile: strings.ReplaceAll(v.Options["token_file"], "HOME", home),
+		CAFingerprint: v.Options["ca_fingerprint"], Context: v.Options["context"],
+	}
+	at := surroundings{func(name string) string { return v.Env[name] }, home, filepath.Join(root, "cwd"), os.Geteuid()}
+	found, err := resolve(config, at)
+	if v.Error != "" {
+		if err == nil || !strings.Contains(err.Error(), v.Error) {
+			t.Errorf("%v does not say %q", err, v.Error)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for service, want := range v.Addresses {
+		address := found.addresses[service]
+		if url := map[bool]string{true: "https://", false: "http://"}[address.isTLS] + address.authority; url != want {
+			t.Errorf("%s is at %s, not %s", service, url, want)
 		}
 	}
-	if _, err := resolve(Config{Context: "x"}, at); err == nil {
-		t.Error("a context that is missing is not told")
+	for service, want := range v.Tokens {
+		token, err := found.credentials[service]()
+		if err != nil || (want == nil) != (token == "") || (want != nil && token != *want) {
+			t.Errorf("%s gets %q, %v", service, token, err)
+		}
 	}
+	if found.caFile != v.CAFile || found.serverName != v.ServerName {
+		t.Errorf("it trusts %q for %q", found.caFile, found.serverName)
+	}
+}
+
+func TestParseAddress(t *testing.T) {
 	for _, text := range []string{"host", "http://u:p@host:1", "host:1?x", "host:port", "ftp://host:1"} {
 		if _, err := parseAddress(text, false); err == nil {
 			t.Errorf("%q is taken for an address", text)

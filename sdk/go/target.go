@@ -32,6 +32,8 @@ type Config struct {
 	TokenFile string
 	// CAFile is the PEM file of the authority of the server's certificate.
 	CAFile string
+	// CAFingerprint is "sha256:" and 64 hexadecimal digits: New fetches the authority from the server, compares it, and it alone is trusted.
+	CAFingerprint string
 	// ServerName is the name that the server's certificate is for, where that is not the address's.
 	ServerName string
 	// ClientCertificate and ClientKey are PEM files.
@@ -55,12 +57,11 @@ func (a address) isLoopback() bool {
 
 type target struct {
 	addresses map[string]address
-	token     string
-	tokenFile string
-	// The addresses to which alone the token is sent; nil for all.
-	tokenFor            map[address]bool
-	caFile, serverName  string
-	certificate, keyPEM string
+	// What proves to each service who calls.
+	credentials           map[string]credential
+	caFile, caFingerprint string
+	serverName            string
+	certificate, keyPEM   string
 }
 
 type surroundings struct {
@@ -72,6 +73,8 @@ type surroundings struct {
 var services = []string{"registry", "health", "admin", "scheduler"}
 
 type contextEntry struct {
+	name, path string
+
 	Server    string `yaml:"server"`
 	Registry  string `yaml:"registry"`
 	Health    string `yaml:"health"`
@@ -80,6 +83,7 @@ type contextEntry struct {
 	Token     string `yaml:"token"`
 	TokenFile string `yaml:"token_file"`
 	CAFile    string `yaml:"ca_file"`
+	Login     *login `yaml:"oidc"`
 }
 
 func (c contextEntry) of(service string) string {
@@ -107,18 +111,22 @@ func resolve(config Config, at surroundings) (*target, error) {
 	named := map[string]string{"registry": config.Registry, "health": config.Health, "admin": config.Admin, "scheduler": config.Scheduler}
 	found := &target{
 		addresses:   map[string]address{},
-		caFile:      first(config.CAFile, at.env("ROLLCALL_CA_FILE")),
+		credentials: map[string]credential{},
+		caFile:      config.CAFile,
 		serverName:  first(config.ServerName, at.env("ROLLCALL_TLS_SERVER_NAME")),
 		certificate: first(config.ClientCertificate, at.env("ROLLCALL_CLIENT_CERT")),
 		keyPEM:      first(config.ClientKey, at.env("ROLLCALL_CLIENT_KEY")),
 	}
+	if err := found.trust(config, at); err != nil {
+		return nil, err
+	}
 	if (found.certificate == "") != (found.keyPEM == "") {
 		return nil, errors.New("a client certificate and its key go together")
 	}
-	if found.caFile == "" && entry.CAFile != "" && !isElsewhere(config, named, isNamed, at) {
+	if found.caFile == "" && found.caFingerprint == "" && entry.CAFile != "" && !isElsewhere(config, named, isNamed, at) {
 		found.caFile = entry.CAFile
 	}
-	wantsTLS := found.caFile != "" || found.serverName != "" || found.certificate != ""
+	wantsTLS := found.caFile != "" || found.caFingerprint != "" || found.serverName != "" || found.certificate != ""
 	for _, service := range services {
 		variable := "ROLLCALL_" + strings.ToUpper(service)
 		byName := ""
@@ -131,10 +139,26 @@ func resolve(config Config, at surroundings) (*target, error) {
 			return nil, err
 		}
 		if isOwn {
-			found.caFile, found.serverName = first(found.caFile, run.TLS.CAFile), first(found.serverName, run.TLS.ServerName)
+			found.serverName = first(found.serverName, run.TLS.ServerName)
+			if found.caFingerprint == "" {
+				found.caFile = first(found.caFile, run.TLS.CAFile)
+			}
 		}
 	}
-	return found, found.findToken(config, entry, isNamed, at, data, run)
+	return found, found.findCredentials(config, entry, at, data, run)
+}
+
+// trust takes the authority that is named, by its file or by its fingerprint.
+func (t *target) trust(config Config, at surroundings) (err error) {
+	if config.CAFingerprint == "" {
+		t.caFile = first(config.CAFile, at.env("ROLLCALL_CA_FILE"))
+		return nil
+	}
+	if config.CAFile != "" {
+		return errors.New("CAFile and CAFingerprint exclude each other")
+	}
+	t.caFingerprint, err = parseFingerprint(config.CAFingerprint)
+	return err
 }
 
 func isElsewhere(config Config, named map[string]string, isNamed bool, at surroundings) bool {
@@ -152,41 +176,54 @@ func isElsewhere(config Config, named map[string]string, isNamed bool, at surrou
 	return false
 }
 
-func (t *target) findToken(config Config, entry contextEntry, isNamed bool, at surroundings, data string, run runFile) error {
-	if config.Token != "" || config.TokenFile != "" {
-		t.token, t.tokenFile = config.Token, config.TokenFile
-		return nil
-	}
-	hasContexts := entry.Token != "" || entry.TokenFile != ""
-	token, file := at.env("ROLLCALL_TOKEN"), at.env("ROLLCALL_TOKEN_FILE")
-	if !(isNamed && hasContexts) && (token != "" || file != "") {
-		t.token, t.tokenFile = token, file
-		return nil
-	}
-	t.tokenFor = map[address]bool{}
-	if hasContexts {
-		// A context's token goes to the addresses that the context names alone: any other server could misuse it.
-		for _, text := range []string{entry.Server, entry.Registry, entry.Health, entry.Admin, entry.Scheduler} {
-			if text == "" {
-				continue
-			}
-			own, err := parseAddress(text, entry.CAFile != "")
-			if err != nil {
-				return err
-			}
-			t.tokenFor[own] = true
+// findCredentials takes the token for each address. A context's is for the addresses that the context names alone, the data directory's
+// for this machine and for the server that wrote it: any other server could misuse them.
+func (t *target) findCredentials(config Config, entry contextEntry, at surroundings, data string, run runFile) error {
+	ofContext := map[address]bool{}
+	for _, text := range []string{entry.Server, entry.Registry, entry.Health, entry.Admin, entry.Scheduler} {
+		if text == "" {
+			continue
 		}
-		t.token, t.tokenFile = entry.Token, entry.TokenFile
-		return nil
+		// What the context meant by TLS stays so, whatever is named besides.
+		own, err := parseAddress(text, entry.CAFile != "")
+		if err != nil {
+			return err
+		}
+		ofContext[own] = true
 	}
-	admin := filepath.Join(data, "admin-token")
-	if _, err := os.Stat(admin); err == nil {
-		t.tokenFile = admin
-	}
-	for _, own := range t.addresses {
-		t.tokenFor[own] = own.isLoopback() || own == address{run.Server, run.TLS != nil}
+	said := tokenOrFile(config.Token, config.TokenFile)
+	inEnvironment := tokenOrFile(at.env("ROLLCALL_TOKEN"), at.env("ROLLCALL_TOKEN_FILE"))
+	inEntry := entry.credential()
+	for service, address := range t.addresses {
+		var inContext credential
+		if ofContext[address] {
+			inContext = inEntry
+		}
+		isOwn := address.isLoopback() || address == parsedRunAddress(run)
+		switch {
+		case said != nil:
+			t.credentials[service] = said
+		case config.Context != "" && inContext != nil:
+			t.credentials[service] = inContext
+		case inEnvironment != nil:
+			t.credentials[service] = inEnvironment
+		case inContext != nil:
+			t.credentials[service] = inContext
+		case isOwn:
+			t.credentials[service] = fileCredential(filepath.Join(data, "admin-token"), false)
+		default:
+			t.credentials[service] = func() (string, error) { return "", nil }
+		}
 	}
 	return nil
+}
+
+func parsedRunAddress(run runFile) address {
+	own, err := parseAddress(run.Server, run.TLS != nil)
+	if err != nil {
+		return address{}
+	}
+	return own
 }
 
 func parseAddress(text string, isTLS bool) (address, error) {
@@ -210,7 +247,11 @@ func readContext(config Config, at surroundings) (contextEntry, error) {
 	if !filepath.IsAbs(base) {
 		base = filepath.Join(at.home, ".config")
 	}
-	path := filepath.Join(base, "rollcall", "config.yaml")
+	return contextIn(filepath.Join(base, "rollcall", "config.yaml"), first(config.Context, at.env("ROLLCALL_CONTEXT")))
+}
+
+// contextIn reads the context of a name, or the current one.
+func contextIn(path, name string) (contextEntry, error) {
 	var file struct {
 		Current  string                  `yaml:"current_context"`
 		Contexts map[string]contextEntry `yaml:"contexts"`
@@ -222,14 +263,14 @@ func readContext(config Config, at surroundings) (contextEntry, error) {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return contextEntry{}, fmt.Errorf("cannot read %s: %w", path, err)
 	}
-	name := first(config.Context, at.env("ROLLCALL_CONTEXT"), file.Current)
-	if name == "" {
+	if name = first(name, file.Current); name == "" {
 		return contextEntry{}, nil
 	}
 	found, ok := file.Contexts[name]
 	if !ok {
 		return contextEntry{}, fmt.Errorf("there is no context %q in %s", name, path)
 	}
+	found.name, found.path = name, path
 	return found, nil
 }
 

@@ -1,8 +1,10 @@
 """Write what the package generates from the schema: messages, services and reasons.
 
-Usage: python generate.py SCHEMA OUT. SCHEMA is a FileDescriptorSet with comments; OUT is the folder of sources.
+Usage: python generate.py SCHEMA SERVICES OUT. SCHEMA is a FileDescriptorSet with comments, SERVICES the list of what
+clients have, OUT the folder of sources.
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -12,25 +14,14 @@ from grpc_tools import protoc
 
 NO_SIDE_EFFECTS = descriptor_pb2.MethodOptions.NO_SIDE_EFFECTS
 REASONS = "rollcall/node/v1/error_reason.proto"
-# The attribute of a client for each service, and the address that it is called at.
-SERVICES = {
-    "rollcall.registry.v1.RegistryService": ("registry", "registry"),
-    "rollcall.events.v1.EventService": ("events", "registry"),
-    "rollcall.health.v1.HealthQueryService": ("health", "health"),
-    "rollcall.admin.v1.AdminService": ("admin", "admin"),
-    "rollcall.admin.v1.JoinTokenService": ("join_tokens", "admin"),
-    "rollcall.admin.v1.HealthPolicyService": ("health_policies", "admin"),
-    "rollcall.admin.v1.BrakeService": ("brake", "admin"),
-    "rollcall.admin.v1.AccessService": ("access", "admin"),
-    "rollcall.admin.v1.AuditService": ("audit", "admin"),
-    "rollcall.admin.v1.DiagnosisService": ("diagnosis", "admin"),
-    "rollcall.events.v1.WebhookService": ("webhooks", "admin"),
-    "rollcall.scheduler.v1.JobService": ("jobs", "scheduler"),
-}
+# The attribute of a client for each service, and the address that it is called at: for every language in one list.
+SERVICES: dict[str, tuple[str, str]] = {}
 
 
-def main(schema: str, out: str) -> None:
+def main(schema: str, services: str, out: str) -> None:
     """Generate everything, or end with a message."""
+    listed = json.loads(Path(services).read_text(encoding="utf-8"))
+    SERVICES.update({name: (entry["name"], entry["at"]) for name, entry in listed.items()})
     files = descriptor_pb2.FileDescriptorSet.FromString(Path(schema).read_bytes())
     ours = [file for file in files.file if file.name.startswith("rollcall/")]
     arguments = ["protoc", f"--descriptor_set_in={schema}", f"--python_out={out}", f"--pyi_out={out}"]

@@ -1,6 +1,8 @@
 """What decides, without a connection."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -10,9 +12,22 @@ from rollcall.registry.v1 import registry_pb2
 
 from rollcall import Bookmark, ConfigurationError, NodeView, RetryPolicy, RollcallError
 from rollcall.bookmark import EventPosition
-from rollcall.connect import Credentials
 from rollcall.retry import wait_before_resume, wait_before_retry
 from rollcall.target import Options, Target, parse_address, resolve_target
+
+# What decides alike in every language.
+VECTORS = Path(__file__).resolve().parents[2] / "vectors"
+
+
+def read_vectors(name: str) -> Any:
+    return json.loads(VECTORS.joinpath(name).read_text(encoding="utf-8"))
+
+
+def failure_of(one: dict[str, Any]) -> RollcallError:
+    retry_after = one.get("retry_after_ms")
+    return failure(
+        grpc.StatusCode[one["code"]], None if retry_after is None else retry_after / 1_000, one.get("reason", "")
+    )
 
 
 def failure(code: grpc.StatusCode, retry_after: float | None = None, reason: str = "") -> RollcallError:
@@ -64,17 +79,25 @@ class TestWaitBeforeResume:
         assert wait_before_resume(failure(grpc.StatusCode.UNAVAILABLE), 1_000, 1.0) == 5.0
 
 
-class TestBookmark:
-    @pytest.mark.parametrize("bookmark", [Bookmark("t", 7), Bookmark("", 7), Bookmark("a@b", 0)])
-    def test_reads_what_it_wrote(self, bookmark: Bookmark) -> None:
-        assert Bookmark.parse(str(bookmark)) == bookmark
+class TestVectors:
+    def test_repeats_calls_and_opens_watches_again_by_the_table(self) -> None:
+        vectors = read_vectors("retries.json")
+        for one in vectors["retries"]:
+            wait = wait_before_retry(
+                RetryPolicy(), failure_of(one), one["attempt"], one["repeatable"], 1_000.0, one["random"]
+            )
+            assert (wait is None and one["wait_ms"] is None) or wait == pytest.approx(one["wait_ms"] / 1_000), one
+        for one in vectors["resumes"]:
+            wait = wait_before_resume(failure_of(one), one["breaks"], one["random"])
+            assert (wait is None and one["wait_ms"] is None) or wait == pytest.approx(one["wait_ms"] / 1_000), one
 
-    def test_takes_a_resume_token(self) -> None:
-        assert Bookmark.parse("token") == Bookmark("token")
-
-    def test_refuses_what_is_none(self) -> None:
-        with pytest.raises(ValueError, match="not a bookmark"):
-            Bookmark.parse("token@-1")
+    def test_reads_bookmarks(self) -> None:
+        for one in read_vectors("retries.json")["bookmarks"]:
+            if one["token"] is None:
+                with pytest.raises(ValueError, match="not a bookmark"):
+                    Bookmark.parse(one["text"])
+            else:
+                assert Bookmark.parse(one["text"]) == Bookmark(one["token"], int(one["revision"]))
 
 
 def message(token: str, *revisions: int) -> events_pb2.WatchEventsResponse:
@@ -90,6 +113,12 @@ class TestEventPosition:
         request = position.next_request()
         assert (request.resume_token, request.subject) == ("t0", "n")
         assert [event.revision for event in position.unseen(message("t1", 5, 6, 7))] == [6, 7]
+
+    def test_forgets_nothing_at_a_message_that_stands_for_its_beginning(self) -> None:
+        position = EventPosition(events_pb2.WatchEventsRequest(), Bookmark("t0", 5))
+        position.completed(message("t0"))
+        assert position.bookmark == Bookmark("t0", 5)
+        assert [event.revision for event in position.unseen(message("t1", 5, 6))] == [6]
 
     def test_begins_by_revision_before_the_first_token(self) -> None:
         position = EventPosition(events_pb2.WatchEventsRequest(from_beginning=True), None)
@@ -133,35 +162,31 @@ class TestNodeView:
 
 
 class TestResolveTarget:
-    def resolve(self, home: Path, options: Options | None = None, **env: str) -> Target:
-        return resolve_target(options or Options(), env, home, home)
+    @pytest.mark.parametrize("case", read_vectors("targets.json"), ids=lambda case: str(case["name"]))
+    def test_finds_the_control_plane_and_its_token(self, case: dict[str, Any], tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        for name, text in {"home/.rollcall/keep": "", "cwd/keep": "", **case.get("files", {})}.items():
+            tmp_path.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+            tmp_path.joinpath(name).write_text(text)
+        named: dict[str, str] = case.get("options", {})
+        options = Options(**{key: value.replace("HOME", str(home)) for key, value in named.items()})
 
-    def test_falls_back_to_this_machine(self, tmp_path: Path) -> None:
-        target = self.resolve(tmp_path, ROLLCALL_DATA_DIR="none")
-        assert {address.authority for address in target.addresses.values()} == {"127.0.0.1:7700"}
-        assert target.token is None
+        def resolve() -> Target:
+            return resolve_target(options, case.get("env", {}), home, tmp_path / "cwd")
 
-    def test_prefers_what_is_nearer(self, tmp_path: Path) -> None:
-        target = self.resolve(tmp_path, Options(server="a:1", admin="b:2"), ROLLCALL_SERVER="c:3", ROLLCALL_TOKEN="t")
-        assert target.addresses["registry"].authority == "a:1"
-        assert target.addresses["admin"].authority == "b:2"
-        assert target.token == "t"
-
-    def test_sends_a_contexts_token_to_its_addresses_alone(self, tmp_path: Path) -> None:
-        file = tmp_path / ".config" / "rollcall" / "config.yaml"
-        file.parent.mkdir(parents=True)
-        file.write_text("current_context: prod\ncontexts: {prod: {server: 'https://r.example:7700', token: secret}}\n")
-        target = self.resolve(tmp_path, ROLLCALL_DATA_DIR="none")
-        assert target.addresses["admin"].is_tls
-        assert (target.token, target.token_addresses) == ("secret", frozenset({("r.example:7700", True)}))
-        for elsewhere in ("evil:1", "r.example:7700"):
-            other = self.resolve(tmp_path, Options(server=elsewhere), ROLLCALL_DATA_DIR="none")
-            assert Credentials(other, "admin").metadata() == ()
-        assert Credentials(target, "admin").metadata() == (("authorization", "Bearer secret"),)
-
-    def test_names_a_context_that_is_missing(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="no context 'x'"):
-            self.resolve(tmp_path, Options(context="x"))
+        if "error" in case:
+            with pytest.raises(ConfigurationError) as refused:
+                resolve()
+            assert case["error"] in str(refused.value).replace("'", '"')
+            return
+        target = resolve()
+        for service, url in case["addresses"].items():
+            address = target.addresses[service]
+            assert f"{'https' if address.is_tls else 'http'}://{address.authority}" == url
+        for service, token in case["tokens"].items():
+            assert target.credentials[service].token() == token, service
+        assert str(target.ca_file or "") == case.get("ca_file", "")
+        assert (target.server_name or "") == case.get("server_name", "")
 
     @pytest.mark.parametrize(
         ("host", "is_loopback"), [("127.0.0.1:1", True), ("[::1]:1", True), ("127.0.0.1.evil:1", False), ("a:1", False)]

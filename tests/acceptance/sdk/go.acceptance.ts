@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
 import { workspaceRoot } from "../../support/workspace.ts";
+import { trustAndLogin } from "./trust-and-login.ts";
+import { followWithBreaks } from "./watch-with-breaks.ts";
 
 const LIMIT_MS = 600_000;
 const run = promisify(execFile);
@@ -21,5 +23,29 @@ describe("the SDK for Go", () => {
       env: { ...process.env, ROLLCALL_BIN: join(workspaceRoot, "bin/rollcall") },
     });
     expect(stdout).toMatch(/^ok\s+rollcall\.dev\/go\s/m);
+  });
+
+  it("should lose and double none of 100,000 events over 50 breaks", async () => {
+    const follow = join(workspaceRoot, "node_modules/.cache/rollcall-sdk/go-tools/follow");
+    const module = join(workspaceRoot, "sdk/go");
+    await run("go", ["build", "-o", follow, "./examples/follow"], { cwd: module, timeout: LIMIT_MS });
+    const { breaks, printed, logged } = await followWithBreaks((...words) => [follow, ...words]);
+    expect(breaks).toBe(50);
+    expect(logged.length).toBeGreaterThan(100_000);
+    expect(printed).toEqual(logged);
+  });
+
+  it("should trust by fingerprint, and renew the login of a context", async () => {
+    const whoami = join(workspaceRoot, "node_modules/.cache/rollcall-sdk/go-tools/whoami");
+    await run("go", ["build", "-o", whoami, "./examples/whoami"], { cwd: join(workspaceRoot, "sdk/go") });
+    const found = await trustAndLogin([whoami]);
+    expect(found.trusted).toMatchObject({ code: 0, out: expect.stringMatching(/^token:/) });
+    expect(found.untrusted).toMatchObject({ out: "", err: expect.stringContaining("has the fingerprint") });
+    expect(found.untrusted.code).not.toBe(0);
+    expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
+    expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
+    expect(found.isSaved).toBe(true);
+    // The login's, and one renewal: the second program takes what the first has saved.
+    expect(found.tokensAsked).toBe(2);
   });
 });

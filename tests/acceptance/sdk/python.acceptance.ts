@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { workspaceRoot } from "../../support/workspace.ts";
+import { trustAndLogin } from "./trust-and-login.ts";
+import { followWithBreaks } from "./watch-with-breaks.ts";
 
 const LIMIT_MS = 600_000;
 const run = promisify(execFile);
@@ -34,5 +36,25 @@ describe("the SDK for Python", () => {
       { cwd: folder, timeout: LIMIT_MS, env: { ...process.env, ROLLCALL_BIN: join(workspaceRoot, "bin/rollcall") } },
     );
     expect(stdout).toMatch(/100%/);
+  });
+
+  it("should lose and double none of 100,000 events over 50 breaks", async () => {
+    const example = join(workspaceRoot, "sdk/python/examples/follow.py");
+    const { breaks, printed, logged } = await followWithBreaks((...words) => [python, example, ...words]);
+    expect(breaks).toBe(50);
+    expect(logged.length).toBeGreaterThan(100_000);
+    expect(printed).toEqual(logged);
+  });
+
+  it("should trust by fingerprint, and renew the login of a context", async () => {
+    const found = await trustAndLogin([python, join(workspaceRoot, "sdk/python/examples/whoami.py")]);
+    expect(found.trusted).toMatchObject({ code: 0, out: expect.stringMatching(/^token:/) });
+    expect(found.untrusted).toMatchObject({ out: "", err: expect.stringContaining("has the fingerprint") });
+    expect(found.untrusted.code).not.toBe(0);
+    expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
+    expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
+    expect(found.isSaved).toBe(true);
+    // The login's, and one renewal: the second program takes what the first has saved.
+    expect(found.tokensAsked).toBe(2);
   });
 });

@@ -25,9 +25,11 @@ export class ReflectionIndex {
   readonly #symbols = new Map<string, DescFile>();
   readonly #bytes = new Map<DescFile, Uint8Array>();
 
-  constructor(services: readonly DescService[]) {
+  /** `others` are files that no service needs, and clients do. */
+  constructor(services: readonly DescService[], others: readonly DescFile[] = []) {
     this.#services = services.map((service) => service.typeName);
     for (const service of services) this.#addFile(service.file);
+    for (const file of others) this.#addFile(file);
   }
 
   /** Answer one question; what is not known is an answer too, as the protocol has it. */

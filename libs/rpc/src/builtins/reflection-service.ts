@@ -10,6 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type DescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { file_google_rpc_error_details } from "@rollcall/api/google/rpc/error_details_pb";
 import { ServerReflection, ServerReflectionRequestSchema } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
 import { ReflectionIndex } from "./reflection-index.ts";
 
@@ -25,7 +26,8 @@ export interface ReflectionService {
 /** The reflection services, v1 and v1alpha, of a server with these services. They list themselves too. */
 export function reflectionServices(services: readonly DescService[]): readonly ReflectionService[] {
   const both: readonly DescService[] = [ServerReflection, reflectionAlpha()];
-  const index = new ReflectionIndex([...services, ...both]);
+  // No method names the details of errors: without them clients that know nothing but reflection show bytes.
+  const index = new ReflectionIndex([...services, ...both], [file_google_rpc_error_details]);
   return both.flatMap((service) =>
     service.methods
       .filter((method): method is ReflectionMethod => method.methodKind === "bidi_streaming")

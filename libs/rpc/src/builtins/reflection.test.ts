@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { create, createFileRegistry, fromBinary, getExtension, hasExtension } from "@bufbuild/protobuf";
@@ -17,6 +17,7 @@ import { createGrpcServer } from "../grpc/grpc-server.ts";
 const ROOT = new URL("../../../..", import.meta.url).pathname;
 const BUF = join(ROOT, "node_modules", ".bin", "buf");
 const run = promisify(execFile);
+const hasGrpcurl = spawnSync("grpcurl", ["-version"]).status === 0;
 const GET_NODE = "rollcall.registry.v1.RegistryService/GetNode";
 
 let fixture: RpcFixture;
@@ -63,6 +64,12 @@ describe("reflection on the Connect server", () => {
       '--data={"node":"n1"}',
     );
     expect(JSON.parse(output)).toEqual({ node: { id: "n1" } });
+  });
+
+  (hasGrpcurl ? it : it.skip)("should let grpcurl print the details of an error", async () => {
+    const words = ["-plaintext", "-d", '{"node":"n1"}', new URL(fixture.url).host, GET_NODE];
+    const { stderr } = await run("grpcurl", words).catch((error: unknown) => error as { stderr: string });
+    expect(stderr).toMatch(/"@type": "type\.googleapis\.com\/google\.rpc\.ErrorInfo",[\s\S]*"reason": "[A-Z_]+"/);
   });
 
   it("should list every service, its own and grpc.health.v1 included", async () => {
@@ -112,6 +119,9 @@ describe("reflection on the Connect server", () => {
     ["fileContainingSymbol", "rollcall.registry.v1.RegistryService.ListNodes", "fileDescriptorResponse"],
     ["fileContainingSymbol", "rollcall.node.v1.NodeType", "fileDescriptorResponse"],
     ["fileContainingSymbol", "buf.validate.field", "fileDescriptorResponse"],
+    ["fileContainingSymbol", "google.rpc.ErrorInfo", "fileDescriptorResponse"],
+    ["fileContainingSymbol", "google.rpc.RetryInfo", "fileDescriptorResponse"],
+    ["fileContainingSymbol", "google.rpc.BadRequest", "fileDescriptorResponse"],
     ["fileContainingSymbol", "rollcall.Nothing", "errorResponse"],
     ["allExtensionNumbersOfType", "google.protobuf.FieldOptions", "allExtensionNumbersResponse"],
     ["allExtensionNumbersOfType", "rollcall.node.v1.Node", "allExtensionNumbersResponse"],

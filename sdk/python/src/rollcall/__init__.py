@@ -3,12 +3,19 @@
 from .aio import AsyncClient, AsyncEventWatch
 from .bookmark import Bookmark
 from .client import Client, EventWatch
-from .errors import FieldViolation, OverloadedError, RefusedError, RollcallError, TimedOutError, UnreachableError
+from .errors import (
+    ConfigurationError,
+    FieldViolation,
+    OverloadedError,
+    RefusedError,
+    RollcallError,
+    TimedOutError,
+    UnreachableError,
+)
 from .node_cache import NodeCache
 from .node_view import NodeChange, NodeView
 from .reasons import Reason
 from .retry import RetryPolicy
-from .target import ConfigurationError
 
 __all__ = [
     "AsyncClient",

@@ -14,7 +14,7 @@ import grpc.aio
 from .bookmark import Bookmark, EventPosition
 from .calls import CallOptions
 from .client import SILENCE
-from .connect import CHANNEL_OPTIONS, Credentials, channel_credentials
+from .connect import TlsTrust, channel_options, metadata_source
 from .errors import RollcallError
 from .events.v1 import events_pb2
 from .retry import RetryPolicy, wait_before_resume
@@ -36,6 +36,7 @@ class AsyncClient(AsyncServices):
         token: str | None = None,
         token_file: str | os.PathLike[str] | None = None,
         ca_file: str | os.PathLike[str] | None = None,
+        ca_fingerprint: str | None = None,
         server_name: str | None = None,
         client_certificate: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
         context: str | None = None,
@@ -54,12 +55,13 @@ class AsyncClient(AsyncServices):
             server_name,
             client_certificate,
             context,
+            ca_fingerprint,
         )
         self.target: Target = resolve_target(options)
-        self._channels = {name: _channel(self.target, name) for name in SERVICES}
+        trust = TlsTrust(self.target)
+        self._channels = {name: _channel(self.target, name, trust) for name in SERVICES}
         calls = {
-            name: CallOptions(timeout, retry or RetryPolicy(), Credentials(self.target, name).metadata)
-            for name in SERVICES
+            name: CallOptions(timeout, retry or RetryPolicy(), metadata_source(self.target, name)) for name in SERVICES
         }
         super().__init__(self._channels, calls)
 
@@ -126,11 +128,9 @@ class AsyncEventWatch:
             await asyncio.sleep(wait or 0.1)
 
 
-def _channel(target: Target, name: str) -> grpc.aio.Channel:
+def _channel(target: Target, name: str, trust: TlsTrust) -> grpc.aio.Channel:
     address = target.addresses[name]
-    options = CHANNEL_OPTIONS + (
-        [("grpc.ssl_target_name_override", target.server_name)] if address.is_tls and target.server_name else []
-    )
+    options = channel_options(target, address)
     if not address.is_tls:
         return grpc.aio.insecure_channel(address.authority, options)
-    return grpc.aio.secure_channel(address.authority, channel_credentials(target), options)
+    return grpc.aio.secure_channel(address.authority, trust.credentials(address), options)

@@ -70,4 +70,6 @@ class EventPosition:
 
     def completed(self, message: events_pb2.WatchEventsResponse) -> None:
         """Every event of the message was handed out, and the next is asked for."""
-        self._bookmark = Bookmark(message.resume_token, message.revision)
+        seen = 0 if self._bookmark is None else self._bookmark.revision
+        # The first message of a watch stands for where it begins, which may be before what was handed out.
+        self._bookmark = Bookmark(message.resume_token, max(seen, message.revision))

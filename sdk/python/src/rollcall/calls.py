@@ -7,7 +7,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -87,7 +87,7 @@ class UnaryMethod(Generic[Request, Response]):
                 metadata = self._options.metadata()
                 answer: Response = self._call(message, timeout=max(remaining, 0.0), metadata=metadata)
                 return answer
-            except grpc.RpcError as error:
+            except (grpc.RpcError, RollcallError) as error:
                 failure = error_of_rpc(error)
                 left = deadline - time.monotonic()
                 wait = wait_before_retry(self._options.retry, failure, attempt, is_repeatable, left, random.random())
@@ -189,11 +189,11 @@ class AsyncUnaryMethod(Generic[Request, Response]):
             attempt += 1
             remaining = deadline - time.monotonic()
             try:
-                answer: Response = await self._call(
-                    message, timeout=max(remaining, 0.0), metadata=self._options.metadata()
-                )
+                # Files are read, and an issuer may be asked.
+                metadata = await asyncio.to_thread(self._options.metadata)
+                answer: Response = await self._call(message, timeout=max(remaining, 0.0), metadata=metadata)
                 return answer
-            except grpc.RpcError as error:
+            except (grpc.RpcError, RollcallError) as error:
                 failure = error_of_rpc(error)
                 left = deadline - time.monotonic()
                 wait = wait_before_retry(self._options.retry, failure, attempt, is_repeatable, left, random.random())
@@ -233,20 +233,31 @@ class AsyncStreamMethod(Generic[Request, Response]):
     def __call__(self, request: Request | None = None, *, silence: float | None = None) -> AsyncStream[Response]:
         """Open the stream. It ends with UNAVAILABLE when nothing comes for ``silence`` seconds."""
         message = self.info.request() if request is None else request
-        return AsyncStream(self._call(message, metadata=self._options.metadata()), silence)
+
+        async def open_call() -> Any:
+            return self._call(message, metadata=await asyncio.to_thread(self._options.metadata))
+
+        return AsyncStream(open_call, silence)
 
 
 class AsyncStream(Generic[Response]):
     """The messages of one stream, as an asynchronous iterator. ``close()`` ends it."""
 
-    def __init__(self, call: Any, silence: float | None) -> None:
-        self._call = call
+    def __init__(self, open_call: Callable[[], Awaitable[Any]], silence: float | None) -> None:
+        self._open = open_call
+        self._call: Any = None
         self._silence = silence
+        self._is_closed = False
 
     def __aiter__(self) -> AsyncIterator[Response]:
         return self
 
     async def __anext__(self) -> Response:
+        if self._call is None:
+            call = await self._open()
+            self._call = call
+            if self._is_closed:
+                call.cancel()
         try:
             message = await asyncio.wait_for(self._call.read(), self._silence)
         except asyncio.TimeoutError as error:
@@ -261,7 +272,9 @@ class AsyncStream(Generic[Response]):
 
     def close(self) -> None:
         """End the stream."""
-        self._call.cancel()
+        self._is_closed = True
+        if self._call is not None:
+            self._call.cancel()
 
 
 def _broken(is_silent: bool, error: grpc.RpcError) -> RollcallError:

@@ -12,7 +12,7 @@ import grpc
 
 from .bookmark import Bookmark, EventPosition
 from .calls import CallOptions, Stream
-from .connect import CHANNEL_OPTIONS, Credentials, channel_credentials
+from .connect import TlsTrust, channel_options, metadata_source
 from .errors import RollcallError
 from .events.v1 import events_pb2
 from .retry import RetryPolicy, wait_before_resume
@@ -27,7 +27,9 @@ class Client(Services):
     """The API of one control plane. Safe to use from several threads; close it when it is no longer needed.
 
     Without arguments it finds the control plane as the command line does. ``timeout`` is in seconds and holds for a
-    call with its retries. Raises ConfigurationError; the first call connects.
+    call with its retries. Raises ConfigurationError; the first call connects. With ``ca_fingerprint``, "sha256:" and 64
+    hexadecimal digits, the authority is fetched from the server now, compared, and alone trusted: then it also raises
+    UnreachableError.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Client(Services):
         token: str | None = None,
         token_file: str | os.PathLike[str] | None = None,
         ca_file: str | os.PathLike[str] | None = None,
+        ca_fingerprint: str | None = None,
         server_name: str | None = None,
         client_certificate: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None,
         context: str | None = None,
@@ -59,12 +62,13 @@ class Client(Services):
             server_name,
             client_certificate,
             context,
+            ca_fingerprint,
         )
         self.target: Target = resolve_target(options)
-        self._channels = {name: _channel(self.target, name) for name in SERVICES}
+        trust = TlsTrust(self.target)
+        self._channels = {name: _channel(self.target, name, trust) for name in SERVICES}
         calls = {
-            name: CallOptions(timeout, retry or RetryPolicy(), Credentials(self.target, name).metadata)
-            for name in SERVICES
+            name: CallOptions(timeout, retry or RetryPolicy(), metadata_source(self.target, name)) for name in SERVICES
         }
         super().__init__(self._channels, calls)
 
@@ -158,11 +162,9 @@ class EventWatch:
             time.sleep(wait or 0.1)
 
 
-def _channel(target: Target, name: str) -> grpc.Channel:
+def _channel(target: Target, name: str, trust: TlsTrust) -> grpc.Channel:
     address = target.addresses[name]
-    options = CHANNEL_OPTIONS + (
-        [("grpc.ssl_target_name_override", target.server_name)] if address.is_tls and target.server_name else []
-    )
+    options = channel_options(target, address)
     if not address.is_tls:
         return grpc.insecure_channel(address.authority, options)
-    return grpc.secure_channel(address.authority, channel_credentials(target), options)
+    return grpc.secure_channel(address.authority, trust.credentials(address), options)

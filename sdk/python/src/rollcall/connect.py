@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import grpc
 
+from .authority import fetch_authority
 from .calls import Metadata
-from .target import ConfigurationError, Target
+from .errors import ConfigurationError
+from .target import Address, Target
 
 CHANNEL_OPTIONS: list[tuple[str, object]] = [
     # A path that drops packets is noticed while a stream waits.
@@ -21,35 +25,47 @@ CHANNEL_OPTIONS: list[tuple[str, object]] = [
 ]
 
 
-class Credentials:
-    """What proves to one service who calls."""
+def metadata_source(target: Target, service: str) -> Callable[[], Metadata]:
+    """What makes the metadata of a call. It may wait for an issuer that renews a login."""
+    credential = target.credentials[service]
 
-    def __init__(self, target: Target, service: str) -> None:
-        address = target.addresses[service]
-        allowed = target.token_addresses
-        self._token = target.token
-        self._file = target.token_file
-        self._may_send = allowed is None or address.identity in allowed
+    def metadata() -> Metadata:
+        token = credential.token()
+        return (("authorization", f"Bearer {token}"),) if token else ()
 
-    def metadata(self) -> Metadata:
-        """The metadata of a call. A token file is read each time: it may be replaced while the program runs."""
-        if not self._may_send:
-            return ()
-        token = self._token
-        if token is None and self._file is not None:
-            try:
-                token = self._file.read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise ConfigurationError(f"cannot read the access token in {self._file}: {error.strerror}") from error
-        return (("authorization", f"Bearer {token.strip()}"),) if token else ()
+    return metadata
 
 
-def channel_credentials(target: Target) -> grpc.ChannelCredentials:
-    """Trust and certificate of TLS. Raises ConfigurationError for files that cannot be read."""
-    try:
-        authority = target.ca_file.read_bytes() if target.ca_file else None
-        pair = [path.read_bytes() for path in target.client_certificate or ()]
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
-    certificate, key = pair or (None, None)
-    return grpc.ssl_channel_credentials(authority, key, certificate)
+class TlsTrust:
+    """Trust and certificate of TLS, read once for each address."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._known: dict[Address, grpc.ChannelCredentials] = {}
+
+    def credentials(self, address: Address) -> grpc.ChannelCredentials:
+        """What a channel is made with. With a fingerprint, the authority is fetched now.
+
+        Raises ConfigurationError for files that cannot be read and for another authority, and UnreachableError.
+        """
+        if address not in self._known:
+            self._known[address] = self._read(address)
+        return self._known[address]
+
+    def _read(self, address: Address) -> grpc.ChannelCredentials:
+        target = self._target
+        try:
+            authority = target.ca_file.read_bytes() if target.ca_file else None
+            pair = [path.read_bytes() for path in target.client_certificate or ()]
+        except OSError as error:
+            raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
+        if target.ca_fingerprint:
+            authority = fetch_authority(address.host, address.port, target.server_name, target.ca_fingerprint)
+        certificate, key = pair or (None, None)
+        return grpc.ssl_channel_credentials(authority, key, certificate)
+
+
+def channel_options(target: Target, address: Address) -> list[tuple[str, object]]:
+    """The options of a channel to an address."""
+    named = [("grpc.ssl_target_name_override", target.server_name)] if address.is_tls and target.server_name else []
+    return CHANNEL_OPTIONS + named

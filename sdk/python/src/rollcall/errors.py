@@ -15,6 +15,10 @@ Trailers = Iterable[tuple[str, str | bytes]]
 _DETAILS_KEY = "grpc-status-details-bin"
 
 
+class ConfigurationError(ValueError):
+    """A context, an address or a file that cannot be used; the message says which, and where it came from."""
+
+
 @dataclass(frozen=True)
 class FieldViolation:
     """One field of a request that the server refused."""
@@ -89,8 +93,10 @@ def error_of(code: grpc.StatusCode, message: str, trailers: Trailers | None) -> 
     return kind(code, message, reason, metadata, retry_after, tuple(violations))
 
 
-def error_of_rpc(error: grpc.RpcError) -> RollcallError:
+def error_of_rpc(error: grpc.RpcError | RollcallError) -> RollcallError:
     """The exception for an error of grpc, synchronous or asyncio."""
+    if isinstance(error, RollcallError):
+        return error
     # Its classes promise these methods in comments alone.
     call: Any = error
     code: grpc.StatusCode = call.code() if hasattr(error, "code") else grpc.StatusCode.UNKNOWN

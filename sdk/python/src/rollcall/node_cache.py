@@ -10,12 +10,11 @@ import grpc
 
 from .calls import Stream
 from .client import SILENCE, Client
-from .errors import RollcallError, TimedOutError, UnreachableError
+from .errors import ConfigurationError, RollcallError, TimedOutError, UnreachableError
 from .node.v1 import node_pb2
 from .node_view import NodeChange, NodeView
 from .registry.v1 import registry_pb2
 from .retry import wait_before_resume
-from .target import ConfigurationError
 
 
 class NodeCache:

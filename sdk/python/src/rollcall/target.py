@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
+from .authority import parse_fingerprint
+from .contexts import CONTEXT_NAME, context_file, read_context
+from .credentials import NO_TOKEN, Credential, Login, Token, TokenFile
+from .errors import ConfigurationError
 
 SERVICES = ("registry", "health", "admin", "scheduler")
 _DEFAULT_SERVER = "127.0.0.1:7700"
 _SYSTEM_DIRECTORY = Path("/var/lib/rollcall")
-
-
-class ConfigurationError(ValueError):
-    """A context, an address or a file that cannot be used; the message says which, and where it came from."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,11 @@ class Target:
     """Addresses, credentials and trust."""
 
     addresses: Mapping[str, Address]
-    token: str | None
-    """The access token itself."""
-    token_file: Path | None
-    """A file that holds it, read again for each call."""
-    token_addresses: frozenset[tuple[str, bool]] | None
-    """HOST:PORT, and whether by TLS, to which alone the token is sent; None for all."""
+    credentials: Mapping[str, Credential]
+    """What proves to each service who calls."""
     ca_file: Path | None
+    ca_fingerprint: str | None
+    """As :func:`rollcall.authority.parse_fingerprint` reads it: then the authority is fetched."""
     server_name: str | None
     client_certificate: tuple[Path, Path] | None
     """Certificate and key, PEM."""
@@ -86,6 +83,7 @@ class Options:
     server_name: str | None = None
     client_certificate: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None
     context: str | None = None
+    ca_fingerprint: str | None = None
 
 
 def resolve_target(
@@ -96,17 +94,21 @@ def resolve_target(
     cwd = cwd or Path.cwd()
     data_directory = _data_directory(env, home, cwd)
     run = _run_file(data_directory)
-    context = _context(options, env, home)
+    path = context_file(env, home)
+    context = read_context(path, options.context or env.get("ROLLCALL_CONTEXT") or None)
     named = options.context is not None
-    ca_file = _path(options.ca_file or env.get("ROLLCALL_CA_FILE") or None, cwd)
+    fingerprint = parse_fingerprint(options.ca_fingerprint) if options.ca_fingerprint else None
+    if fingerprint and options.ca_file:
+        raise ConfigurationError("ca_file and ca_fingerprint exclude each other")
+    ca_file = _path(options.ca_file or (None if fingerprint else env.get("ROLLCALL_CA_FILE")) or None, cwd)
     server_name = options.server_name or env.get("ROLLCALL_TLS_SERVER_NAME") or None
     client_certificate = _client_certificate(options, env, cwd)
     is_elsewhere = any(getattr(options, name) for name in ("server", *SERVICES)) or (
         not named and any(env.get(f"ROLLCALL_{name.upper()}") for name in ("server", *SERVICES))
     )
     own_tls = run.get("tls") if run else None
-    wants_tls = bool(ca_file or server_name or client_certificate)
-    if ca_file is None and not is_elsewhere and context.get("ca_file"):
+    wants_tls = bool(ca_file or fingerprint or server_name or client_certificate)
+    if ca_file is None and fingerprint is None and not is_elsewhere and context.get("ca_file"):
         ca_file, wants_tls = Path(str(context["ca_file"])), True
 
     addresses: dict[str, Address] = {}
@@ -126,11 +128,13 @@ def resolve_target(
         is_own = run is not None and text == run.get("server") and own_tls is not None
         addresses[service] = parse_address(str(text), source, wants_tls or is_own)
         if is_own and own_tls:
-            ca_file = ca_file or (Path(own_tls["caFile"]) if own_tls.get("caFile") else None)
+            own_authority = Path(own_tls["caFile"]) if own_tls.get("caFile") and not fingerprint else None
+            ca_file = ca_file or own_authority
             server_name = server_name or own_tls.get("serverName")
 
-    token, token_file, allowed = _token(options, env, context, named, addresses, data_directory, run, cwd)
-    return Target(addresses, token, token_file, allowed, ca_file, server_name, client_certificate)
+    find = _CredentialFinder(options, env, context, path, data_directory, run, cwd)
+    credentials = {service: find(address) for service, address in addresses.items()}
+    return Target(addresses, credentials, ca_file, fingerprint, server_name, client_certificate)
 
 
 def parse_address(text: str, source: str, is_tls: bool) -> Address:
@@ -148,56 +152,63 @@ def parse_address(text: str, source: str, is_tls: bool) -> Address:
     return Address(str(url.hostname), port or (443 if secure else 80), secure)
 
 
-def _token(
-    options: Options,
-    env: Mapping[str, str],
-    context: Mapping[str, object],
-    named: bool,
-    addresses: Mapping[str, Address],
-    data_directory: Path,
-    run: Mapping[str, Any] | None,
-    cwd: Path,
-) -> tuple[str | None, Path | None, frozenset[tuple[str, bool]] | None]:
-    if options.token is not None or options.token_file is not None:
-        return options.token, _path(options.token_file, cwd), None
-    # A context's token goes to the addresses that the context names alone: any other server could misuse it.
-    wants_tls = bool(context.get("ca_file"))
-    named_by_context = [str(context[name]) for name in ("server", *SERVICES) if context.get(name)]
-    of_context = frozenset(parse_address(text, "the context", wants_tls).identity for text in named_by_context)
-    context_token = str(context["token"]) if context.get("token") else None
-    context_file = Path(str(context["token_file"])) if context.get("token_file") else None
-    has_context_token = context_token is not None or context_file is not None
-    if named and has_context_token:
-        return context_token, context_file, of_context
-    if env.get("ROLLCALL_TOKEN") or env.get("ROLLCALL_TOKEN_FILE"):
-        token = env.get("ROLLCALL_TOKEN") or None
-        return token, None if token else _path(env.get("ROLLCALL_TOKEN_FILE"), cwd), None
-    if has_context_token:
-        return context_token, context_file, of_context
-    admin_token = data_directory / "admin-token"
-    written = (run.get("server"), run.get("tls") is not None) if run else None
-    own = frozenset(it.identity for it in addresses.values() if it.is_loopback or it.identity == written)
-    return None, admin_token if admin_token.is_file() else None, own
+class _CredentialFinder:
+    """The token for one address.
+
+    A context's is for the addresses that the context names alone, the data directory's for this machine and for the
+    server that wrote it: any other server could misuse them.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        env: Mapping[str, str],
+        context: Mapping[str, object],
+        context_path: Path,
+        data_directory: Path,
+        run: Mapping[str, Any] | None,
+        cwd: Path,
+    ) -> None:
+        # A script's variable that was not set must not be replaced by a token that may do more.
+        for name, value in (("token", options.token), ("token_file", options.token_file)):
+            if value is not None and not str(value).strip():
+                raise ConfigurationError(f"{name} is empty")
+        self._said = _token_or_file(options.token, options.token_file, cwd)
+        self._in_environment = _token_or_file(env.get("ROLLCALL_TOKEN"), env.get("ROLLCALL_TOKEN_FILE"), cwd)
+        self._is_named = options.context is not None
+        self._in_context = _of_context(context, context_path)
+        # What the context meant by TLS stays so, whatever is named besides.
+        wants_tls = bool(context.get("ca_file"))
+        texts = [str(context[name]) for name in ("server", *SERVICES) if context.get(name)]
+        self._of_context = {parse_address(text, "the context", wants_tls).identity for text in texts}
+        self._own = (run.get("server"), run.get("tls") is not None) if run else None
+        self._admin = TokenFile(data_directory / "admin-token", is_required=False)
+
+    def __call__(self, address: Address) -> Credential:
+        if self._said is not None:
+            return self._said
+        in_context = self._in_context if address.identity in self._of_context else None
+        if self._is_named and in_context is not None:
+            return in_context
+        if self._in_environment is not None:
+            return self._in_environment
+        if in_context is not None:
+            return in_context
+        return self._admin if address.is_loopback or address.identity == self._own else NO_TOKEN
 
 
-def _context(options: Options, env: Mapping[str, str], home: Path) -> Mapping[str, object]:
-    wanted = options.context or env.get("ROLLCALL_CONTEXT") or None
-    base = env.get("XDG_CONFIG_HOME", "")
-    path = (Path(base) if base.startswith("/") else home / ".config") / "rollcall" / "config.yaml"
-    try:
-        file = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except FileNotFoundError:
-        file = {}
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"cannot read {path}: {error}") from error
-    contexts = file.get("contexts") if isinstance(file, dict) else None
-    name = wanted or (file.get("current_context") if isinstance(file, dict) else None)
-    if name is None:
-        return {}
-    found = contexts.get(name) if isinstance(contexts, dict) else None
-    if not isinstance(found, dict):
-        raise ConfigurationError(f"there is no context {name!r} in {path}")
-    return found
+def _of_context(context: Mapping[str, object], path: Path) -> Credential | None:
+    if context.get("oidc"):
+        return Login(path, str(context[CONTEXT_NAME]))
+    text = context.get("token")
+    file = context.get("token_file")
+    return _token_or_file(str(text) if text else None, str(file) if file else None, Path("/"))
+
+
+def _token_or_file(token: str | None, file: str | os.PathLike[str] | None, cwd: Path) -> Credential | None:
+    if token:
+        return Token(token.strip())
+    return TokenFile(cwd / file, is_required=True) if file else None
 
 
 def _client_certificate(options: Options, env: Mapping[str, str], cwd: Path) -> tuple[Path, Path] | None:

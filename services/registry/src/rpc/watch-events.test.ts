@@ -93,6 +93,21 @@ describe("watchEvents(), where it begins", () => {
     expect(subjectsOf(some.messages)).toEqual([...subjects.slice(5), "last"]);
   });
 
+  it("should say where it begins before any event, so that no client lacks a token", async () => {
+    await start();
+    const first = await append("a");
+    const last = await append("b");
+    const all = watch(BEGINNING);
+    const some = watch({ start: { case: "afterRevision", value: first } });
+    await all.until((messages) => eventsOf(messages).length === 2);
+    await some.until((messages) => eventsOf(messages).length === 1);
+    expect(all.messages[0]).toMatchObject({ events: [], revision: first - 1n });
+    expect(some.messages[0]).toMatchObject({ events: [], revision: first });
+    const again = watch(resumeAfter(some.messages[0]));
+    await again.until((messages) => eventsOf(messages).length === 1);
+    expect(eventsOf(again.messages)[0]?.revision).toBe(last);
+  });
+
   it("should go on after the token of any message, or of a listing", async () => {
     await start({ batchEvents: 2 });
     await append("a", "b", "c", "d", "e");

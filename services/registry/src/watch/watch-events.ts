@@ -48,8 +48,8 @@ export async function* watchEvents(watch: EventWatch): AsyncGenerator<EventMessa
   signal.addEventListener("abort", waiter.wake, { once: true });
   try {
     let cursor = revision;
-    // A watch from now says at once where now is.
-    if (watch.start.kind === "now") yield { events: [], logId, revision: cursor };
+    // It says at once where it begins: a client that is cut off within the first events has a token to go on from.
+    yield { events: [], logId, revision: cursor };
     let sentAtMs = clock.nowMs();
     for (;;) {
       const { items, through } = await read(cursor);

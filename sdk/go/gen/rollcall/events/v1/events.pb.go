@@ -536,7 +536,7 @@ func (*WatchEventsRequest_AfterRevision) isWatchEventsRequest_Start() {}
 func (*WatchEventsRequest_FromBeginning) isWatchEventsRequest_Start() {}
 
 // WatchEventsResponse carries the events that came next, or none: then it is a bookmark, which proves that the stream is alive and moves the
-// resume token on over events that did not match. The first message of a watch from now is a bookmark; a further one is sent
+// resume token on over events that did not match. The first message of a watch is a bookmark, of where it begins; a further one is sent
 // whenever nothing else was for some seconds, 10 at most.
 type WatchEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -347,7 +347,7 @@ export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PUR
 
 /**
  * WatchEventsResponse carries the events that came next, or none: then it is a bookmark, which proves that the stream is alive and moves the
- * resume token on over events that did not match. The first message of a watch from now is a bookmark; a further one is sent
+ * resume token on over events that did not match. The first message of a watch is a bookmark, of where it begins; a further one is sent
  * whenever nothing else was for some seconds, 10 at most.
  *
  * @generated from message rollcall.events.v1.WatchEventsResponse

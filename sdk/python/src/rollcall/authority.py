@@ -1,0 +1,73 @@
+"""The authority of a server's certificate that is known by its fingerprint alone."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import re
+import ssl
+
+import grpc
+
+from .errors import ConfigurationError, UnreachableError
+
+_TIMEOUT = 10.0
+_MOST_BYTES = 64 * 1024
+_WRITTEN = re.compile(r"(?:sha256(?: fingerprint=|:|=))?([0-9a-f:]+)", re.IGNORECASE)
+_BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+
+
+def parse_fingerprint(text: str) -> str:
+    """Read a fingerprint, as Rollcall writes it or as OpenSSL does. Raises ConfigurationError."""
+    written = _WRITTEN.fullmatch(text.strip())
+    digits = written[1].replace(":", "").lower() if written else ""
+    if len(digits) != 64:
+        raise ConfigurationError(f"{text!r} is no fingerprint: sha256: and 64 hexadecimal digits are needed")
+    return f"sha256:{digits}"
+
+
+def fetch_authority(host: str, port: int, server_name: str | None, fingerprint: str) -> bytes:
+    """Fetch the authority of this fingerprint from a server that is not trusted yet, as PEM.
+
+    No credentials are sent, and nothing that the server shows in the handshake counts: it proves itself by the next
+    connection, which has to be verified with this authority alone. Raises UnreachableError, and ConfigurationError for
+    another authority.
+    """
+    served = {_fingerprint_of(block): block for block in _BLOCK.findall(_download(host, port, server_name))}
+    if fingerprint in served:
+        return str(served[fingerprint]).encode()
+    others = ", ".join(served) or "none"
+    raise ConfigurationError(
+        f"the authority of {host}:{port} has the fingerprint {others}, not {fingerprint}: take the one that "
+        "`rollcall token create` shows, or find out what answers there"
+    )
+
+
+def _fingerprint_of(pem: str) -> str:
+    try:
+        return f"sha256:{hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()}"
+    except ValueError:
+        return "of no certificate"
+
+
+def _download(host: str, port: int, server_name: str | None) -> str:
+    # Without an authority there is nothing to check with. What comes is public, and is checked by its fingerprint.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    name = server_name or host
+    connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=context)
+    try:
+        connection.request("GET", "/ca.pem", headers={"host": f"[{name}]:{port}" if ":" in name else f"{name}:{port}"})
+        answer = connection.getresponse()
+        text = answer.read(_MOST_BYTES).decode("latin-1")
+        status = answer.status
+    except (OSError, http.client.HTTPException) as error:
+        message = f"cannot fetch the authority of {host}:{port}: {error}"
+        raise UnreachableError(grpc.StatusCode.UNAVAILABLE, message) from error
+    finally:
+        connection.close()
+    if status != 200:
+        message = f"{host}:{port} hands out no authority (it answers {status}): name its file instead"
+        raise UnreachableError(grpc.StatusCode.UNAVAILABLE, message)
+    return text

@@ -1,0 +1,101 @@
+"""What proves to one service who calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .contexts import expires_at, read_context, save_login
+from .errors import ConfigurationError
+from .issuer import renew_login
+
+# A token that expires sooner is renewed, or it would expire during the call.
+_MARGIN = 30.0
+
+
+class Credential(Protocol):
+    """Where a token comes from."""
+
+    def token(self) -> str | None:
+        """The token to send now; None for none. Raises ConfigurationError, and UnreachableError for an issuer."""
+
+
+class _NoToken:
+    def token(self) -> str | None:
+        return None
+
+
+NO_TOKEN = _NoToken()
+
+
+@dataclass(frozen=True)
+class Token:
+    """The token itself."""
+
+    text: str
+
+    def token(self) -> str | None:
+        """It."""
+        return self.text
+
+
+@dataclass(frozen=True)
+class TokenFile:
+    """A file that holds it, read each time: it may be replaced while the program runs."""
+
+    path: Path
+    is_required: bool
+
+    def token(self) -> str | None:
+        """What is in it. Raises ConfigurationError."""
+        try:
+            text = self.path.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            if not self.is_required and isinstance(error, FileNotFoundError):
+                return None
+            raise ConfigurationError(f"cannot read the access token in {self.path}: {error.strerror}") from error
+        if text == "" and self.is_required:
+            raise ConfigurationError(f"cannot read the access token: there is none in {self.path}")
+        return text or None
+
+
+class Login:
+    """The token of a context that logged in by an issuer: renewed and saved before it expires, once for all calls."""
+
+    def __init__(self, path: Path, context: str, now: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._name = context
+        self._now = now
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._expires = 0.0
+
+    def token(self) -> str | None:
+        """The token, renewed where it is due. Raises ConfigurationError when the login is over."""
+        with self._lock:
+            if self._is_good():
+                return self._token
+            # The command line or another program may have renewed it meanwhile.
+            context = read_context(self._path, self._name)
+            login = context.get("oidc")
+            if not isinstance(login, dict):
+                raise ConfigurationError(f"context {self._name} has no login any more")
+            self._token, self._expires = context.get("token"), expires_at(login)
+            if self._is_good():
+                return self._token
+            renewed = renew_login(login, self._now()) if login.get("refresh_token") else None
+            if renewed is None:
+                raise ConfigurationError(
+                    f"the login of context {self._name} is over: "
+                    f"log in again with `rollcall login --oidc --context {self._name}`"
+                )
+            self._token, self._expires = renewed.token, renewed.expires
+            save_login(self._path, self._name, renewed.token, renewed.refresh_token, renewed.expires)
+            return self._token
+
+    def _is_good(self) -> bool:
+        return self._token is not None and self._expires - _MARGIN > self._now()

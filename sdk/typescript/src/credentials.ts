@@ -1,0 +1,74 @@
+import { readFile } from "node:fs/promises";
+import { codeOf, type Login, readContext, saveLogin } from "./contexts.ts";
+import { ConfigurationError } from "./errors.ts";
+import { renewLogin } from "./login.ts";
+
+/** What proves to one service who calls. */
+export type Credential =
+  | { readonly kind: "none" }
+  | { readonly kind: "token"; readonly token: string }
+  | { readonly kind: "file"; readonly path: string; readonly isRequired: boolean }
+  | { readonly kind: "login"; readonly file: string; readonly context: string };
+
+/** A token that expires sooner is renewed, or it would expire during the call. */
+const MARGIN_MS = 30_000;
+
+/** How to get the token of a credential, for each call. */
+export function tokenSource(credential: Credential, nowMs: () => number = Date.now): () => Promise<string | null> {
+  switch (credential.kind) {
+    case "none":
+      return () => Promise.resolve(null);
+    case "token":
+      return () => Promise.resolve(credential.token);
+    case "file":
+      return () => readToken(credential.path, credential.isRequired);
+    case "login":
+      return renewedToken(credential.file, credential.context, nowMs);
+  }
+}
+
+async function readToken(path: string, isRequired: boolean): Promise<string | null> {
+  try {
+    const token = (await readFile(path, "utf8")).trim();
+    if (token !== "") return token;
+  } catch (cause) {
+    if (isRequired || codeOf(cause) !== "ENOENT") {
+      throw new ConfigurationError(`cannot read the access token in ${path}: ${codeOf(cause)}`, { cause });
+    }
+  }
+  if (isRequired) throw new ConfigurationError(`cannot read the access token: there is none in ${path}`);
+  return null;
+}
+
+/** The token of a context that logged in by an issuer: renewed and saved before it expires, once for all calls. */
+function renewedToken(file: string, name: string, nowMs: () => number): () => Promise<string> {
+  let kept: { readonly token: string; readonly login: Login } | null = null;
+  let renewing: Promise<string> | null = null;
+  const isGood = (it: typeof kept) => it !== null && it.login.expiresAtMs - MARGIN_MS > nowMs();
+  const find = async () => {
+    // The command line or another program may have renewed it meanwhile.
+    const context = readContext(file, name);
+    if (context?.login == null) throw new ConfigurationError(`context ${name} has no login any more`);
+    const { token, login } = context;
+    if (token !== null && isGood({ token, login })) {
+      kept = { token, login };
+      return token;
+    }
+    const renewed = login.refreshToken === null ? null : await renewLogin(login, login.refreshToken, nowMs());
+    if (renewed === null) {
+      throw new ConfigurationError(
+        `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``,
+      );
+    }
+    kept = renewed;
+    await saveLogin(file, name, renewed.token, renewed.login);
+    return renewed.token;
+  };
+  return () => {
+    if (kept !== null && isGood(kept)) return Promise.resolve(kept.token);
+    renewing ??= find().finally(() => {
+      renewing = null;
+    });
+    return renewing;
+  };
+}

@@ -1,0 +1,68 @@
+// When a call that failed is made again. Pure: time and random numbers are passed in.
+import { Code } from "@connectrpc/connect";
+import type { RollcallError } from "./errors.ts";
+import { Reason } from "./reasons.ts";
+
+/** How often, and how long after a failure, a call is made again. */
+export interface RetryPolicy {
+  /** Calls in total, the first included. 1 turns retries off. */
+  readonly attempts: number;
+  /** Milliseconds before the second call; each further wait is twice the one before. */
+  readonly firstWaitMs: number;
+  /** Milliseconds that no wait exceeds, unless the server asks for more. */
+  readonly longestWaitMs: number;
+}
+
+/** What a client keeps to unless it is told otherwise. */
+export const DEFAULT_RETRY: RetryPolicy = { attempts: 5, firstWaitMs: 200, longestWaitMs: 5_000 };
+
+type Failure = Pick<RollcallError, "code" | "reason" | "retryAfterMs">;
+
+/**
+ * Milliseconds to wait before the call is made again; null where it is not. `attempt` counts the calls so far.
+ * `isRepeatable` says that the same call twice has one effect: it only reads, or carries a request id. `random` is in
+ * [0, 1).
+ */
+export function waitBeforeRetry(
+  policy: RetryPolicy,
+  failure: Failure,
+  {
+    attempt,
+    isRepeatable,
+    random,
+  }: { readonly attempt: number; readonly isRepeatable: boolean; readonly random: number },
+): number | null {
+  if (attempt >= policy.attempts) return null;
+  // A call that was refused for lack of room had no effect. Any other may have had one.
+  const isRefused = failure.code === Code.ResourceExhausted && failure.retryAfterMs !== null;
+  // ABORTED is not among them: it says that an etag is of another version.
+  const isPassing = failure.code === Code.Unavailable;
+  if (!isRefused && !(isRepeatable && isPassing)) return null;
+  const backoff = Math.min(policy.longestWaitMs, policy.firstWaitMs * 2 ** (attempt - 1)) * (0.5 + random / 2);
+  return Math.max(backoff, failure.retryAfterMs ?? 0);
+}
+
+const BREAKS: ReadonlySet<Code> = new Set([
+  Code.Unavailable,
+  Code.Aborted,
+  Code.Canceled,
+  Code.DeadlineExceeded,
+  Code.ResourceExhausted,
+  Code.Unknown,
+  Code.Internal,
+]);
+const RENEWED: ReadonlySet<string> = new Set([Reason.TOKEN_EXPIRED, Reason.TOKEN_REVOKED]);
+const FIRST_BREAK_WAIT_MS = 200;
+const LONGEST_BREAK_WAIT_MS = 5_000;
+
+/**
+ * Milliseconds to wait before a watch that broke is opened again; null where its error is final. `breaks` counts the
+ * breaks since the last message.
+ */
+export function waitBeforeResume(failure: Failure, breaks: number, random: number): number | null {
+  // A token that ends, ends the streams that were opened with it; its file may have the next one.
+  const isRenewed = breaks === 1 && RENEWED.has(failure.reason);
+  if (!BREAKS.has(failure.code) && !isRenewed) return null;
+  const longest = Math.min(LONGEST_BREAK_WAIT_MS, FIRST_BREAK_WAIT_MS * 2 ** Math.min(breaks - 1, 10));
+  return Math.max(longest * (0.5 + random / 2), failure.retryAfterMs ?? 0);
+}

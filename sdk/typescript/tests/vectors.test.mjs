@@ -1,0 +1,86 @@
+// What decides, without a connection: by the vectors that every language passes.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { geteuid } from "node:process";
+import { test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { Code } from "@rollcall/client";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+/** Files of the package that it does not export. */
+const DIST = dirname(fileURLToPath(import.meta.resolve("@rollcall/client")));
+/** @param {string} name @returns {Promise<any>} */
+const inner = (name) => import(String(pathToFileURL(join(DIST, name))));
+const { waitBeforeRetry, waitBeforeResume, DEFAULT_RETRY } = await inner("retry.js");
+const { parseBookmark } = await inner("bookmark.js");
+const { resolveTarget } = await inner("target.js");
+const { tokenSource } = await inner("credentials.js");
+
+/** @param {string} name @returns {any} */
+function read(name) {
+  return JSON.parse(readFileSync(join(HERE, "../vectors", name), "utf8"));
+}
+
+/** @param {any} it */
+function failureOf({ code, reason = "", retry_after_ms: retryAfterMs = null }) {
+  const name = code
+    .toLowerCase()
+    .replace(/(^|_)([a-z])/g, (/** @type {string[]} */ ...[, , letter]) => letter?.toUpperCase());
+  return { code: /** @type {any} */ (Code)[name], reason, retryAfterMs };
+}
+
+test("repeats calls and opens watches again by the table", () => {
+  const { retries, resumes } = read("retries.json");
+  for (const one of retries) {
+    const made = { attempt: one.attempt, isRepeatable: one.repeatable, random: one.random };
+    assert.equal(waitBeforeRetry(DEFAULT_RETRY, failureOf(one), made), one.wait_ms, JSON.stringify(one));
+  }
+  for (const one of resumes) {
+    assert.equal(waitBeforeResume(failureOf(one), one.breaks, one.random), one.wait_ms, JSON.stringify(one));
+  }
+});
+
+test("reads bookmarks", () => {
+  for (const { text, token, revision } of read("retries.json").bookmarks) {
+    if (token === null) assert.throws(() => parseBookmark(text), RangeError);
+    else assert.deepEqual(parseBookmark(text), { token, revision: BigInt(revision) });
+  }
+});
+
+for (const one of read("targets.json")) {
+  test(`finds the control plane: ${one.name}`, async () => {
+    const root = mkdtempSync(join(tmpdir(), "rollcall-target-"));
+    const home = join(root, "home");
+    for (const [path, text] of Object.entries({ "home/.rollcall/keep": "", "cwd/keep": "", ...one.files })) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), text);
+    }
+    try {
+      const options = Object.fromEntries(
+        Object.entries(one.options ?? {}).map(([key, value]) => [
+          key.replace(/_([a-z])/g, (/** @type {string[]} */ ...[, letter]) => letter?.toUpperCase() ?? ""),
+          value.replace("HOME", home),
+        ]),
+      );
+      const at = { env: one.env ?? {}, home, cwd: join(root, "cwd"), uid: geteuid?.() ?? null };
+      if (one.error !== undefined) {
+        assert.throws(
+          () => resolveTarget(options, at),
+          (error) => String(error).includes(one.error),
+        );
+        return;
+      }
+      const target = resolveTarget(options, at);
+      for (const [name, url] of Object.entries(one.addresses)) assert.equal(target[name].address.baseUrl, url);
+      for (const [name, token] of Object.entries(one.tokens)) {
+        assert.equal(await tokenSource(target[name].credential)(), token, name);
+      }
+      assert.equal(target.registry.trust.caFile, one.ca_file ?? null);
+      assert.equal(target.registry.trust.serverName, one.server_name ?? null);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+}

@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parse, stringify } from "yaml";
+import { fingerprintOf } from "../../../libs/identity/src/index.ts";
+import { TestAuthority } from "../../../libs/testkit/src/certificates.ts";
+import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
+import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
+import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
+
+const LIMIT_MS = 60_000;
+
+/** What a program that asks who it is printed, with the fingerprint of the server's authority and with another. */
+export interface TrustAndLogin {
+  readonly trusted: Answer;
+  readonly untrusted: Answer;
+  /** By a context whose token had expired, and once more. */
+  readonly renewed: Answer;
+  readonly again: Answer;
+  /** How often a token was asked for, the login included. */
+  readonly tokensAsked: number;
+  /** Whether the context was changed: its token, its refresh token and its end. */
+  readonly isSaved: boolean;
+}
+
+/** How a program ended. */
+export interface Answer {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Let a program ask who it is, by a fingerprint and by a login that is to be renewed. */
+export async function trustAndLogin(command: readonly [string, ...string[]]): Promise<TrustAndLogin> {
+  const root = mkdtempSync(join(tmpdir(), "rollcall-trust-"));
+  const data = join(root, "data");
+  const [authority, issuer] = [new TestAuthority(), new TestIssuer()];
+  await issuer.start();
+  const [port = 0, agents = 0, probes = 0, internal = 0] = await freePorts(4);
+  const ports = { "--port": port, "--agent-port": agents, "--probe-port": probes, "--internal-port": internal };
+  const { certFile, keyFile } = authority.write("server");
+  const keys = {
+    "TLS.CertFile": certFile,
+    "TLS.KeyFile": keyFile,
+    "TLS.CAFile": authority.caFile,
+    "OIDC.Issuer": issuer.url,
+    "OIDC.Audience": issuer.audience,
+    "OIDC.ClientID": issuer.clientId,
+  };
+  const words = [
+    ...Object.entries(ports).flatMap(([flag, value]) => [flag, String(value)]),
+    ...Object.entries(keys).flatMap(([key, value]) => ["--set", `${key}=${value}`]),
+  ];
+  const server = new RollcallProcess(["up", "--data-dir", data, ...words]);
+  const ask = (env: Record<string, string>, ...more: readonly string[]) =>
+    answerOf(command, more, { ...process.env, HOME: root, XDG_CONFIG_HOME: "", ...env });
+  try {
+    await server.logged("everything is up");
+    const fingerprint = fingerprintOf(new X509Certificate(readFileSync(authority.caFile)));
+    const token = { ROLLCALL_TOKEN_FILE: join(data, "admin-token") };
+    const trusted = await ask(token, `127.0.0.1:${port}`, fingerprint);
+    const untrusted = await ask(token, `127.0.0.1:${port}`, `sha256:${"0".repeat(64)}`);
+    const file = join(root, ".config/rollcall/config.yaml");
+    const before = await writeContext(file, issuer, { server: `https://127.0.0.1:${port}`, ca_file: authority.caFile });
+    const renewed = await ask({});
+    const again = await ask({});
+    const after = parse(readFileSync(file, "utf8")).contexts.lab;
+    const isSaved =
+      after.token !== before.token &&
+      after.oidc.refresh_token !== before.oidc.refresh_token &&
+      Date.parse(after.oidc.expires_at) > Date.parse(before.oidc.expires_at) &&
+      after.ca_file === authority.caFile;
+    return { trusted, untrusted, renewed, again, tokensAsked: issuer.count("POST /token"), isSaved };
+  } finally {
+    server.kill("SIGTERM");
+    await server.exit();
+    await issuer.stop();
+    await rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    await rm(authority.dir, { recursive: true, force: true });
+  }
+}
+
+/** A context as `rollcall login --oidc` writes it, whose token has expired since. */
+async function writeContext(file: string, issuer: TestIssuer, place: Readonly<Record<string, string>>) {
+  await fetch(`${issuer.url}/device`, { method: "POST" });
+  issuer.decideLogin("approved");
+  const form = new URLSearchParams({ client_id: issuer.clientId, grant_type: "device", device_code: "device-0" });
+  const { refresh_token } = await (await fetch(`${issuer.url}/token`, { method: "POST", body: form })).json();
+  const context = {
+    ...place,
+    token: await issuer.token(issuer.claims, { expiresInS: -60 }),
+    oidc: {
+      issuer: issuer.url,
+      client_id: issuer.clientId,
+      audience: issuer.audience,
+      refresh_token: String(refresh_token),
+      expires_at: new Date(0).toISOString(),
+    },
+  };
+  mkdirSync(join(file, ".."), { recursive: true });
+  writeFileSync(file, stringify({ current_context: "lab", contexts: { lab: context } }), { mode: 0o600 });
+  return context;
+}
+
+function answerOf([program, ...words]: readonly string[], more: readonly string[], env: NodeJS.ProcessEnv) {
+  return new Promise<Answer>((resolve) => {
+    execFile(program ?? "", [...words, ...more], { env, timeout: LIMIT_MS }, (error, out, err) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
+    });
+  });
+}
