@@ -1,0 +1,464 @@
+import { createHash } from "node:crypto";
+import { create, fromBinary, fromJson, type JsonObject, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { type Server, ServerCredentials, Server as GrpcServer } from "@grpc/grpc-js";
+import type { ServerDuplexStream, ServerReadableStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
+import {
+  type Hello,
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+  HealthService,
+  ServeLogsRequestSchema,
+  ServeLogsResponseSchema,
+  SettingsSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  CreateChallengeRequestSchema,
+  CreateChallengeResponseSchema,
+  type RegisterNodeRequest,
+  RegisterNodeRequestSchema,
+  RegisterNodeResponseSchema,
+  RegistryService,
+  type RotateNodeKeyRequest,
+  RotateNodeKeyRequestSchema,
+  RotateNodeKeyResponseSchema,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { acceptKey, decideRotation, type NodeIdentity, proofText } from "@rollcall/domain";
+import { type ErrorReasonName, refuse } from "@rollcall/errors";
+import { keyFingerprint, verifyProof } from "@rollcall/identity";
+import { toGrpcStatus } from "@rollcall/rpc";
+import { nodeInfoDigest } from "@rollcall/wire";
+import { StreamRules } from "./rules.ts";
+import type { EventKind, Manner, Refusal, Scenario } from "./scenario.ts";
+import { specBytes } from "./specs.ts";
+
+/** Something that an agent did. */
+export interface PlaneEvent {
+  readonly kind: EventKind;
+  readonly atMs: number;
+  readonly says: JsonObject;
+}
+
+type Stream = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
+
+interface OpenStream {
+  readonly call: Stream;
+  readonly rules: StreamRules;
+  readonly nonce: Uint8Array;
+  isOpen: boolean;
+}
+
+const DEFAULT_SETTINGS: JsonObject = { heartbeatInterval: "0.2s", infoInterval: "60s", unhealthyAfter: "60s" };
+const USUAL: Required<Manner> = {
+  register: "take",
+  rotate: "take",
+  hello: "welcome",
+  welcome: {},
+  acks: true,
+  reportAcks: true,
+  specs: "send",
+  first: "open",
+  second: "closed",
+};
+/** A scenario's agent sends fewer; one that does not end is ended. */
+const MOST_EVENTS = 100_000;
+
+/** A control plane that checks every proof and every rule of the contract, and does what a script tells it. */
+export class ScriptedPlane {
+  readonly events: PlaneEvent[] = [];
+  /** Rules that were broken. */
+  readonly broken: string[] = [];
+  readonly clusterId = "cluster-conformance";
+  #manner = USUAL;
+  readonly #scenario: Scenario;
+  readonly #streams: OpenStream[] = [];
+  readonly #servers: Server[] = [];
+  readonly #identities = new Map<string, { identity: NodeIdentity; keys: Map<string, Uint8Array> }>();
+  readonly #nonces = new Set<string>();
+  #nonceCount = 0;
+  #epoch = 0;
+  #infoDigest = "";
+  #listener: () => void = () => {};
+  registryPort = 0;
+  firstPort = 0;
+  secondPort = 0;
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario;
+  }
+
+  async listen(): Promise<void> {
+    this.registryPort = await this.#serve(this.#registry());
+    this.firstPort = await this.#serve(this.#health("first"));
+    this.secondPort = await this.#serve(this.#health("second"));
+  }
+
+  /** Called after each event. */
+  onEvent(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  set(manner: Manner): void {
+    this.#manner = { ...this.#manner, ...manner };
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.forceShutdown();
+  }
+
+  /** Note something; also what the agent's process does. */
+  note(kind: EventKind, says: JsonObject): void {
+    if (this.events.length >= MOST_EVENTS) return;
+    this.events.push({ kind, atMs: performance.now(), says });
+    this.#listener();
+  }
+
+  /** Send a frame on the newest open stream, or on the one before. */
+  send(json: JsonObject, on: "newest" | "former" = "newest"): void {
+    const frame = fromJson(HeartbeatResponseSchema, this.#filled(json));
+    const stream = this.#open(on);
+    if (frame.frame.case === "settings") {
+      const { heartbeatInterval, generation } = frame.frame.value;
+      stream.rules.paced(msOf(heartbeatInterval), generation);
+    }
+    if (frame.frame.case === "ack" && frame.frame.value.nextIntervalMs > 0) {
+      stream.rules.paced(frame.frame.value.nextIntervalMs, null);
+    }
+    stream.call.write(frame);
+    if (frame.frame.case === "goAway" && frame.frame.value.action !== 3) this.#end(stream);
+  }
+
+  sendBytes(bytes: Buffer): void {
+    this.#open("newest").call.write(bytes);
+  }
+
+  /** End the newest stream with a status, or break its connection. */
+  end(how: Refusal | "broken"): void {
+    const stream = this.#open("newest");
+    stream.isOpen = false;
+    if (how === "broken") stream.call.destroy(new Error("broken on purpose"));
+    else stream.call.emit("error", toGrpcStatus(errorOf(how)));
+  }
+
+  #open(on: "newest" | "former"): OpenStream {
+    const open = this.#streams.filter(({ isOpen }) => isOpen);
+    const stream = open.at(on === "newest" ? -1 : -2);
+    if (stream === undefined) throw new Error("no stream is open");
+    return stream;
+  }
+
+  #end(stream: OpenStream): void {
+    stream.isOpen = false;
+    stream.call.end();
+  }
+
+  async #serve(server: Server): Promise<number> {
+    this.#servers.push(server);
+    return new Promise((resolve, reject) => {
+      server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
+        error ? reject(error) : resolve(port),
+      );
+    });
+  }
+
+  #registry(): Server {
+    const { createChallenge, registerNode, rotateNodeKey } = RegistryService.method;
+    const at = (name: string) => ({ path: `/${RegistryService.typeName}/${name}`, ...UNARY });
+    const server = new GrpcServer();
+    server.addService(
+      {
+        createChallenge: {
+          ...at(createChallenge.name),
+          ...codec(CreateChallengeRequestSchema, CreateChallengeResponseSchema),
+        },
+        registerNode: { ...at(registerNode.name), ...codec(RegisterNodeRequestSchema, RegisterNodeResponseSchema) },
+        rotateNodeKey: { ...at(rotateNodeKey.name), ...codec(RotateNodeKeyRequestSchema, RotateNodeKeyResponseSchema) },
+      },
+      {
+        createChallenge: (_: unknown, done: sendUnaryData<unknown>) => {
+          if (this.#manner.register === "silent") return;
+          const nonce = this.#nonce();
+          this.#nonces.add(Buffer.from(nonce).toString("hex"));
+          done(null, create(CreateChallengeResponseSchema, { nonce, clusterId: this.clusterId }));
+        },
+        registerNode: (call: ServerUnaryCall<RegisterNodeRequest, unknown>, done: sendUnaryData<unknown>) =>
+          this.#register(call.request, done),
+        rotateNodeKey: (call: ServerUnaryCall<RotateNodeKeyRequest, unknown>, done: sendUnaryData<unknown>) =>
+          this.#rotate(call.request, done),
+      },
+    );
+    return server;
+  }
+
+  #health(which: "first" | "second"): Server {
+    const { heartbeat, serveLogs } = HealthService.method;
+    const server = new GrpcServer();
+    server.addService(
+      {
+        heartbeat: {
+          path: `/${HealthService.typeName}/${heartbeat.name}`,
+          requestStream: true,
+          responseStream: true,
+          ...codec(HeartbeatRequestSchema, HeartbeatResponseSchema),
+        },
+        serveLogs: {
+          path: `/${HealthService.typeName}/${serveLogs.name}`,
+          requestStream: true,
+          responseStream: false,
+          ...codec(ServeLogsRequestSchema, ServeLogsResponseSchema),
+        },
+      },
+      {
+        heartbeat: (call: Stream) => this.#stream(call, which),
+        serveLogs: (
+          call: ServerReadableStream<{ data: Uint8Array; failure: string }, unknown>,
+          done: sendUnaryData<unknown>,
+        ) => {
+          let text = "";
+          let failure = "";
+          call.on("data", (piece) => {
+            text += Buffer.from(piece.data).toString("utf8");
+            failure = piece.failure;
+          });
+          call.on("end", () => {
+            this.note("output", { text, failure });
+            done(null, create(ServeLogsResponseSchema));
+          });
+        },
+      },
+    );
+    return server;
+  }
+
+  #register(request: RegisterNodeRequest, done: sendUnaryData<unknown>): void {
+    const { nodeId, publicKey, proof, info } = request;
+    this.#spend(proof?.nonce);
+    this.#check(publicKey, RegistryService.method.registerNode.name, nodeId, proof);
+    if (info !== undefined) this.#infoDigest = Buffer.from(nodeInfoDigest(info)).toString("hex");
+    const fingerprint = keyFingerprint(publicKey);
+    const manner = this.#manner.register;
+    this.note("register", { nodeId, key: fingerprint, joinToken: request.joinToken });
+    if (typeof manner === "object") return done(toGrpcStatus(errorOf(manner)));
+    const known = this.#identities.get(nodeId);
+    const verdict = acceptKey(known?.identity ?? { current: fingerprint, next: null }, fingerprint);
+    if (!verdict.accepted) return done(toGrpcStatus(errorOf({ refuse: "NODE_KEY_MISMATCH" })));
+    const keys = known?.keys ?? new Map<string, Uint8Array>();
+    keys.set(fingerprint, publicKey);
+    this.#identities.set(nodeId, { identity: verdict.identity, keys });
+    if (manner === "lose") return done({ code: 14, details: "the answer was lost on purpose" });
+    if (manner === "silent") return;
+    const membership = { state: 2 };
+    const answer = { node: { id: nodeId, membership }, clusterId: this.clusterId, created: known === undefined };
+    done(null, create(RegisterNodeResponseSchema, { ...answer, healthEndpoints: this.#endpoints() }));
+  }
+
+  /** The host of the first one is left out: it is that of the registry. */
+  #endpoints(): string[] {
+    return [`:${this.firstPort}`];
+  }
+
+  #rotate(request: RotateNodeKeyRequest, done: sendUnaryData<unknown>): void {
+    const { nodeId, proof, nextPublicKey, nextSignature } = request;
+    const manner = this.#manner.rotate;
+    const known = this.#identities.get(nodeId);
+    this.#spend(proof?.nonce);
+    const path = RegistryService.method.rotateNodeKey.name;
+    const offered = keyFingerprint(nextPublicKey);
+    const used = this.#signer(nodeId, path, proof);
+    this.#check(nextPublicKey, path, nodeId, { nonce: proof?.nonce, signature: nextSignature });
+    this.note("rotate", { nodeId, used: used ?? "", offered });
+    if (typeof manner === "object") return done(toGrpcStatus(errorOf(manner)));
+    if (known === undefined || used === null) return done(toGrpcStatus(errorOf({ refuse: "PROOF_INVALID" })));
+    const decision = decideRotation(known.identity, { nodeId, used, offered, otherOwner: null, banReason: null });
+    if (!decision.ok) return done(toGrpcStatus(errorOf({ refuse: decision.refusal.reason })));
+    known.keys.set(offered, nextPublicKey);
+    known.identity = decision.identity;
+    if (manner === "lose") return done({ code: 14, details: "the answer was lost on purpose" });
+    const { current, next } = decision.identity;
+    done(null, create(RotateNodeKeyResponseSchema, { keyFingerprint: current, nextKeyFingerprint: next ?? "" }));
+  }
+
+  #stream(call: Stream, which: "first" | "second"): void {
+    if (this.#manner[which] === "closed") {
+      call.emit("error", { code: 14, details: "closed on purpose" });
+      return;
+    }
+    const rules = new StreamRules((rule) => this.broken.push(rule));
+    const stream: OpenStream = { call, rules, nonce: this.#nonce(), isOpen: true };
+    this.#streams.push(stream);
+    const open = this.#streams.filter(({ isOpen }) => isOpen).length;
+    this.note("stream", { at: which, open });
+    call.write(this.#response({ challenge: { nonce: base64(stream.nonce), clusterId: this.clusterId } }));
+    call.on("data", (request: HeartbeatRequest) => this.#frame(stream, request, which));
+    const left = (): void => {
+      if (!stream.isOpen) return;
+      stream.isOpen = false;
+      this.note("left", { at: which });
+    };
+    call.on("end", () => {
+      left();
+      call.end();
+    });
+    call.on("cancelled", left);
+    call.on("error", left);
+  }
+
+  #frame(stream: OpenStream, request: HeartbeatRequest, which: string): void {
+    stream.rules.frame(request, performance.now());
+    const { frame } = request;
+    const [kind, says] = told(request);
+    if (frame.case === "hello") return this.#hello(stream, frame.value, { ...says, at: which });
+    if (frame.case === "nodeInfo") this.#infoDigest = Buffer.from(nodeInfoDigest(frame.value)).toString("hex");
+    this.note(kind, { ...says, at: which });
+    if (!stream.isOpen) return;
+    if (frame.case === "beat" && this.#manner.acks) {
+      stream.call.write(this.#response({ ack: { sequence: frame.value.sequence } }));
+    }
+    if (frame.case === "executionReport" && !frame.value.more && this.#manner.reportAcks) {
+      stream.call.write(this.#response({ reportAck: { number: String(frame.value.number) } }));
+    }
+    if (frame.case === "wantSpecs") for (const digest of frame.value.digests) this.#spec(stream, digest);
+  }
+
+  #spec(stream: OpenStream, digest: Uint8Array): void {
+    const { specs } = this.#manner;
+    if (specs === "silent") return;
+    const named = Object.values(this.#scenario.specs ?? {}).map(specBytes);
+    const found = named.find((bytes) => createHash("sha256").update(bytes).digest().equals(digest));
+    const spec = specs === "gone" ? Buffer.alloc(0) : specs === "wrong" ? Buffer.from("other bytes") : found;
+    if (spec === undefined) this.broken.push("a spec was asked for that no reference names");
+    else stream.call.write(this.#response({ spec: { digest: base64(digest), spec: base64(spec) } }));
+  }
+
+  #hello(stream: OpenStream, hello: Hello, says: JsonObject): void {
+    const { nodeId, signature, nodeInfoDigest: digest } = hello;
+    const known = this.#identities.get(nodeId);
+    const used = this.#signer(nodeId, HealthService.method.heartbeat.name, { nonce: stream.nonce, signature });
+    const verdict = known && used !== null ? acceptKey(known.identity, used) : { accepted: false as const };
+    this.note("hello", { ...says, key: used ?? "", isInfoKnown: Buffer.from(digest).toString("hex") === this.#infoDigest });
+    if (known !== undefined && used === null) this.broken.push("a Hello is signed by no key of the node");
+    const manner = this.#manner.hello;
+    if (manner === "ignore") return;
+    if (typeof manner === "object") {
+      stream.isOpen = false;
+      if ("goAway" in manner) {
+        stream.call.write(this.#response({ goAway: this.#filled(manner.goAway) as JsonObject }));
+        stream.call.end();
+      } else stream.call.emit("error", toGrpcStatus(errorOf(manner)));
+      return;
+    }
+    if (known === undefined || !verdict.accepted) {
+      stream.isOpen = false;
+      const reason = known === undefined ? "NODE_NOT_REGISTERED" : "PROOF_INVALID";
+      stream.call.emit("error", toGrpcStatus(errorOf({ refuse: reason })));
+      return;
+    }
+    known.identity = verdict.identity;
+    this.#welcome(stream);
+  }
+
+  #welcome(stream: OpenStream): void {
+    this.#epoch += 1;
+    const settings = { ...DEFAULT_SETTINGS, ...this.#scenario.settings, generation: 1 };
+    const { heartbeatInterval } = fromJson(SettingsSchema, settings);
+    stream.rules.welcomed(msOf(heartbeatInterval), 1);
+    const membership = { state: "MEMBERSHIP_STATE_APPROVED" };
+    const usual = { sessionEpoch: String(this.#epoch), membership, settings, clusterId: this.clusterId };
+    const more = this.#filled(this.#manner.welcome) as JsonObject;
+    stream.call.write(this.#response({ welcome: { ...usual, ...more } }));
+    this.note("welcomed", { epoch: this.#epoch, open: this.#streams.filter(({ isOpen }) => isOpen).length });
+  }
+
+  /** The key of the node that signed; null for none of them. */
+  #signer(nodeId: string, method: string, proof?: Partial<Proof>): string | null {
+    const keys = this.#identities.get(nodeId)?.keys ?? new Map<string, Uint8Array>();
+    for (const [fingerprint, key] of keys) if (this.#isProof(key, method, nodeId, proof)) return fingerprint;
+    return null;
+  }
+
+  #check(key: Uint8Array, method: string, nodeId: string, proof?: Partial<Proof>): void {
+    if (!this.#isProof(key, method, nodeId, proof)) this.broken.push(`the proof of ${method} is not the key's`);
+  }
+
+  #isProof(key: Uint8Array, name: string, nodeId: string, proof: Partial<Proof> = {}): boolean {
+    const { nonce = new Uint8Array(), signature = new Uint8Array() } = proof;
+    const service = name === HealthService.method.heartbeat.name ? HealthService : RegistryService;
+    const method = `/${service.typeName}/${name}`;
+    return verifyProof(key, proofText({ method, clusterId: this.clusterId, nodeId, nonce }), signature);
+  }
+
+  #spend(nonce: Uint8Array = new Uint8Array()): void {
+    if (!this.#nonces.delete(Buffer.from(nonce).toString("hex"))) this.broken.push("a nonce was used twice, or is none");
+  }
+
+  #nonce(): Uint8Array {
+    this.#nonceCount += 1;
+    return createHash("sha256").update(`nonce ${this.#nonceCount}`).digest();
+  }
+
+  #response(json: JsonObject): HeartbeatResponse {
+    return fromJson(HeartbeatResponseSchema, json);
+  }
+
+  /** Replaces what stands for addresses and digests of this run. */
+  #filled(json: JsonObject): JsonValue {
+    const { specs = {} } = this.#scenario;
+    const text = JSON.stringify(json)
+      .replaceAll('"$first"', `"127.0.0.1:${this.firstPort}"`)
+      .replaceAll('"$second"', `"127.0.0.1:${this.secondPort}"`)
+      .replace(/"\$digest:([^"]+)"/g, (_, name: string) => {
+        return JSON.stringify(createHash("sha256").update(specBytes(specs[name] ?? [])).digest("base64"));
+      });
+    return JSON.parse(text) as JsonValue;
+  }
+}
+
+interface Proof {
+  readonly nonce: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+const KINDS = {
+  hello: "hello",
+  beat: "beat",
+  nodeInfo: "info",
+  goodbye: "goodbye",
+  executionReport: "report",
+  wantSpecs: "want",
+} as const;
+
+function told(request: HeartbeatRequest): readonly [EventKind, JsonObject] {
+  const name = request.frame.case;
+  if (name === undefined) return ["left", {}];
+  const json = toJson(HeartbeatRequestSchema, request) as JsonObject;
+  return [KINDS[name], json[name] as JsonObject];
+}
+
+const UNARY = { requestStream: false, responseStream: false } as const;
+
+type Schema = Parameters<typeof toBinary>[0];
+
+function codec(input: Schema, output: Schema) {
+  return {
+    requestSerialize: (message: never) => Buffer.from(toBinary(input, message)),
+    requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
+    // What no schema knows is sent as bytes.
+    responseSerialize: (message: never) =>
+      Buffer.isBuffer(message) ? (message as Buffer) : Buffer.from(toBinary(output, message)),
+    responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
+  };
+}
+
+function errorOf({ refuse: reason, retryAfterMs }: Refusal): Error {
+  const more = retryAfterMs === undefined ? {} : { retryAfterMs };
+  return refuse(reason as ErrorReasonName, `${reason}, by script`, more);
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}
+
+function msOf(duration: { readonly seconds: bigint; readonly nanos: number } | undefined): number {
+  return duration === undefined ? 0 : Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
+}
