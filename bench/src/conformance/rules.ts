@@ -23,7 +23,8 @@ export class StreamRules {
   #part: ExecutionReport | null = null;
   #beats: number[] = [];
   #intervalMs = 0;
-  #settingsToTell: number | null = null;
+  /** Generations of settings that were sent and not told yet. */
+  readonly #untold = new Set<number>();
   #toldTimeAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param broken called with each rule that is broken. */
@@ -40,7 +41,7 @@ export class StreamRules {
   paced(intervalMs: number, generation: number | null): void {
     this.#beats = [];
     if (intervalMs > 0) this.#intervalMs = intervalMs;
-    if (generation !== null) this.#settingsToTell = generation;
+    if (generation !== null) this.#untold.add(generation);
   }
 
   frame(request: HeartbeatRequest, nowMs: number): void {
@@ -82,10 +83,11 @@ export class StreamRules {
     if (this.#beats.length > BEATS_COUNTED && first !== undefined && nowMs - first < leastMs) {
       this.#broken(`${BEATS_COUNTED} Beats within ${Math.round(nowMs - first)} ms, at ${this.#intervalMs} ms each`);
     }
-    if (beat.settingsGeneration !== 0 && beat.settingsGeneration !== this.#settingsToTell) {
+    if (beat.settingsGeneration === 0) return;
+    if (!this.#untold.has(beat.settingsGeneration)) {
       this.#broken(`a Beat tells settings ${beat.settingsGeneration}, which were not sent or were told before`);
     }
-    if (beat.settingsGeneration !== 0) this.#settingsToTell = null;
+    for (const one of this.#untold) if (one <= beat.settingsGeneration) this.#untold.delete(one);
   }
 
   #time(agentTimeMs: bigint, nowMs: number): void {

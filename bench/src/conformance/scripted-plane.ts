@@ -125,6 +125,9 @@ export class ScriptedPlane {
     if (frame.frame.case === "ack" && frame.frame.value.nextIntervalMs > 0) {
       stream.rules.paced(frame.frame.value.nextIntervalMs, null);
     }
+    if (frame.frame.case === "welcome") {
+      stream.rules.welcomed(msOf(frame.frame.value.settings?.heartbeatInterval), 1);
+    }
     stream.call.write(frame);
     if (frame.frame.case === "goAway" && frame.frame.value.action !== 3) this.#end(stream);
   }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -22,6 +23,9 @@ import (
 
 // An execution that ends before it was started has this number.
 const changeOfRefused = 2
+
+// What the machine lacks although it should not is looked at again this often.
+const planEvery = 15 * time.Second
 
 // ledger is the machine's record of executions, on the disk before anything is told of them, and what makes it so. It lives on the agent's
 // loop.
@@ -41,6 +45,7 @@ type ledger struct {
 	// sessionLogID is the history that the present session speaks of; empty before its first Executions.
 	sessionLogID string
 	toBind       []string
+	plannedAt    time.Time
 }
 
 // ledgerEntry is one execution as the disk has it.
@@ -181,9 +186,9 @@ func (l *ledger) reported(ids []string) {
 	l.bindReported()
 }
 
-// seen: the control plane was heard. A moment to try again what the disk refused.
+// seen: the control plane was heard. A moment to try again what failed.
 func (l *ledger) seen() {
-	if len(l.desired.references) > 0 {
+	if time.Since(l.plannedAt) >= planEvery {
 		l.plan()
 	}
 }
@@ -210,6 +215,7 @@ func (l *ledger) bind(ids []string, logID string) {
 
 // plan makes the machine run what is wanted.
 func (l *ledger) plan() {
+	l.plannedAt = time.Now()
 	l.desired = l.desired.prune(l.kept)
 	pruneMet(l.met, l.kept, l.desired)
 	for digest := range l.specs {
