@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Outcome, runScenario } from "./run-scenario.ts";
-import { readScenarios, type Scenario } from "./scenario.ts";
+import { leastMs, readScenarios, type Scenario } from "./scenario.ts";
 
 const HELP = `Put an agent before the scenarios of sdk/conformance.
 
@@ -47,7 +47,8 @@ async function main(): Promise<boolean> {
 
 async function runAll(scenarios: readonly Scenario[], root: string, atOnce: number): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
-  const waiting = [...scenarios];
+  // The longest first, so that none is left alone at the end.
+  const waiting = [...scenarios].sort((one, other) => leastMs(other) - leastMs(one));
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const outcome = await runScenario(next, { name: "agent", command: COMMAND }, root);

@@ -5,9 +5,8 @@ import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall
 import { executionsDigest } from "@rollcall/agent/work";
 
 const MOST_FRAME_BYTES = 65_536;
-/** Beats that were held up on their way may come at once; over so many that is no matter of chance. */
-const BEATS_COUNTED = 8;
-const BEAT_SLACK_MS = 400;
+/** What timers may be early, and clocks apart. */
+const SLACK_MS = 50;
 const TELL_TIME_EVERY_MS = 60_000;
 
 /** What holds for every stream of every scenario. */
@@ -21,10 +20,10 @@ export class StreamRules {
   #reportDigest = 0n;
   #observations = new Map<string, ExecutionObservation>();
   #part: ExecutionReport | null = null;
-  #beats: number[] = [];
-  #intervalMs = 0;
-  /** Generations of settings that were sent and not told yet. */
-  readonly #untold = new Set<number>();
+  /** Settings that were sent and not told yet, by their generations. */
+  readonly #untold = new Map<number, { readonly sentAtMs: number; readonly intervalMs: number }>();
+  /** Those that the agent keeps to, and its Beats since it said so; null while an Ack's interval is in force. */
+  #pace: { readonly sentAtMs: number; readonly intervalMs: number; beats: number } | null = null;
   #toldTimeAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param broken called with each rule that is broken. */
@@ -32,16 +31,19 @@ export class StreamRules {
     this.#broken = broken;
   }
 
-  welcomed(intervalMs: number, generation: number): void {
+  welcomed(intervalMs: number): void {
     this.#isWelcomed = true;
-    this.paced(intervalMs, generation);
+    this.sentSettings(intervalMs, 1);
   }
 
-  /** The server has sent settings, or an Ack with another interval. */
-  paced(intervalMs: number, generation: number | null): void {
-    this.#beats = [];
-    if (intervalMs > 0) this.#intervalMs = intervalMs;
-    if (generation !== null) this.#untold.add(generation);
+  /** The server sends settings now. */
+  sentSettings(intervalMs: number, generation: number): void {
+    this.#untold.set(generation, { sentAtMs: performance.now(), intervalMs });
+  }
+
+  /** The server sends an Ack with another interval, which no Beat tells. */
+  sentInterval(): void {
+    this.#pace = null;
   }
 
   frame(request: HeartbeatRequest, nowMs: number): void {
@@ -76,23 +78,33 @@ export class StreamRules {
     this.#sequence = beat.sequence;
     if (beat.executionsDigest !== this.#reportDigest) this.#broken("a Beat has another digest than the last report");
     this.#time(beat.agentTimeMs, nowMs);
-    this.#beats.push(nowMs);
-    const first = this.#beats.at(-BEATS_COUNTED);
-    const leastMs = (BEATS_COUNTED - 1) * this.#intervalMs - BEAT_SLACK_MS;
-    // The first after a change of pace may come at once.
-    if (this.#beats.length > BEATS_COUNTED && first !== undefined && nowMs - first < leastMs) {
-      this.#broken(`${BEATS_COUNTED} Beats within ${Math.round(nowMs - first)} ms, at ${this.#intervalMs} ms each`);
-    }
+    this.#keepsPace(nowMs);
     if (beat.settingsGeneration === 0) return;
-    if (!this.#untold.has(beat.settingsGeneration)) {
+    const told = this.#untold.get(beat.settingsGeneration);
+    if (told === undefined) {
       this.#broken(`a Beat tells settings ${beat.settingsGeneration}, which were not sent or were told before`);
+      return;
     }
-    for (const one of this.#untold) if (one <= beat.settingsGeneration) this.#untold.delete(one);
+    this.#pace = { ...told, beats: 0 };
+    for (const one of this.#untold.keys()) if (one <= beat.settingsGeneration) this.#untold.delete(one);
+  }
+
+  /**
+   * The Beat that tells settings comes after they were sent, and each one after it an interval later. Beats that are
+   * held up on their way come late and together, but none comes before its time.
+   */
+  #keepsPace(nowMs: number): void {
+    const pace = this.#pace;
+    if (pace === null) return;
+    pace.beats += 1;
+    if (nowMs - pace.sentAtMs < pace.beats * pace.intervalMs - SLACK_MS) {
+      this.#broken(`${pace.beats} Beats ${Math.round(nowMs - pace.sentAtMs)} ms after settings of ${pace.intervalMs} ms`);
+    }
   }
 
   #time(agentTimeMs: bigint, nowMs: number): void {
     if (agentTimeMs === 0n) return;
-    if (nowMs - this.#toldTimeAtMs < TELL_TIME_EVERY_MS - BEAT_SLACK_MS) {
+    if (nowMs - this.#toldTimeAtMs < TELL_TIME_EVERY_MS / 2) {
       this.#broken("the wall time is told more often than once a minute");
     }
     this.#toldTimeAtMs = nowMs;

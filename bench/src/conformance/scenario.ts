@@ -51,10 +51,8 @@ export interface Step {
   readonly where?: JsonObject;
   /** How often. Default: once. */
   readonly count?: number;
-  /** No sooner than so long after the step before. */
+  /** No sooner than so long after the script last did something. */
   readonly notBeforeMs?: number;
-  /** No later than so long after the step before. Default: 30 s. */
-  readonly withinMs?: number;
   /** What must not happen meanwhile. */
   readonly forbid?: readonly EventKind[];
   /** Remember a field of the event, by a name. */
@@ -94,9 +92,14 @@ export async function readScenarios(folder: string): Promise<readonly Scenario[]
 }
 
 const STEP_FIELDS = new Set(
-  "await where count notBeforeMs withinMs forbid keep quiet send on sendBytes end set agent clock".split(" "),
+  "await where count notBeforeMs forbid keep quiet send on sendBytes end set agent clock".split(" "),
 );
 const FIELDS = new Set(["name", "checks", "settings", "specs", "steps"]);
+
+/** How long a scenario waits at least, in milliseconds. */
+export function leastMs({ steps }: Scenario): number {
+  return steps.reduce((sum, { quiet = 0, notBeforeMs = 0 }) => sum + quiet + notBeforeMs, 0);
+}
 
 /** Read one. Throws for an unknown field: a misspelt one would check nothing. */
 export function parseScenario(file: string, text: string): Scenario {

@@ -120,13 +120,13 @@ export class ScriptedPlane {
     const stream = this.#open(on);
     if (frame.frame.case === "settings") {
       const { heartbeatInterval, generation } = frame.frame.value;
-      stream.rules.paced(msOf(heartbeatInterval), generation);
+      stream.rules.sentSettings(msOf(heartbeatInterval), generation);
     }
     if (frame.frame.case === "ack" && frame.frame.value.nextIntervalMs > 0) {
-      stream.rules.paced(frame.frame.value.nextIntervalMs, null);
+      stream.rules.sentInterval();
     }
     if (frame.frame.case === "welcome") {
-      stream.rules.welcomed(msOf(frame.frame.value.settings?.heartbeatInterval), 1);
+      stream.rules.welcomed(msOf(frame.frame.value.settings?.heartbeatInterval));
     }
     stream.call.write(frame);
     if (frame.frame.case === "goAway" && frame.frame.value.action !== 3) this.#end(stream);
@@ -365,7 +365,7 @@ export class ScriptedPlane {
     this.#epoch += 1;
     const settings = { ...DEFAULT_SETTINGS, ...this.#scenario.settings, generation: 1 };
     const { heartbeatInterval } = fromJson(SettingsSchema, settings);
-    stream.rules.welcomed(msOf(heartbeatInterval), 1);
+    stream.rules.welcomed(msOf(heartbeatInterval));
     const membership = { state: "MEMBERSHIP_STATE_APPROVED" };
     const usual = { sessionEpoch: String(this.#epoch), membership, settings, clusterId: this.clusterId };
     const more = this.#filled(this.#manner.welcome) as JsonObject;
