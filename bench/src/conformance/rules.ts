@@ -1,8 +1,8 @@
 import { toBinary } from "@bufbuild/protobuf";
+import { executionsDigest } from "@rollcall/agent/work";
 import type { ExecutionReport, HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { executionsDigest } from "@rollcall/agent/work";
 
 const MOST_FRAME_BYTES = 65_536;
 /** What timers may be early, and clocks apart. */
@@ -98,7 +98,9 @@ export class StreamRules {
     if (pace === null) return;
     pace.beats += 1;
     if (nowMs - pace.sentAtMs < pace.beats * pace.intervalMs - SLACK_MS) {
-      this.#broken(`${pace.beats} Beats ${Math.round(nowMs - pace.sentAtMs)} ms after settings of ${pace.intervalMs} ms`);
+      this.#broken(
+        `${pace.beats} Beats ${Math.round(nowMs - pace.sentAtMs)} ms after settings of ${pace.intervalMs} ms`,
+      );
     }
   }
 

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
-import { create, fromBinary, fromJson, type JsonObject, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
-import { type Server, ServerCredentials, Server as GrpcServer } from "@grpc/grpc-js";
+import { create, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import type { ServerDuplexStream, ServerReadableStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
+import { Server as GrpcServer, type Server, ServerCredentials } from "@grpc/grpc-js";
 import {
-  type Hello,
+  HealthService,
   type HeartbeatRequest,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
-  HealthService,
+  type Hello,
   ServeLogsRequestSchema,
   ServeLogsResponseSchema,
   SettingsSchema,
@@ -25,13 +25,13 @@ import {
   RotateNodeKeyResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { acceptKey, decideRotation, type NodeIdentity, proofText } from "@rollcall/domain";
-import { type ErrorReasonName, refuse } from "@rollcall/errors";
 import { keyFingerprint, verifyProof } from "@rollcall/identity";
 import { toGrpcStatus } from "@rollcall/rpc";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { StreamRules } from "./rules.ts";
 import type { EventKind, Manner, Refusal, Scenario } from "./scenario.ts";
 import { specBytes } from "./specs.ts";
+import { base64, codec, errorOf, msOf, told, UNARY } from "./wire.ts";
 
 /** Something that an agent did. */
 export interface PlaneEvent {
@@ -339,7 +339,11 @@ export class ScriptedPlane {
     const known = this.#identities.get(nodeId);
     const used = this.#signer(nodeId, HealthService.method.heartbeat.name, { nonce: stream.nonce, signature });
     const verdict = known && used !== null ? acceptKey(known.identity, used) : { accepted: false as const };
-    this.note("hello", { ...says, key: used ?? "", isInfoKnown: Buffer.from(digest).toString("hex") === this.#infoDigest });
+    this.note("hello", {
+      ...says,
+      key: used ?? "",
+      isInfoKnown: Buffer.from(digest).toString("hex") === this.#infoDigest,
+    });
     if (known !== undefined && used === null) this.broken.push("a Hello is signed by no key of the node");
     const manner = this.#manner.hello;
     if (manner === "ignore") return;
@@ -392,7 +396,8 @@ export class ScriptedPlane {
   }
 
   #spend(nonce: Uint8Array = new Uint8Array()): void {
-    if (!this.#nonces.delete(Buffer.from(nonce).toString("hex"))) this.broken.push("a nonce was used twice, or is none");
+    if (!this.#nonces.delete(Buffer.from(nonce).toString("hex")))
+      this.broken.push("a nonce was used twice, or is none");
   }
 
   #nonce(): Uint8Array {
@@ -411,7 +416,11 @@ export class ScriptedPlane {
       .replaceAll('"$first"', `"127.0.0.1:${this.firstPort}"`)
       .replaceAll('"$second"', `"127.0.0.1:${this.secondPort}"`)
       .replace(/"\$digest:([^"]+)"/g, (_, name: string) => {
-        return JSON.stringify(createHash("sha256").update(specBytes(specs[name] ?? [])).digest("base64"));
+        return JSON.stringify(
+          createHash("sha256")
+            .update(specBytes(specs[name] ?? []))
+            .digest("base64"),
+        );
       });
     return JSON.parse(text) as JsonValue;
   }
@@ -420,48 +429,4 @@ export class ScriptedPlane {
 interface Proof {
   readonly nonce: Uint8Array;
   readonly signature: Uint8Array;
-}
-
-const KINDS = {
-  hello: "hello",
-  beat: "beat",
-  nodeInfo: "info",
-  goodbye: "goodbye",
-  executionReport: "report",
-  wantSpecs: "want",
-} as const;
-
-function told(request: HeartbeatRequest): readonly [EventKind, JsonObject] {
-  const name = request.frame.case;
-  if (name === undefined) return ["left", {}];
-  const json = toJson(HeartbeatRequestSchema, request) as JsonObject;
-  return [KINDS[name], json[name] as JsonObject];
-}
-
-const UNARY = { requestStream: false, responseStream: false } as const;
-
-type Schema = Parameters<typeof toBinary>[0];
-
-function codec(input: Schema, output: Schema) {
-  return {
-    requestSerialize: (message: never) => Buffer.from(toBinary(input, message)),
-    requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
-    // What no schema knows is sent as bytes.
-    responseSerialize: (message: never) =>
-      Buffer.isBuffer(message) ? (message as Buffer) : Buffer.from(toBinary(output, message)),
-    responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
-  };
-}
-
-function errorOf({ refuse: reason, retryAfterMs }: Refusal): Error {
-  const more = retryAfterMs === undefined ? {} : { retryAfterMs };
-  return refuse(reason as ErrorReasonName, `${reason}, by script`, more);
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("base64");
-}
-
-function msOf(duration: { readonly seconds: bigint; readonly nanos: number } | undefined): number {
-  return duration === undefined ? 0 : Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
 }

@@ -2,11 +2,7 @@ import { createHash, createPrivateKey } from "node:crypto";
 import { create, fromJson, type JsonObject, type JsonValue, toBinary } from "@bufbuild/protobuf";
 import { ExecutionsSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  ExecutionObservationSchema,
-  ExecutionSpecSchema,
-  ObservedState,
-} from "@rollcall/api/rollcall/work/v1/work_pb";
+import { ExecutionObservationSchema, ExecutionSpecSchema, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { parseAddress } from "@rollcall/config";
 import {
   type AgentKeys,
@@ -41,7 +37,10 @@ export function proofVectors() {
         createPrivateKey({ key: Buffer.from(PKCS8_PREFIX + seed, "hex"), format: "der", type: "pkcs8" }),
       );
       const { publicKey, privateKey } = keyPairFromPem(pem);
-      const nonce = createHash("sha256").update(name).digest().subarray(0, 16 + index);
+      const nonce = createHash("sha256")
+        .update(name)
+        .digest()
+        .subarray(0, 16 + index);
       const proof = { method: `/rollcall.${name}`, clusterId: `cluster-${index}`, nodeId: `node-${byte}`, nonce };
       const text = proofText(proof);
       return {
@@ -61,7 +60,10 @@ const INFOS: readonly JsonObject[] = [
   {},
   { hostname: "node-1", agentVersion: "1.0", memoryBytes: "17179869184", labels: { zone: "a", rack: "7" } },
   { labels: { "10": "ten", "9": "nine", "01": "text", "4294967294": "index", "4294967295": "text", b: "1", a: "2" } },
-  { hostname: 'quotes " \\ / and <&> \u2028 \u007f \u0001 \n \t', labels: { "ä": "1", "\uffff": "2", "😀": "3", Z: "4" } },
+  {
+    hostname: 'quotes " \\ / and <&> \u2028 \u007f \u0001 \n \t',
+    labels: { ä: "1", "\uffff": "2", "😀": "3", Z: "4" },
+  },
   {
     os: { family: "linux", architecture: "x64" },
     cpu: { model: "CPU", threads: 8, usableMillis: 7_500 },
@@ -79,9 +81,21 @@ export function nodeInfoVectors() {
 
 /** What a machine has of executions, with its digest; how long reports are cut; and the digest of a spec. */
 export function executionVectors() {
-  const sets = [[], [["e-1", 1]], [["b", 2], ["a", 10], ["ab", 3], ["ä", 4]], manyExecutions(1_500)] as const;
+  const sets = [
+    [],
+    [["e-1", 1]],
+    [
+      ["b", 2],
+      ["a", 10],
+      ["ab", 3],
+      ["ä", 4],
+    ],
+    manyExecutions(1_500),
+  ] as const;
   const observations = (set: readonly (readonly [string, number])[]) =>
-    set.map(([id, change]) => create(ExecutionObservationSchema, { id, change: BigInt(change), message: "m".repeat(99) }));
+    set.map(([id, change]) =>
+      create(ExecutionObservationSchema, { id, change: BigInt(change), message: "m".repeat(99) }),
+    );
   const spec = create(ExecutionSpecSchema, {
     job: "web",
     version: 3,
@@ -93,7 +107,9 @@ export function executionVectors() {
     parts: sets.map((set) => ({
       executions: set.length,
       messageBytes: 99,
-      parts: reportParts({ number: 1, whole: true, digest: 0n }, observations(set)).map((it) => it.observations?.length),
+      parts: reportParts({ number: 1, whole: true, digest: 0n }, observations(set)).map(
+        (it) => it.observations?.length,
+      ),
     })),
     spec: { bytes: hex(bytes), digest: createHash("sha256").update(bytes).digest("hex") },
   };
@@ -156,7 +172,13 @@ export function paceVectors() {
     [0, 5, 100, 15_000].map((nextIntervalMs) => {
       const pace = paceAfterAck({ ...DEFAULT_PACE, unhealthyAfterMs }, nextIntervalMs);
       const silentMs = silentAtMs(pace, 1_000, 9_000);
-      return { unhealthyAfterMs, nextIntervalMs, heartbeatMs: pace.heartbeatMs, limitMs: silenceLimitMs(pace), silentMs };
+      return {
+        unhealthyAfterMs,
+        nextIntervalMs,
+        heartbeatMs: pace.heartbeatMs,
+        limitMs: silenceLimitMs(pace),
+        silentMs,
+      };
     }),
   );
 }
@@ -220,7 +242,9 @@ export function workVectors() {
       }),
     );
     const pruned = pruneForgotten(desired, has);
-    const known = new Map(Object.entries(specs).map(([name, text]) => [name, text && Buffer.from(text, "hex")] as const));
+    const known = new Map(
+      Object.entries(specs).map(([name, text]) => [name, text && Buffer.from(text, "hex")] as const),
+    );
     const machine = { kept: has, met: new Set(met), specs: known as ReadonlyMap<string, Uint8Array | null> };
     const { actions, wantedSpecs } = planWork(pruned, machine);
     return {

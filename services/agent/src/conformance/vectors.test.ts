@@ -42,7 +42,9 @@ describe("the vectors of sdk/conformance", () => {
     const stages = new Set(seeds.flatMap((seed) => agentWalk(seed).steps.map(({ state }) => state.split(" ")[0])));
     const known = ["registering", "opening", "connected", "waiting", "idle", "closing", "closed"];
     expect([...stages].sort()).toEqual(known.sort());
-    const effects = new Set(seeds.flatMap((seed) => sessionWalk(seed).steps.flatMap((step) => step.effects)).map(first));
+    const effects = new Set(
+      seeds.flatMap((seed) => sessionWalk(seed).steps.flatMap((step) => step.effects)).map(first),
+    );
     expect([...effects].sort()).toEqual(
       "acked cancel describe ended executions log-request measure membership move-asked opened read-info report-acked send-beat send-goodbye send-hello send-info send-report send-want-specs settings spec"
         .split(" ")

@@ -158,7 +158,10 @@ function sessionJson(phase: string, index: number, random: () => number): Sessio
   if (phase === "greeting" && chance < 0.9) {
     const settings = { heartbeatInterval: "1s", infoInterval: "10s", unhealthyAfter: "6s", generation: 1 };
     const told = chance < 0.8 ? { settings } : {};
-    return { kind: "frame", frame: { welcome: { sessionEpoch: String(index), ...told, nodeInfoWanted: chance < 0.6 } } };
+    return {
+      kind: "frame",
+      frame: { welcome: { sessionEpoch: String(index), ...told, nodeInfoWanted: chance < 0.6 } },
+    };
   }
   if (chance < 0.45) return { kind: "due" };
   if (chance < 0.8) return { kind: "frame", frame: pick(FRAMES, random) };
