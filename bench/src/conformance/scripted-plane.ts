@@ -242,14 +242,23 @@ export class ScriptedPlane {
     const fingerprint = keyFingerprint(publicKey);
     const manner = this.#manner.register;
     this.note("register", { nodeId, key: fingerprint, joinToken: request.joinToken });
-    if (typeof manner === "object") return done(toGrpcStatus(errorOf(manner)));
+    if (typeof manner === "object") {
+      done(toGrpcStatus(errorOf(manner)));
+      return;
+    }
     const known = this.#identities.get(nodeId);
     const verdict = acceptKey(known?.identity ?? { current: fingerprint, next: null }, fingerprint);
-    if (!verdict.accepted) return done(toGrpcStatus(errorOf({ refuse: "NODE_KEY_MISMATCH" })));
+    if (!verdict.accepted) {
+      done(toGrpcStatus(errorOf({ refuse: "NODE_KEY_MISMATCH" })));
+      return;
+    }
     const keys = known?.keys ?? new Map<string, Uint8Array>();
     keys.set(fingerprint, publicKey);
     this.#identities.set(nodeId, { identity: verdict.identity, keys });
-    if (manner === "lose") return done({ code: 14, details: "the answer was lost on purpose" });
+    if (manner === "lose") {
+      done({ code: 14, details: "the answer was lost on purpose" });
+      return;
+    }
     if (manner === "silent") return;
     const membership = { state: 2 };
     const answer = { node: { id: nodeId, membership }, clusterId: this.clusterId, created: known === undefined };
@@ -271,13 +280,25 @@ export class ScriptedPlane {
     const used = this.#signer(nodeId, path, proof);
     this.#check(nextPublicKey, path, nodeId, { nonce: proof?.nonce, signature: nextSignature });
     this.note("rotate", { nodeId, used: used ?? "", offered });
-    if (typeof manner === "object") return done(toGrpcStatus(errorOf(manner)));
-    if (known === undefined || used === null) return done(toGrpcStatus(errorOf({ refuse: "PROOF_INVALID" })));
+    if (typeof manner === "object") {
+      done(toGrpcStatus(errorOf(manner)));
+      return;
+    }
+    if (known === undefined || used === null) {
+      done(toGrpcStatus(errorOf({ refuse: "PROOF_INVALID" })));
+      return;
+    }
     const decision = decideRotation(known.identity, { nodeId, used, offered, otherOwner: null, banReason: null });
-    if (!decision.ok) return done(toGrpcStatus(errorOf({ refuse: decision.refusal.reason })));
+    if (!decision.ok) {
+      done(toGrpcStatus(errorOf({ refuse: decision.refusal.reason })));
+      return;
+    }
     known.keys.set(offered, nextPublicKey);
     known.identity = decision.identity;
-    if (manner === "lose") return done({ code: 14, details: "the answer was lost on purpose" });
+    if (manner === "lose") {
+      done({ code: 14, details: "the answer was lost on purpose" });
+      return;
+    }
     const { current, next } = decision.identity;
     done(null, create(RotateNodeKeyResponseSchema, { keyFingerprint: current, nextKeyFingerprint: next ?? "" }));
   }
@@ -311,7 +332,10 @@ export class ScriptedPlane {
     stream.rules.frame(request, performance.now());
     const { frame } = request;
     const [kind, says] = told(request);
-    if (frame.case === "hello") return this.#hello(stream, frame.value, { ...says, at: which });
+    if (frame.case === "hello") {
+      this.#hello(stream, frame.value, { ...says, at: which });
+      return;
+    }
     if (frame.case === "nodeInfo") this.#infoDigest = Buffer.from(nodeInfoDigest(frame.value)).toString("hex");
     this.note(kind, { ...says, at: which });
     if (!stream.isOpen) return;
