@@ -37,6 +37,19 @@ export interface Manner {
   readonly first?: "open" | "closed";
 }
 
+/** How it answers where nothing was set. */
+export const USUAL: Required<Manner> = {
+  register: "take",
+  rotate: "take",
+  hello: "welcome",
+  welcome: {},
+  acks: true,
+  reportAcks: true,
+  specs: "send",
+  first: "open",
+  second: "closed",
+};
+
 /** A refusal with a status. */
 export interface Refusal {
   readonly refuse: string;

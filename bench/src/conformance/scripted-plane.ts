@@ -24,14 +24,14 @@ import {
   RotateNodeKeyRequestSchema,
   RotateNodeKeyResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { acceptKey, decideRotation, type NodeIdentity, proofText } from "@rollcall/domain";
-import { keyFingerprint, verifyProof } from "@rollcall/identity";
+import { acceptKey, decideRotation } from "@rollcall/domain";
+import { keyFingerprint } from "@rollcall/identity";
 import { toGrpcStatus } from "@rollcall/rpc";
 import { nodeInfoDigest } from "@rollcall/wire";
+import { CLUSTER_ID, KnownKeys } from "./known-keys.ts";
 import { StreamRules } from "./rules.ts";
-import type { EventKind, Manner, Refusal, Scenario } from "./scenario.ts";
-import { specBytes } from "./specs.ts";
-import { base64, codec, errorOf, msOf, told, UNARY } from "./wire.ts";
+import { type EventKind, type Manner, type Refusal, type Scenario, USUAL } from "./scenario.ts";
+import { base64, codec, errorOf, filled, msOf, specBytes, told, UNARY } from "./wire.ts";
 
 /** Something that an agent did. */
 export interface PlaneEvent {
@@ -50,17 +50,6 @@ interface OpenStream {
 }
 
 const DEFAULT_SETTINGS: JsonObject = { heartbeatInterval: "0.2s", infoInterval: "60s", unhealthyAfter: "60s" };
-const USUAL: Required<Manner> = {
-  register: "take",
-  rotate: "take",
-  hello: "welcome",
-  welcome: {},
-  acks: true,
-  reportAcks: true,
-  specs: "send",
-  first: "open",
-  second: "closed",
-};
 /** A scenario's agent sends fewer; one that does not end is ended. */
 const MOST_EVENTS = 100_000;
 
@@ -69,14 +58,11 @@ export class ScriptedPlane {
   readonly events: PlaneEvent[] = [];
   /** Rules that were broken. */
   readonly broken: string[] = [];
-  readonly clusterId = "cluster-conformance";
   #manner = USUAL;
   readonly #scenario: Scenario;
   readonly #streams: OpenStream[] = [];
   readonly #servers: Server[] = [];
-  readonly #identities = new Map<string, { identity: NodeIdentity; keys: Map<string, Uint8Array> }>();
-  readonly #nonces = new Set<string>();
-  #nonceCount = 0;
+  readonly #keys = new KnownKeys((rule) => this.broken.push(rule));
   #epoch = 0;
   #infoDigest = "";
   #listener: () => void = () => {};
@@ -181,9 +167,9 @@ export class ScriptedPlane {
       {
         createChallenge: (_: unknown, done: sendUnaryData<unknown>) => {
           if (this.#manner.register === "silent") return;
-          const nonce = this.#nonce();
-          this.#nonces.add(Buffer.from(nonce).toString("hex"));
-          done(null, create(CreateChallengeResponseSchema, { nonce, clusterId: this.clusterId }));
+          const nonce = this.#keys.nonce();
+          this.#keys.offer(nonce);
+          done(null, create(CreateChallengeResponseSchema, { nonce, clusterId: CLUSTER_ID }));
         },
         registerNode: (call: ServerUnaryCall<RegisterNodeRequest, unknown>, done: sendUnaryData<unknown>) =>
           this.#register(call.request, done),
@@ -236,8 +222,8 @@ export class ScriptedPlane {
 
   #register(request: RegisterNodeRequest, done: sendUnaryData<unknown>): void {
     const { nodeId, publicKey, proof, info } = request;
-    this.#spend(proof?.nonce);
-    this.#check(publicKey, RegistryService.method.registerNode.name, nodeId, proof);
+    this.#keys.spend(proof?.nonce);
+    this.#keys.check(publicKey, RegistryService.method.registerNode.name, nodeId, proof);
     if (info !== undefined) this.#infoDigest = Buffer.from(nodeInfoDigest(info)).toString("hex");
     const fingerprint = keyFingerprint(publicKey);
     const manner = this.#manner.register;
@@ -246,7 +232,7 @@ export class ScriptedPlane {
       done(toGrpcStatus(errorOf(manner)));
       return;
     }
-    const known = this.#identities.get(nodeId);
+    const known = this.#keys.identities.get(nodeId);
     const verdict = acceptKey(known?.identity ?? { current: fingerprint, next: null }, fingerprint);
     if (!verdict.accepted) {
       done(toGrpcStatus(errorOf({ refuse: "NODE_KEY_MISMATCH" })));
@@ -254,14 +240,14 @@ export class ScriptedPlane {
     }
     const keys = known?.keys ?? new Map<string, Uint8Array>();
     keys.set(fingerprint, publicKey);
-    this.#identities.set(nodeId, { identity: verdict.identity, keys });
+    this.#keys.identities.set(nodeId, { identity: verdict.identity, keys });
     if (manner === "lose") {
       done({ code: 14, details: "the answer was lost on purpose" });
       return;
     }
     if (manner === "silent") return;
     const membership = { state: 2 };
-    const answer = { node: { id: nodeId, membership }, clusterId: this.clusterId, created: known === undefined };
+    const answer = { node: { id: nodeId, membership }, clusterId: CLUSTER_ID, created: known === undefined };
     done(null, create(RegisterNodeResponseSchema, { ...answer, healthEndpoints: this.#endpoints() }));
   }
 
@@ -273,12 +259,12 @@ export class ScriptedPlane {
   #rotate(request: RotateNodeKeyRequest, done: sendUnaryData<unknown>): void {
     const { nodeId, proof, nextPublicKey, nextSignature } = request;
     const manner = this.#manner.rotate;
-    const known = this.#identities.get(nodeId);
-    this.#spend(proof?.nonce);
+    const known = this.#keys.identities.get(nodeId);
+    this.#keys.spend(proof?.nonce);
     const path = RegistryService.method.rotateNodeKey.name;
     const offered = keyFingerprint(nextPublicKey);
-    const used = this.#signer(nodeId, path, proof);
-    this.#check(nextPublicKey, path, nodeId, { nonce: proof?.nonce, signature: nextSignature });
+    const used = this.#keys.signer(nodeId, path, proof);
+    this.#keys.check(nextPublicKey, path, nodeId, { nonce: proof?.nonce, signature: nextSignature });
     this.note("rotate", { nodeId, used: used ?? "", offered });
     if (typeof manner === "object") {
       done(toGrpcStatus(errorOf(manner)));
@@ -309,11 +295,11 @@ export class ScriptedPlane {
       return;
     }
     const rules = new StreamRules((rule) => this.broken.push(rule));
-    const stream: OpenStream = { call, rules, nonce: this.#nonce(), isOpen: true };
+    const stream: OpenStream = { call, rules, nonce: this.#keys.nonce(), isOpen: true };
     this.#streams.push(stream);
     const open = this.#streams.filter(({ isOpen }) => isOpen).length;
     this.note("stream", { at: which, open });
-    call.write(this.#response({ challenge: { nonce: base64(stream.nonce), clusterId: this.clusterId } }));
+    call.write(this.#response({ challenge: { nonce: base64(stream.nonce), clusterId: CLUSTER_ID } }));
     call.on("data", (request: HeartbeatRequest) => this.#frame(stream, request, which));
     const left = (): void => {
       if (!stream.isOpen) return;
@@ -360,8 +346,8 @@ export class ScriptedPlane {
 
   #hello(stream: OpenStream, hello: Hello, says: JsonObject): void {
     const { nodeId, signature, nodeInfoDigest: digest } = hello;
-    const known = this.#identities.get(nodeId);
-    const used = this.#signer(nodeId, HealthService.method.heartbeat.name, { nonce: stream.nonce, signature });
+    const known = this.#keys.identities.get(nodeId);
+    const used = this.#keys.signer(nodeId, HealthService.method.heartbeat.name, { nonce: stream.nonce, signature });
     const verdict = known && used !== null ? acceptKey(known.identity, used) : { accepted: false as const };
     this.note("hello", {
       ...says,
@@ -395,62 +381,18 @@ export class ScriptedPlane {
     const { heartbeatInterval } = fromJson(SettingsSchema, settings);
     stream.rules.welcomed(msOf(heartbeatInterval));
     const membership = { state: "MEMBERSHIP_STATE_APPROVED" };
-    const usual = { sessionEpoch: String(this.#epoch), membership, settings, clusterId: this.clusterId };
+    const usual = { sessionEpoch: String(this.#epoch), membership, settings, clusterId: CLUSTER_ID };
     const more = this.#filled(this.#manner.welcome) as JsonObject;
     stream.call.write(this.#response({ welcome: { ...usual, ...more } }));
     this.note("welcomed", { epoch: this.#epoch, open: this.#streams.filter(({ isOpen }) => isOpen).length });
-  }
-
-  /** The key of the node that signed; null for none of them. */
-  #signer(nodeId: string, method: string, proof?: Partial<Proof>): string | null {
-    const keys = this.#identities.get(nodeId)?.keys ?? new Map<string, Uint8Array>();
-    for (const [fingerprint, key] of keys) if (this.#isProof(key, method, nodeId, proof)) return fingerprint;
-    return null;
-  }
-
-  #check(key: Uint8Array, method: string, nodeId: string, proof?: Partial<Proof>): void {
-    if (!this.#isProof(key, method, nodeId, proof)) this.broken.push(`the proof of ${method} is not the key's`);
-  }
-
-  #isProof(key: Uint8Array, name: string, nodeId: string, proof: Partial<Proof> = {}): boolean {
-    const { nonce = new Uint8Array(), signature = new Uint8Array() } = proof;
-    const service = name === HealthService.method.heartbeat.name ? HealthService : RegistryService;
-    const method = `/${service.typeName}/${name}`;
-    return verifyProof(key, proofText({ method, clusterId: this.clusterId, nodeId, nonce }), signature);
-  }
-
-  #spend(nonce: Uint8Array = new Uint8Array()): void {
-    if (!this.#nonces.delete(Buffer.from(nonce).toString("hex")))
-      this.broken.push("a nonce was used twice, or is none");
-  }
-
-  #nonce(): Uint8Array {
-    this.#nonceCount += 1;
-    return createHash("sha256").update(`nonce ${this.#nonceCount}`).digest();
   }
 
   #response(json: JsonObject): HeartbeatResponse {
     return fromJson(HeartbeatResponseSchema, json);
   }
 
-  /** Replaces what stands for addresses and digests of this run. */
   #filled(json: JsonObject): JsonValue {
-    const { specs = {} } = this.#scenario;
-    const text = JSON.stringify(json)
-      .replaceAll('"$first"', `"127.0.0.1:${this.firstPort}"`)
-      .replaceAll('"$second"', `"127.0.0.1:${this.secondPort}"`)
-      .replace(/"\$digest:([^"]+)"/g, (_, name: string) => {
-        return JSON.stringify(
-          createHash("sha256")
-            .update(specBytes(specs[name] ?? []))
-            .digest("base64"),
-        );
-      });
-    return JSON.parse(text) as JsonValue;
+    const { firstPort: first, secondPort: second } = this;
+    return filled(json, { first, second }, this.#scenario.specs ?? {});
   }
-}
-
-interface Proof {
-  readonly nonce: Uint8Array;
-  readonly signature: Uint8Array;
 }

@@ -1,5 +1,7 @@
-import { fromBinary, type JsonObject, toBinary, toJson } from "@bufbuild/protobuf";
+import { createHash } from "node:crypto";
+import { create, fromBinary, type JsonObject, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ExecutionSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type ErrorReasonName, refuse } from "@rollcall/errors";
 import type { EventKind, Refusal } from "./scenario.ts";
 
@@ -50,4 +52,26 @@ export function base64(bytes: Uint8Array): string {
 /** Milliseconds; 0 for none. */
 export function msOf(duration: { readonly seconds: bigint; readonly nanos: number } | undefined): number {
   return duration === undefined ? 0 : Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
+}
+
+/** The spec of a process, as a server has it. */
+export function specBytes(command: readonly string[]): Buffer {
+  const value = { command: [...command] };
+  const init = { job: "scripted", version: 1, type: JobType.SERVICE, task: { case: "process" as const, value } };
+  return Buffer.from(toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, init)));
+}
+
+/** Replaces what stands for addresses and digests of a run. */
+export function filled(
+  json: JsonObject,
+  ports: { readonly first: number; readonly second: number },
+  specs: Readonly<Record<string, readonly string[]>>,
+): JsonValue {
+  const text = JSON.stringify(json)
+    .replaceAll('"$first"', `"127.0.0.1:${ports.first}"`)
+    .replaceAll('"$second"', `"127.0.0.1:${ports.second}"`)
+    .replace(/"\$digest:([^"]+)"/g, (_, name: string) => {
+      return JSON.stringify(createHash("sha256").update(specBytes(specs[name] ?? [])).digest("base64"));
+    });
+  return JSON.parse(text) as JsonValue;
 }
