@@ -116,6 +116,7 @@ class ScenarioRun {
     const where = step.where && this.#filled(step.where);
     let found = 0;
     for (;;) {
+      if (this.#plane.broken.length > 0) throw new Error("a rule was broken meanwhile");
       const event = this.#plane.events[this.#cursor];
       if (event === undefined) {
         await this.#changed(endMs);

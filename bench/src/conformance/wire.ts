@@ -71,7 +71,11 @@ export function filled(
     .replaceAll('"$first"', `"127.0.0.1:${ports.first}"`)
     .replaceAll('"$second"', `"127.0.0.1:${ports.second}"`)
     .replace(/"\$digest:([^"]+)"/g, (_, name: string) => {
-      return JSON.stringify(createHash("sha256").update(specBytes(specs[name] ?? [])).digest("base64"));
+      return JSON.stringify(
+        createHash("sha256")
+          .update(specBytes(specs[name] ?? []))
+          .digest("base64"),
+      );
     });
   return JSON.parse(text) as JsonValue;
 }

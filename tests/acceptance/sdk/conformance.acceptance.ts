@@ -63,7 +63,10 @@ describe("the scenarios of sdk/conformance", () => {
     const path = join(copy, "rollcall/agent", file);
     const text = readFileSync(path, "utf8");
     expect(text.split(from)).toHaveLength(2);
-    writeFileSync(path, text.replace(from, () => to));
+    writeFileSync(
+      path,
+      text.replace(from, () => to),
+    );
     const program = join(copy, "agent");
     const words = python.conformance.map((word) => `'${word}'`).join(" ");
     writeFileSync(program, `#!/bin/sh\nPYTHONPATH='${copy}' exec ${words} "$@"\n`);
