@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdir } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
@@ -38,10 +38,4 @@ export async function makePythonPrograms(folder: string): Promise<KitPrograms> {
     conformance: [python, join(PYTHON, "tests/conformance_agent.py")],
     example: [python, join(PYTHON, "examples/agent.py")],
   };
-}
-
-/** Rollcall's own agent, before the scenarios. */
-export function ownConformance(): readonly string[] {
-  const main = new URL(`./own-agent-main${extname(import.meta.url)}`, import.meta.url);
-  return [process.execPath, ...process.execArgv, fileURLToPath(main)];
 }

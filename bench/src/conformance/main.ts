@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -35,6 +35,7 @@ async function main(): Promise<boolean> {
     return values.help === true;
   }
   const root = await mkdtemp(join(tmpdir(), "rollcall-conformance-"));
+  await chmod(root, 0o711);
   try {
     const outcomes = await runAll(chosen, root, Number(values["at-once"] ?? AT_ONCE));
     const passed = outcomes.filter((one) => one.passed).length;

@@ -11,6 +11,8 @@ import { type Clock, createLogger, systemClock } from "@rollcall/process";
 import { ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 
 const VERSION = "0.1.0";
+/** Root's executions are another user's. */
+const USER = process.getuid?.() === 0 ? "nobody" : null;
 const text = { type: "string", default: "" } as const;
 const { values } = parseArgs({ options: { server: text, name: text, "state-dir": text, "clock-file": text } });
 const stateDirectory = resolve(values["state-dir"]);
@@ -29,7 +31,8 @@ const config = {
   "Compute.Name": values.name,
   "Compute.StateDir": stateDirectory,
   "Work.Executors": ["process"],
-  "Work.SameUser": true,
+  "Work.User": USER ?? undefined,
+  "Work.SameUser": USER === null,
 } as unknown as AgentConfig;
 
 const running = await startAgent({
@@ -48,20 +51,20 @@ function keeper(): KeeperAccess {
     stateDirectory,
     directory: null,
     executors: ["process"],
-    user: null,
+    user: USER,
     users: [],
     directories: [],
     secrets: null,
-    mayBeOwnUser: true,
+    mayBeOwnUser: USER === null,
     dockerHost: null,
   };
-  const flags = ["--set", "Work.Executors=process", "--set", "Work.SameUser=true"];
+  const flags = ["--set", "Work.Executors=process", "--set", USER === null ? "Work.SameUser=true" : `Work.User=${USER}`];
   const words = ["keeper", "--ends-idle", "--log-file", "--state-dir", stateDirectory, ...flags];
   return {
     socketPath: keeperSocket(stateDirectory, null),
     expected: { version: VERSION, settingsDigest: settingsDigest(settings) },
     start: async () => {
-      const options = { cwd: "/", detached: true, stdio: "ignore" } as const;
+      const options = { detached: true, stdio: "ignore" } as const;
       const child = spawn(process.execPath, [...process.execArgv, ROLLCALL_PROGRAM, ...words], options);
       await once(child, "spawn");
       child.unref();

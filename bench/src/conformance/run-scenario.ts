@@ -24,7 +24,8 @@ class StepFailed extends Error {}
 /** Run a scenario with an agent of its own, in a folder of its own, which is removed afterwards. */
 export async function runScenario(scenario: Scenario, candidate: Candidate, root: string): Promise<Outcome> {
   const folder = join(root, scenario.name);
-  await mkdir(folder, { recursive: true });
+  // Executions of root's agents are another user's, and pass through.
+  await mkdir(folder, { recursive: true, mode: 0o711 });
   const plane = new ScriptedPlane(scenario);
   await plane.listen();
   const agent = new AgentProcess({

@@ -67,10 +67,10 @@ export const BROKEN_KITS: readonly BrokenKit[] = [
     scenario: "go-away-deleted",
   },
   {
-    rule: "makes another key for each offer",
+    rule: "forgets the key that it offered",
     file: "state_dir.py",
-    from: 'if self.state.phase == "settled":\n            key',
-    to: "if True:\n            key",
+    from: "next_key = self._add(_read_key(directory / _NEXT_KEY_FILE))",
+    to: "next_key = None",
     scenario: "rotation-cut-short",
   },
   {
