@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from google.protobuf import json_format
+from rollcall.health.v1 import health_pb2
+from rollcall.node.v1 import node_pb2
+from rollcall.work.v1 import work_pb2
 
 from rollcall.agent import agent_machine, desired_work, next_step, pace, proof, session_machine
 from rollcall.agent.ends import end_of_status
@@ -18,9 +21,6 @@ from rollcall.agent.keys import KeyState
 from rollcall.agent.output import report_parts
 from rollcall.agent.reports import ReportState
 from rollcall.agent.state_dir import fingerprint_of, public_key
-from rollcall.health.v1 import health_pb2
-from rollcall.node.v1 import node_pb2
-from rollcall.work.v1 import work_pb2
 
 _FOLDER = Path(__file__).resolve().parents[2] / "conformance" / "vectors"
 
