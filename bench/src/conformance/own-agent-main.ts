@@ -58,7 +58,12 @@ function keeper(): KeeperAccess {
     mayBeOwnUser: USER === null,
     dockerHost: null,
   };
-  const flags = ["--set", "Work.Executors=process", "--set", USER === null ? "Work.SameUser=true" : `Work.User=${USER}`];
+  const flags = [
+    "--set",
+    "Work.Executors=process",
+    "--set",
+    USER === null ? "Work.SameUser=true" : `Work.User=${USER}`,
+  ];
   const words = ["keeper", "--ends-idle", "--log-file", "--state-dir", stateDirectory, ...flags];
   return {
     socketPath: keeperSocket(stateDirectory, null),

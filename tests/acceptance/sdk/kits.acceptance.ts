@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { ConnectionState } from "../../../libs/api/src/gen/rollcall/node/v1/node_pb.ts";
+import { until } from "../../../libs/testkit/src/time.ts";
 import { WorkFixture } from "../../../services/rollcall/src/testing/work-fixture.ts";
 import { commandBlocks } from "../../support/readme-blocks.ts";
 import { workspaceRoot } from "../../support/workspace.ts";
@@ -51,13 +53,15 @@ asRoot("the examples of the kits, by the page's own commands", () => {
       const node = `${name}-1`;
       const first = start(name);
       await fixture.client.becomes(node, "APPROVED CONNECTED HEALTHY");
-      const job = fixture.service({ constraints: { node } });
+      const job = fixture.service({ constraints: { node }, loss: { lostAfter: { seconds: 600n } } });
       await job.submit();
       const [execution] = await fixture.ready(job);
       const running = await fixture.running(job);
       expect(running).not.toEqual([]);
       await kill(first);
-      await fixture.client.becomes(node, "APPROVED DISCONNECTED HEALTHY");
+      await until("its end to be seen", async () => {
+        return (await fixture.client.node(node))?.connection?.state !== ConnectionState.CONNECTED;
+      });
       start(name);
       await fixture.client.becomes(node, "APPROVED CONNECTED HEALTHY");
       expect((await fixture.ready(job)).map(({ id }) => id)).toEqual([execution?.id]);

@@ -242,10 +242,9 @@ export function workVectors() {
       }),
     );
     const pruned = pruneForgotten(desired, has);
-    const known = new Map(
-      Object.entries(specs).map(([name, text]) => [name, text && Buffer.from(text, "hex")] as const),
-    );
-    const machine = { kept: has, met: new Set(met), specs: known as ReadonlyMap<string, Uint8Array | null> };
+    const bytesOf = (text: string | null): Uint8Array | null => (text === null ? null : Buffer.from(text, "hex"));
+    const known = new Map(Object.entries(specs).map(([name, text]) => [name, bytesOf(text)] as const));
+    const machine = { kept: has, met: new Set(met), specs: known };
     const { actions, wantedSpecs } = planWork(pruned, machine);
     return {
       frames,

@@ -157,11 +157,8 @@ function sessionJson(phase: string, index: number, random: () => number): Sessio
   if (phase === "greeting" && chance < 0.4) return { kind: "described", digest: "0a0b" };
   if (phase === "greeting" && chance < 0.9) {
     const settings = { heartbeatInterval: "1s", infoInterval: "10s", unhealthyAfter: "6s", generation: 1 };
-    const told = chance < 0.8 ? { settings } : {};
-    return {
-      kind: "frame",
-      frame: { welcome: { sessionEpoch: String(index), ...told, nodeInfoWanted: chance < 0.6 } },
-    };
+    const welcome: JsonObject = { sessionEpoch: String(index), nodeInfoWanted: chance < 0.6 };
+    return { kind: "frame", frame: { welcome: chance < 0.8 ? { ...welcome, settings } : welcome } };
   }
   if (chance < 0.45) return { kind: "due" };
   if (chance < 0.8) return { kind: "frame", frame: pick(FRAMES, random) };
