@@ -1,8 +1,15 @@
 import { createHash } from "node:crypto";
 import { create, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import type { ServerDuplexStream, ServerReadableStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
-import { Server as GrpcServer, type Server, ServerCredentials } from "@grpc/grpc-js";
 import {
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerReadableStream,
+  type ServerUnaryCall,
+  type sendUnaryData,
+} from "@grpc/grpc-js";
+import {
+  GoAwayAction,
   HealthService,
   type HeartbeatRequest,
   HeartbeatRequestSchema,
@@ -13,6 +20,7 @@ import {
   ServeLogsResponseSchema,
   SettingsSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   CreateChallengeRequestSchema,
   CreateChallengeResponseSchema,
@@ -115,7 +123,7 @@ export class ScriptedPlane {
       stream.rules.welcomed(msOf(frame.frame.value.settings?.heartbeatInterval));
     }
     stream.call.write(frame);
-    if (frame.frame.case === "goAway" && frame.frame.value.action !== 3) this.#end(stream);
+    if (frame.frame.case === "goAway" && frame.frame.value.action !== GoAwayAction.MOVE) this.#end(stream);
   }
 
   sendBytes(bytes: Buffer): void {
@@ -154,7 +162,7 @@ export class ScriptedPlane {
   #registry(): Server {
     const { createChallenge, registerNode, rotateNodeKey } = RegistryService.method;
     const at = (name: string) => ({ path: `/${RegistryService.typeName}/${name}`, ...UNARY });
-    const server = new GrpcServer();
+    const server = new Server();
     server.addService(
       {
         createChallenge: {
@@ -182,7 +190,7 @@ export class ScriptedPlane {
 
   #health(which: "first" | "second"): Server {
     const { heartbeat, serveLogs } = HealthService.method;
-    const server = new GrpcServer();
+    const server = new Server();
     server.addService(
       {
         heartbeat: {
@@ -246,14 +254,14 @@ export class ScriptedPlane {
       return;
     }
     if (manner === "silent") return;
-    const membership = { state: 2 };
-    const answer = { node: { id: nodeId, membership }, clusterId: CLUSTER_ID, created: known === undefined };
-    done(null, create(RegisterNodeResponseSchema, { ...answer, healthEndpoints: this.#endpoints() }));
-  }
-
-  /** The host of the first one is left out: it is that of the registry. */
-  #endpoints(): string[] {
-    return [`:${this.firstPort}`];
+    const answer = create(RegisterNodeResponseSchema, {
+      node: { id: nodeId, membership: { state: MembershipState.APPROVED } },
+      clusterId: CLUSTER_ID,
+      created: known === undefined,
+      // Without a host: it is that of the registry.
+      healthEndpoints: [`:${this.firstPort}`],
+    });
+    done(null, answer);
   }
 
   #rotate(request: RotateNodeKeyRequest, done: sendUnaryData<unknown>): void {

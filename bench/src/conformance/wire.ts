@@ -56,9 +56,13 @@ export function msOf(duration: { readonly seconds: bigint; readonly nanos: numbe
 
 /** The spec of a process, as a server has it. */
 export function specBytes(command: readonly string[]): Buffer {
-  const value = { command: [...command] };
-  const init = { job: "scripted", version: 1, type: JobType.SERVICE, task: { case: "process" as const, value } };
-  return Buffer.from(toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, init)));
+  const spec = create(ExecutionSpecSchema, {
+    job: "scripted",
+    version: 1,
+    type: JobType.SERVICE,
+    task: { case: "process", value: { command: [...command] } },
+  });
+  return Buffer.from(toBinary(ExecutionSpecSchema, spec));
 }
 
 /** Replaces what stands for addresses and digests of a run. */
