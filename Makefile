@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist sdk check-stubs lint gen docs manifests fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist sdk conformance check-stubs lint gen docs manifests fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -33,6 +33,10 @@ dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, with chec
 
 sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: go, java, python or typescript; ARGS: --check checks types and style too)
 	@node scripts/sdk/main.mjs $(NAME) $(ARGS)
+
+conformance: build ## Put an agent before the scenarios of sdk/conformance (ARGS: -- PROGRAM [ARGUMENT...]; without it they are listed)
+	$(BIN)/tsc -b bench
+	@node bench/dist/conformance/main.js $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b

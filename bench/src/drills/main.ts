@@ -3,6 +3,7 @@ import { describeMachineTime, readMachineTime } from "../machine-time.ts";
 import { clock } from "./clock-drill.ts";
 import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
 import { hostile, hostileTls } from "./hostile-drill.ts";
+import { kits } from "./kits-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
@@ -18,6 +19,7 @@ const DRILLS: readonly Drill[] = [
   schedulerCrashes,
   restoredWork,
   webhooks,
+  kits,
 ];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
 

@@ -23,7 +23,7 @@ describe("the SDK for Python", () => {
     });
     const wheel = stdout.trim().split("\n").at(-1) ?? "";
     await run("python3", ["-m", "venv", folder], { timeout: LIMIT_MS });
-    await run(python, ["-m", "pip", "install", "--quiet", wheel, "pytest==8.4.2"], { timeout: LIMIT_MS });
+    await run(python, ["-m", "pip", "install", "--quiet", `${wheel}[agent]`, "pytest==8.4.2"], { timeout: LIMIT_MS });
   });
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

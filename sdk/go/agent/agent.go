@@ -1,0 +1,353 @@
+// Package agent is a kit for writing agents of Rollcall: programs that speak for a machine. It does what the contract asks of an agent
+// (registration, the stream, heartbeats at the pace told, moves, key rotation, goodbyes, executions); the program says what the machine is
+// and how it runs work.
+//
+//	made, err := agent.New(agent.Options{Server: "127.0.0.1:7700", NodeID: "gpu-7", StateDir: "/var/lib/my-agent", Version: "1.0"})
+//	if err != nil { ... }
+//	err = made.Run(ctx) // until ctx ends: it says goodbye then
+//
+// What is decided is in functions without I/O (agent_machine.go, session_machine.go, reports.go, desired_work.go, keys.go, next_step.go),
+// which are checked against sdk/conformance/vectors.
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
+)
+
+// Options say who the agent is and what its machine does.
+type Options struct {
+	// Server is the registry's address: HOST:PORT, or a URL with http or https.
+	Server string
+	// NodeID is the node's id: 1-63 characters of [A-Za-z0-9._-].
+	NodeID string
+	// StateDir holds the node's key, the sentinel and the record of executions. Each agent of a machine needs its own.
+	StateDir string
+	// Version of the program, reported with the node.
+	Version string
+	// JoinToken is a join token, or the token of a Kubernetes service account. Empty: none.
+	JoinToken string
+	// JoinTokenFile holds the token in place of JoinToken; it is read at each registration.
+	JoinTokenFile string
+	// TLS to registry and health replicas. Nil: clear text, unless Server is an https URL.
+	TLS *tls.Config
+	// Info says what the machine is; called when the agent starts and at least once a minute. Nil: the host name alone. The kit fills in
+	// AgentVersion, and Work from the Executor.
+	Info func() *nodev1.NodeInfo
+	// Usage says what the machine is doing; called before each heartbeat, with all totals. Nil: nothing.
+	Usage func() *nodev1.ResourceUsage
+	// Executor runs executions. Nil: the node runs none, and says so of what it is told to run or to stop.
+	Executor Executor
+	// MachineFingerprint distinguishes this machine from a copy of its disk. Empty: a hash of /etc/machine-id and the hardware addresses.
+	MachineFingerprint string
+	// KeyRotationInterval is the age at which the key is replaced without being asked. 0: never.
+	KeyRotationInterval time.Duration
+	// InfoCheckInterval is the longest time between two calls of Info. 0: 1 minute.
+	InfoCheckInterval time.Duration
+	// Log takes what people should know. Nil: slog.Default().
+	Log *slog.Logger
+	// WallClock is shown to the control plane and decides nothing. Nil: time.Now.
+	WallClock func() time.Time
+}
+
+// Status is the state of an agent.
+type Status struct {
+	// Phase is "starting", "registering", "opening", "connected", "waiting", "idle" (deleted by an operator), "closing" or "closed".
+	Phase string
+	// Endpoint is the health replica that holds the stream; empty for none.
+	Endpoint string
+	// SessionEpoch of the stream; 0 for none.
+	SessionEpoch uint64
+	// Membership is "PENDING", "APPROVED", "REJECTED", or empty while it is not known.
+	Membership string
+}
+
+// Agent speaks for one machine. Run it once.
+type Agent struct {
+	options   Options
+	log       *slog.Logger
+	identity  *identity
+	registrar registrar
+	sentinel  *sentinel
+	bootID    string
+	began     time.Time
+	// work to be done on the loop, which alone touches what follows.
+	posted    chan func()
+	done      chan struct{}
+	state     agentState
+	alarm     *time.Timer
+	held      *stream
+	candidate *stream
+	giveUp    context.CancelFunc
+	rotation  rotation
+	ledger    *ledger
+	lastInfo  *nodev1.NodeInfo
+	usage     *nodev1.ResourceUsage
+	ctx       context.Context
+	cancel    context.CancelFunc
+
+	mutex  sync.Mutex
+	status Status
+}
+
+// New reads the state directory. It fails for what a person must put right: a directory that cannot be used, a broken key.
+func New(options Options) (*Agent, error) {
+	found, err := parseServer(options.Server, options.TLS)
+	if err != nil {
+		return nil, err
+	}
+	if options.NodeID == "" || options.StateDir == "" {
+		return nil, errors.New("an agent needs a NodeID and a StateDir")
+	}
+	found.nodeID = options.NodeID
+	keys, err := openIdentity(options.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	if options.Log == nil {
+		options.Log = slog.Default()
+	}
+	if options.WallClock == nil {
+		options.WallClock = time.Now
+	}
+	if options.InfoCheckInterval == 0 {
+		options.InfoCheckInterval = time.Minute
+	}
+	if options.MachineFingerprint == "" {
+		options.MachineFingerprint = machineFingerprint()
+	}
+	a := &Agent{
+		options: options, log: options.Log.With("node_id", options.NodeID), identity: keys, registrar: found, bootID: bootID(),
+		began: time.Now(), posted: make(chan func(), 256), done: make(chan struct{}), giveUp: func() {},
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	if a.ledger, err = openLedger(options, a.log, a.post, a.onWorkChanged); err != nil {
+		return nil, err
+	}
+	a.state = beginAgent(rand.Float64())
+	return a, nil
+}
+
+// Status can be called from anywhere.
+func (a *Agent) Status() Status {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.status
+}
+
+// Run works until the context ends; then it says goodbye, 5 s at most, and returns. Executions that run go on.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.cancel()
+	defer close(a.done)
+	found := a.identity.readSentinel()
+	if found != nil && found.NodeID == a.options.NodeID && a.identity.pairs[found.KeyFingerprint] != nil {
+		a.sentinel = found
+	}
+	a.ledger.recover()
+	var endpoints []string
+	if a.sentinel != nil {
+		endpoints = a.sentinel.HealthEndpoints
+	}
+	a.dispatch(agentEvent{Kind: "loaded", IsRegistered: a.sentinel != nil, Endpoints: endpoints})
+	a.rotate()
+	stop := ctx.Done()
+	for a.state.stage != closed {
+		select {
+		case run := <-a.posted:
+			run()
+		case <-stop:
+			stop = nil
+			a.dispatch(agentEvent{Kind: "close"})
+		}
+	}
+	return nil
+}
+
+// post has the loop do something; after the end nothing is done.
+func (a *Agent) post(run func()) {
+	select {
+	case a.posted <- run:
+	case <-a.done:
+	}
+}
+
+func (a *Agent) nowMs() float64 { return float64(time.Since(a.began)) / float64(time.Millisecond) }
+
+func (a *Agent) dispatch(event agentEvent) {
+	var effects []agentEffect
+	a.state, effects = a.state.step(event, a.nowMs(), rand.Float64())
+	for _, effect := range effects {
+		a.carryOut(effect)
+	}
+	if at, isSet := a.state.dueAtMs(); isSet {
+		a.alarm = a.setAlarm(a.alarm, at, func() { a.dispatch(agentEvent{Kind: "due"}) })
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.status = Status{Phase: a.state.stage, Membership: a.state.membership}
+	if a.state.held != nil {
+		a.status.Endpoint, a.status.SessionEpoch = a.state.held.endpoint, a.state.held.epoch
+	}
+}
+
+// setAlarm has the loop run something at a time, in place of what was set before.
+func (a *Agent) setAlarm(before *time.Timer, atMs float64, run func()) *time.Timer {
+	if before != nil {
+		before.Stop()
+	}
+	wait := time.Duration(max(0, atMs-a.nowMs())*float64(time.Millisecond)) + 1
+	var timer *time.Timer
+	timer = time.AfterFunc(wait, func() { a.post(run) })
+	return timer
+}
+
+func (a *Agent) carryOut(effect agentEffect) {
+	switch effect.kind {
+	case "register":
+		a.register()
+	case "open":
+		at := a.state.pace
+		if a.held != nil {
+			at = a.held.state.pace
+		}
+		a.candidate = openStream(a, effect.endpoint, at)
+	case "hold":
+		a.hold()
+	case "drop":
+		if a.held != nil {
+			dropped := a.held
+			a.held = nil
+			dropped.dispatch(sessionEvent{kind: "drop"})
+		}
+	case "give-up":
+		a.giveUp()
+		if a.candidate != nil {
+			dropped := a.candidate
+			a.candidate = nil
+			dropped.dispatch(sessionEvent{kind: "drop"})
+		}
+	case "goodbye":
+		a.held.dispatch(sessionEvent{kind: "goodbye", reason: "the agent was stopped", leavesWork: a.ledger.isRunning()})
+	case "forget":
+		a.sentinel = nil
+		a.warn("sentinel cannot be removed", a.identity.removeSentinel())
+	case "log-end":
+		a.logEnd(effect.end, effect.next)
+	}
+}
+
+func (a *Agent) logEnd(how end, next nextStep) {
+	level := slog.LevelWarn
+	if how.isDecision() {
+		level = slog.LevelError
+	}
+	a.log.Log(context.Background(), level, "not connected", "how", how.Kind, "reason", how.Reason, "detail", how.Message,
+		"idle", next.isIdle, "retry_in_ms", next.delayMs, "register", next.register)
+}
+
+func (a *Agent) warn(message string, err error) {
+	if err != nil {
+		a.log.Warn(message, "err", err)
+	}
+}
+
+// readInfo reads the machine where that is wanted or was never done, and calls back on the loop.
+func (a *Agent) readInfo(refresh bool, then func(*nodev1.NodeInfo)) {
+	if a.lastInfo != nil && !refresh {
+		then(a.lastInfo)
+		return
+	}
+	capacity := a.ledger.capacity()
+	go func() {
+		info := &nodev1.NodeInfo{}
+		if a.options.Info != nil {
+			info = proto.CloneOf(a.options.Info())
+		} else if hostname, err := os.Hostname(); err == nil {
+			info.Hostname = hostname
+		}
+		info.AgentVersion, info.Work = a.options.Version, capacity
+		a.post(func() {
+			a.lastInfo = info
+			then(info)
+		})
+	}()
+}
+
+// hold: the candidate holds the session from now on; the one before is dropped.
+func (a *Agent) hold() {
+	next := a.candidate
+	if next == nil || next.welcome == nil {
+		return
+	}
+	a.candidate = nil
+	a.carryOut(agentEffect{kind: "drop"})
+	a.held = next
+	a.log.Info("connected", "endpoint", next.endpoint, "epoch", next.welcome.GetSessionEpoch())
+	a.accepted(next.key)
+	a.remember(next.welcome.GetClusterId(), a.state.endpoints)
+	a.rotate()
+}
+
+// onStream hears what a stream tells; of one that was dropped nothing counts.
+func (a *Agent) onStream(from *stream, news sessionEffect) {
+	switch {
+	case from == a.candidate && news.kind == "opened":
+		welcome := from.welcome
+		endpoints := resolveEndpoints(welcome.GetHealthEndpoints(), a.registrar.host)
+		a.dispatch(agentEvent{Kind: "opened", Epoch: welcome.GetSessionEpoch(), Membership: membershipName(welcome.GetMembership()), Endpoints: endpoints})
+	case from == a.candidate && news.kind == "ended":
+		a.candidate = nil
+		isKeyRefused := news.end.Kind == refused && news.end.Reason == "PROOF_INVALID"
+		a.dispatch(agentEvent{Kind: "not-opened", End: news.end, HasOtherKey: isKeyRefused && a.identity.refusedKey(from.key)})
+	case from == a.held && news.kind == "ended":
+		a.held = nil
+		a.dispatch(agentEvent{Kind: "session-ended", End: news.end, Pace: from.state.pace})
+	case from == a.held || from == a.candidate:
+		a.onNews(news)
+	}
+}
+
+func (a *Agent) onNews(news sessionEffect) {
+	switch news.kind {
+	case "acked":
+		a.dispatch(agentEvent{Kind: "acked"})
+	case "settings":
+		a.rotation.heed(news.settings, a.nowMs())
+		a.rotate()
+	case "membership":
+		state := membershipName(news.frame.GetMembership())
+		a.log.Info("membership changed", "membership", state, "detail", news.frame.GetMembership().GetMessage())
+		a.dispatch(agentEvent{Kind: "membership", Membership: state})
+	case "move-asked":
+		goAway := news.frame.GetGoAway()
+		a.dispatch(agentEvent{Kind: "move-asked", RetryAfterMs: msOf(goAway.GetRetryAfter()), Endpoints: resolveEndpoints(goAway.GetEndpoints(), a.registrar.host)})
+	}
+}
+
+// onWorkChanged tells the streams that executions have changed or specs are missing, and looks at the machine where its offer has.
+func (a *Agent) onWorkChanged(ids, wantedSpecs []string) {
+	for _, each := range []*stream{a.held, a.candidate} {
+		if each != nil {
+			each.dispatch(sessionEvent{kind: "work-changed", ids: ids, wantedSpecs: wantedSpecs})
+		}
+	}
+}
+
+// membershipName is the state without its prefix; empty for one of a newer server.
+func membershipName(membership *nodev1.Membership) string {
+	name := strings.TrimPrefix(membership.GetState().String(), "MEMBERSHIP_STATE_")
+	if name == "PENDING" || name == "APPROVED" || name == "REJECTED" {
+		return name
+	}
+	return ""
+}

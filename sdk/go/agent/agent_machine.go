@@ -1,0 +1,400 @@
+package agent
+
+import "slices"
+
+// Stages of an agent.
+const (
+	starting    = "starting"
+	registering = "registering"
+	opening     = "opening"
+	connected   = "connected"
+	waiting     = "waiting"
+	// idle: deleted by an operator; it does nothing until it is started again.
+	idle    = "idle"
+	closing = "closing"
+	closed  = "closed"
+)
+
+// An attempt is endpoints that are tried one after the other.
+type attempt struct {
+	endpoint string
+	// rest follows when nothing answers there; places is where it began, for the same round with the node's other key.
+	rest, places []string
+	isOtherKey   bool
+}
+
+// A move is a stream that is opened elsewhere while the present one goes on.
+type move struct {
+	// isOwnWish: for a new key, at the same replica.
+	isOwnWish bool
+	// named is where the server sends it; empty for anywhere else.
+	named    []string
+	attempts int
+	// attempt is under way; nil while it waits until untilMs.
+	attempt *attempt
+	untilMs float64
+	// over is how the present stream ended while the next one was being opened; nil while it goes on.
+	over *end
+}
+
+type heldSession struct {
+	endpoint string
+	epoch    uint64
+}
+
+// agentState is all that decides what an agent does next. Points in time are monotonic milliseconds.
+type agentState struct {
+	stage string
+	// isOptional: in registering, a stream is opened also where the registry cannot be reached.
+	isOptional bool
+	attempt    *attempt
+	move       *move
+	untilMs    float64
+	// register is "no" or "try", in waiting.
+	register     string
+	held         *heldSession
+	membership   string
+	endpoints    []string
+	turn         int
+	pace         pace
+	mustRegister bool
+	failures     float64
+	unreachable  int
+	hasConnected bool
+	// rejectedAtMs is when the node was first told that it is rejected, unless it was taken in since; nil for not.
+	rejectedAtMs *float64
+}
+
+// An agentEvent is what happens to an agent: "loaded", "registered", "not-registered", "opened", "not-opened", "session-ended",
+// "move-asked", "acked", "membership", "due", "close" or "abort".
+type agentEvent struct {
+	Kind         string   `json:"kind"`
+	IsRegistered bool     `json:"isRegistered"`
+	Endpoints    []string `json:"endpoints"`
+	Membership   string   `json:"membership"`
+	Epoch        uint64   `json:"epoch,string"`
+	End          end      `json:"end"`
+	HasOtherKey  bool     `json:"hasOtherKey"`
+	Pace         pace     `json:"pace"`
+	IsOwnWish    bool     `json:"isOwnWish"`
+	RetryAfterMs float64  `json:"retryAfterMs"`
+}
+
+// An agentEffect is what the shell carries out, in order: "register", "open", "hold", "drop", "give-up", "goodbye", "forget" or "log-end".
+type agentEffect struct {
+	kind, endpoint string
+	end            end
+	next           nextStep
+}
+
+const (
+	// A goodbye may take so long to be delivered.
+	goodbyeLimitMs = 5_000
+	// The agents of one replica must not move at once.
+	moveJitterMs = 1_000
+)
+
+var noReplica = end{Kind: unreachable, Message: "no health replica is known"}
+
+// beginAgent is an agent that has just been started. random01 spreads the agents of a fleet over its replicas.
+func beginAgent(random01 float64) agentState {
+	return agentState{stage: starting, turn: int(random01 * 1_024), pace: defaultPace, mustRegister: true}
+}
+
+// dueAtMs is when the next "due" is to come; false for never.
+func (s agentState) dueAtMs() (float64, bool) {
+	if s.stage == waiting {
+		return s.untilMs, true
+	}
+	if s.stage == connected && s.move != nil && s.move.attempt == nil {
+		return s.move.untilMs, true
+	}
+	return 0, false
+}
+
+// step decides what an event does to an agent. Events that come too late for its stage change nothing.
+func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState, []agentEffect) {
+	in := input{nowMs, random01}
+	switch event.Kind {
+	case "loaded":
+		if s.stage == starting {
+			s.mustRegister, s.endpoints = !event.IsRegistered, event.Endpoints
+			return s.beginAttempt("no", in)
+		}
+	case "registered":
+		if s.stage == registering {
+			s.membership, s.endpoints, s.mustRegister, s.unreachable = event.Membership, event.Endpoints, false, 0
+			return s.beginOpening(in)
+		}
+	case "not-registered":
+		if s.stage == registering && s.isOptional && event.End.Kind == unreachable {
+			return s.beginOpening(in)
+		} else if s.stage == registering {
+			return s.afterEnd(event.End, in)
+		}
+	case "opened":
+		return s.onOpened(event)
+	case "not-opened":
+		return s.onNotOpened(event, in)
+	case "session-ended":
+		return s.onSessionEnded(event, in)
+	case "move-asked":
+		if s.stage == connected && s.move == nil {
+			jitter := fullJitter(0, moveJitterMs, moveJitterMs, in.random01)
+			s.move = &move{isOwnWish: event.IsOwnWish, named: event.Endpoints, untilMs: in.nowMs + event.RetryAfterMs + jitter}
+		}
+	case "acked":
+		s.failures, s.rejectedAtMs = 0, nil
+	case "membership":
+		if event.Membership != "" {
+			s.membership = event.Membership
+		}
+	case "due":
+		return s.onDue(in)
+	case "close":
+		return s.close()
+	case "abort":
+		if s.stage != closed {
+			s.stage, s.held = closed, nil
+			return s, []agentEffect{{kind: "give-up"}, {kind: "drop"}}
+		}
+	}
+	return s, nil
+}
+
+type input struct{ nowMs, random01 float64 }
+
+func (s agentState) attemptUnderWay() *attempt {
+	if s.stage == opening {
+		return s.attempt
+	}
+	if s.stage == connected && s.move != nil {
+		return s.move.attempt
+	}
+	return nil
+}
+
+func (s agentState) onOpened(event agentEvent) (agentState, []agentEffect) {
+	at := s.attemptUnderWay()
+	if at == nil {
+		return s, nil
+	}
+	if s.held == nil {
+		s.unreachable = 0
+	}
+	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch}
+	if event.Membership != "" {
+		s.membership = event.Membership
+	}
+	// A control plane without a health replica names none: what was known before is the best guess then.
+	if len(event.Endpoints) > 0 {
+		s.endpoints = event.Endpoints
+	}
+	s.hasConnected = true
+	return s, []agentEffect{{kind: "hold"}}
+}
+
+func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agentEffect) {
+	at := s.attemptUnderWay()
+	if at == nil {
+		return s, nil
+	}
+	s.turn++
+	if event.End.Kind == unreachable && len(at.rest) > 0 {
+		next := *at
+		next.endpoint, next.rest = at.rest[0], at.rest[1:]
+		return s.open(next)
+	}
+	if event.HasOtherKey && !at.isOtherKey && len(at.places) > 0 {
+		return s.open(attempt{at.places[0], at.places[1:], at.places, true})
+	}
+	return s.afterFailure(event.End, in)
+}
+
+// afterFailure: no endpoint has taken the agent in.
+func (s agentState) afterFailure(how end, in input) (agentState, []agentEffect) {
+	if s.stage == connected && s.move != nil {
+		return s.afterFailedMove(how, in)
+	}
+	if how.Kind == unreachable {
+		s.unreachable++
+	} else {
+		s.unreachable = 0
+	}
+	return s.afterEnd(how, in)
+}
+
+func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffect) {
+	now := *s.move
+	next, counted := s.decide(how, in)
+	if next.isIdle || next.register == "must" || how.isDecision() {
+		counted.held = nil
+		after, effects := counted.follow(how, next, in)
+		if now.over == nil {
+			effects = slices.Concat([]agentEffect{{kind: "drop"}}, effects)
+		}
+		return after, effects
+	}
+	if now.over != nil {
+		counted.held = nil
+		return counted.afterEnd(endOfMove(*now.over), in)
+	}
+	now.attempts++
+	now.attempt, now.untilMs = nil, in.nowMs+next.delayMs
+	counted.move = &now
+	return counted, nil
+}
+
+func (s agentState) onSessionEnded(event agentEvent, in input) (agentState, []agentEffect) {
+	if s.stage == closing {
+		s.stage, s.held = closed, nil
+		return s, nil
+	}
+	if s.stage != connected {
+		return s, nil
+	}
+	s.pace = event.Pace
+	s.turn++
+	if s.move == nil {
+		s.held = nil
+		return s.afterEnd(event.End, in)
+	}
+	if s.move.attempt != nil {
+		now := *s.move
+		now.over = &event.End
+		s.move = &now
+		return s, nil
+	}
+	s.held = nil
+	how := event.End
+	if s.move.attempts > 0 {
+		how = endOfMove(how)
+	}
+	return s.afterEnd(how, in)
+}
+
+func (s agentState) onDue(in input) (agentState, []agentEffect) {
+	at, isSet := s.dueAtMs()
+	if !isSet || at > in.nowMs {
+		return s, nil
+	}
+	if s.stage == waiting {
+		return s.beginAttempt(s.register, in)
+	}
+	if s.held == nil {
+		return s, nil
+	}
+	places := []string{s.held.endpoint}
+	if !s.move.isOwnWish {
+		places = s.placesToMoveTo()
+	}
+	places = inTurn(places, s.turn)
+	if len(places) == 0 {
+		return s.afterFailedMove(noReplica, in)
+	}
+	return s.open(attempt{places[0], places[1:], places, false})
+}
+
+// placesToMoveTo: where the server says, else anywhere but here, else here: one address may stand for many replicas.
+func (s agentState) placesToMoveTo() []string {
+	if s.move.attempts == 0 && len(s.move.named) > 0 {
+		return s.move.named
+	}
+	here := s.held.endpoint
+	others := slices.DeleteFunc(slices.Clone(s.endpoints), func(one string) bool { return one == here })
+	if len(others) > 0 {
+		return others
+	}
+	return s.endpoints
+}
+
+func (s agentState) close() (agentState, []agentEffect) {
+	if s.stage == closing || s.stage == closed {
+		return s, nil
+	}
+	isOver := s.stage == connected && s.move != nil && s.move.over != nil
+	if s.held == nil || isOver {
+		s.stage, s.held = closed, nil
+		return s, []agentEffect{{kind: "give-up"}}
+	}
+	s.stage = closing
+	// The present stream is the one that says goodbye.
+	return s, []agentEffect{{kind: "give-up"}, {kind: "goodbye"}}
+}
+
+// beginAttempt registers where that is due, then opens a stream.
+func (s agentState) beginAttempt(register string, in input) (agentState, []agentEffect) {
+	if !s.mustRegister && register == "no" {
+		return s.beginOpening(in)
+	}
+	s.stage, s.isOptional = registering, !s.mustRegister
+	return s, []agentEffect{{kind: "register"}}
+}
+
+func (s agentState) beginOpening(in input) (agentState, []agentEffect) {
+	places := inTurn(s.endpoints, s.turn)
+	if len(places) == 0 {
+		return s.afterFailure(noReplica, in)
+	}
+	return s.open(attempt{places[0], places[1:], places, false})
+}
+
+func (s agentState) open(next attempt) (agentState, []agentEffect) {
+	if s.stage == connected && s.move != nil {
+		now := *s.move
+		now.attempt = &next
+		s.move = &now
+	} else {
+		s.stage, s.attempt = opening, &next
+	}
+	return s, []agentEffect{{kind: "open", endpoint: next.endpoint}}
+}
+
+func (s agentState) afterEnd(how end, in input) (agentState, []agentEffect) {
+	next, counted := s.decide(how, in)
+	return counted.follow(how, next, in)
+}
+
+func (s agentState) decide(how end, in input) (nextStep, agentState) {
+	if how.isRejection() && s.rejectedAtMs == nil {
+		s.rejectedAtMs = &in.nowMs
+	}
+	var rejectedFor float64
+	if s.rejectedAtMs != nil {
+		rejectedFor = in.nowMs - *s.rejectedAtMs
+	}
+	next := decideNextStep(how, attempts{s.failures, s.unreachable, s.hasConnected, rejectedFor, s.pace.silenceLimitMs(), in.random01})
+	s.failures++
+	return next, s
+}
+
+func (s agentState) follow(how end, next nextStep, in input) (agentState, []agentEffect) {
+	effects := []agentEffect{{kind: "log-end", end: how, next: next}}
+	s.move, s.attempt = nil, nil
+	if next.isIdle {
+		s.stage = idle
+		return s, append(effects, agentEffect{kind: "forget"})
+	}
+	s.stage, s.untilMs, s.register = waiting, in.nowMs+next.delayMs, "no"
+	if next.register == "try" {
+		s.register = "try"
+	}
+	s.mustRegister = s.mustRegister || next.register == "must"
+	return s, effects
+}
+
+// endOfMove: a Hello of this move may have taken the session although its Welcome was lost, so no other process has the identity.
+func endOfMove(how end) end {
+	if how.Kind == refused && how.Reason == "SESSION_SUPERSEDED" {
+		return end{Kind: silent}
+	}
+	return how
+}
+
+func inTurn(places []string, turn int) []string {
+	if len(places) == 0 {
+		return nil
+	}
+	first := turn % len(places)
+	return slices.Concat(places[first:], places[:first])
+}

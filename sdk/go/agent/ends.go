@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
+)
+
+// endOfGoAway reads a GoAway.
+func endOfGoAway(goAway *healthv1.GoAway) end {
+	how := end{Kind: refused, Reason: strings.TrimPrefix(goAway.GetReason().String(), "ERROR_REASON_"), Message: goAway.GetMessage()}
+	if goAway.GetReason().Descriptor().Values().ByNumber(goAway.GetReason().Number()) == nil || how.Reason == "UNSPECIFIED" {
+		// A newer server's reason has no name here.
+		how.Reason = ""
+	}
+	if goAway.GetRetryAfter() != nil {
+		ms := msOf(goAway.GetRetryAfter())
+		how.RetryAfterMs = &ms
+	}
+	switch goAway.GetAction() {
+	case healthv1.GoAwayAction_GO_AWAY_ACTION_REGISTER:
+		how.Action = "REGISTER"
+	case healthv1.GoAwayAction_GO_AWAY_ACTION_STOP:
+		how.Action = "STOP"
+	}
+	return how
+}
+
+// endOfStatus reads the status with which a stream ended; nil is an end in good order. An error without a reason of ours, on a stream on
+// which nothing was heard, comes from no health replica.
+func endOfStatus(err error, isReached bool) end {
+	if err == nil {
+		if isReached {
+			return end{Kind: refused, Message: "the server closed the stream"}
+		}
+		return end{Kind: unreachable, Message: "the stream was closed before its first frame"}
+	}
+	how := endOfCall(err)
+	if how.Kind == unreachable && isReached {
+		how.Kind = refused
+	}
+	return how
+}
+
+// endOfCall reads the failure of a call: refused where the server gave a reason.
+func endOfCall(err error) end {
+	found := status.Convert(err)
+	how := end{Kind: unreachable, Message: found.Message()}
+	for _, detail := range found.Details() {
+		switch it := detail.(type) {
+		case *errdetails.ErrorInfo:
+			how.Kind, how.Reason = refused, it.GetReason()
+		case *errdetails.RetryInfo:
+			ms := msOf(it.GetRetryDelay())
+			how.RetryAfterMs = &ms
+		}
+	}
+	if how.Kind == unreachable {
+		how.RetryAfterMs = nil
+	}
+	return how
+}

@@ -1,0 +1,389 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
+	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
+	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
+)
+
+// An execution that ends before it was started has this number.
+const changeOfRefused = 2
+
+// What the machine lacks although it should not is looked at again this often.
+const planEvery = 15 * time.Second
+
+// ledger is the machine's record of executions, on the disk before anything is told of them, and what makes it so. It lives on the agent's
+// loop.
+type ledger struct {
+	options   Options
+	log       *slog.Logger
+	directory string
+	post      func(func())
+	tell      func(ids, wantedSpecs []string)
+
+	kept    map[string]kept
+	entries map[string]*ledgerEntry
+	met     map[string]bool
+	specs   map[string][]byte
+	desired desiredWork
+	wanted  []string
+	// sessionLogID is the history that the present session speaks of; empty before its first Executions.
+	sessionLogID string
+	toBind       []string
+	plannedAt    time.Time
+}
+
+// ledgerEntry is one execution as the disk has it.
+type ledgerEntry struct {
+	LogID       string          `json:"logId"`
+	IsStopping  bool            `json:"isStopping"`
+	Reference   json.RawMessage `json:"reference"`
+	Spec        []byte          `json:"spec"`
+	Observation json.RawMessage `json:"observation"`
+
+	execution Execution
+}
+
+func openLedger(options Options, log *slog.Logger, post func(func()), tell func(ids, wantedSpecs []string)) (*ledger, error) {
+	l := &ledger{
+		options: options, log: log, directory: filepath.Join(options.StateDir, "executions"), post: post, tell: tell,
+		kept: map[string]kept{}, entries: map[string]*ledgerEntry{}, met: map[string]bool{}, specs: map[string][]byte{},
+	}
+	if err := os.MkdirAll(l.directory, 0o700); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(l.directory, "*.json"))
+	for _, file := range files {
+		// What cannot be read is as lost as what is not there: the record knows that it was reported.
+		if err := l.read(file); err != nil {
+			log.Error("an execution's record cannot be read", "file", file, "err", err)
+		}
+	}
+	return l, err
+}
+
+func (l *ledger) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	entry, observation, reference := &ledgerEntry{}, &workv1.ExecutionObservation{}, &workv1.ExecutionReference{}
+	if err := json.Unmarshal(text, entry); err != nil {
+		return err
+	}
+	spec := &workv1.ExecutionSpec{}
+	if err := errors.Join(protojson.Unmarshal(entry.Observation, observation), protojson.Unmarshal(entry.Reference, reference), proto.Unmarshal(entry.Spec, spec)); err != nil {
+		return err
+	}
+	entry.execution = l.executionOf(reference, spec)
+	id := observation.GetId()
+	l.kept[id], l.entries[id], l.met[id] = kept{observation, entry.LogID}, entry, true
+	return nil
+}
+
+func (l *ledger) executionOf(reference *workv1.ExecutionReference, spec *workv1.ExecutionSpec) Execution {
+	return Execution{reference.GetId(), l.options.NodeID, reference.GetIndex(), reference.GetPorts(), reference.GetGpuUuids(), spec}
+}
+
+// recover goes on with what an earlier run of the agent left running.
+func (l *ledger) recover() {
+	for id, entry := range l.entries {
+		if l.kept[id].observation.GetState() == workv1.ObservedState_OBSERVED_STATE_ENDED {
+			continue
+		}
+		if l.options.Executor == nil || !l.options.Executor.Adopt(entry.execution, l.listener(id)) {
+			l.onProgress(id, Progress{HasEnded: true, Reason: workv1.EndReason_END_REASON_GONE, Message: "it was gone when the agent looked again"})
+		} else if entry.IsStopping {
+			l.options.Executor.Stop(entry.execution)
+		}
+	}
+}
+
+func (l *ledger) capacity() *nodev1.WorkCapacity {
+	if l.options.Executor == nil {
+		return nil
+	}
+	return l.options.Executor.Capacity()
+}
+
+func (l *ledger) isRunning() bool {
+	for _, one := range l.kept {
+		if one.observation.GetState() != workv1.ObservedState_OBSERVED_STATE_ENDED {
+			return true
+		}
+	}
+	return false
+}
+
+// observations of these executions, as far as the machine has them.
+func (l *ledger) observations(ids []string, isWhole bool) []*workv1.ExecutionObservation {
+	if isWhole {
+		ids = nil
+		for id := range l.kept {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+	}
+	var found []*workv1.ExecutionObservation
+	for _, id := range ids {
+		if one, isKept := l.kept[id]; isKept {
+			found = append(found, one.observation)
+		}
+	}
+	return found
+}
+
+func (l *ledger) digest() uint64 { return executionsDigest(l.observations(nil, true)) }
+
+// opened: a session was welcomed. Parts of a list that an earlier one sent are worth nothing.
+func (l *ledger) opened() {
+	l.desired.partial, l.sessionLogID, l.toBind = nil, "", nil
+}
+
+func (l *ledger) heed(frame *healthv1.Executions) {
+	l.desired = l.desired.apply(frame)
+	l.sessionLogID = frame.GetLogId()
+	l.bindReported()
+	l.plan()
+}
+
+func (l *ledger) takeSpec(frame *healthv1.SpecFrame) {
+	digest := hex.EncodeToString(frame.GetDigest())
+	if !l.desired.usesSpec(digest) {
+		return
+	}
+	sum := sha256.Sum256(frame.GetSpec())
+	switch {
+	case len(frame.GetSpec()) == 0:
+		l.specs[digest] = nil
+	case bytes.Equal(sum[:], frame.GetDigest()):
+		l.specs[digest] = frame.GetSpec()
+	default:
+		l.log.Error("spec has another digest than was asked for, it is not used", "digest", digest)
+		return
+	}
+	l.plan()
+}
+
+// reported: the record has what was reported of these.
+func (l *ledger) reported(ids []string) {
+	l.toBind = union(l.toBind, ids)
+	l.bindReported()
+}
+
+// seen: the control plane was heard. A moment to try again what failed.
+func (l *ledger) seen() {
+	if time.Since(l.plannedAt) >= planEvery {
+		l.plan()
+	}
+}
+
+// bindReported: what was reported to a history, and committed there, is known to it from now on.
+func (l *ledger) bindReported() {
+	if l.sessionLogID == "" {
+		return
+	}
+	l.bind(l.toBind, l.sessionLogID)
+	l.toBind = nil
+}
+
+func (l *ledger) bind(ids []string, logID string) {
+	for _, id := range ids {
+		if one, isKept := l.kept[id]; isKept && one.logID != logID {
+			l.entries[id].LogID = logID
+			if l.write(id, one.observation) {
+				l.kept[id] = kept{one.observation, logID}
+			}
+		}
+	}
+}
+
+// plan makes the machine run what is wanted.
+func (l *ledger) plan() {
+	l.plannedAt = time.Now()
+	l.desired = l.desired.prune(l.kept)
+	pruneMet(l.met, l.kept, l.desired)
+	for digest := range l.specs {
+		if !l.desired.usesSpec(digest) {
+			delete(l.specs, digest)
+		}
+	}
+	actions, wanted := planWork(l.desired, l.kept, l.met, l.specs)
+	if len(wanted) > 0 || len(l.wanted) > 0 {
+		l.wanted = wanted
+		l.tell(nil, wanted)
+	}
+	for _, action := range actions {
+		l.carryOut(action)
+	}
+}
+
+func (l *ledger) carryOut(action workAction) {
+	switch action.kind {
+	case "start":
+		l.start(action.reference, action.spec)
+	case "stop":
+		l.stop(action.reference)
+	case "refuse":
+		reason := workv1.EndReason_END_REASON_START_FAILED
+		if action.isLost {
+			reason = workv1.EndReason_END_REASON_GONE
+		}
+		l.end(action.reference, reason, action.message)
+	case "forget":
+		l.forget(action.ids)
+	case "bind":
+		l.bind(action.ids, l.desired.logID)
+	}
+}
+
+func (l *ledger) start(reference *workv1.ExecutionReference, bytesOfSpec []byte) {
+	spec := &workv1.ExecutionSpec{}
+	if err := proto.Unmarshal(bytesOfSpec, spec); err != nil || l.options.Executor == nil {
+		l.end(reference, workv1.EndReason_END_REASON_START_FAILED, "this machine runs no work")
+		return
+	}
+	id := reference.GetId()
+	entry := &ledgerEntry{LogID: l.desired.logID, Reference: protoText(reference), Spec: bytesOfSpec, execution: l.executionOf(reference, spec)}
+	observation := observationOf(reference, spec.GetJob())
+	observation.State, observation.Change = workv1.ObservedState_OBSERVED_STATE_STARTING, 1
+	// On the disk first: what may have been started is never started a second time.
+	l.entries[id] = entry
+	if !l.write(id, observation) {
+		delete(l.entries, id)
+		return
+	}
+	l.kept[id], l.met[id] = kept{observation, entry.LogID}, true
+	l.tell([]string{id}, l.wanted)
+	if err := l.options.Executor.Start(entry.execution, l.listener(id)); err != nil {
+		l.onProgress(id, Progress{HasEnded: true, Reason: workv1.EndReason_END_REASON_START_FAILED, Message: err.Error()})
+	}
+}
+
+func (l *ledger) stop(reference *workv1.ExecutionReference) {
+	id := reference.GetId()
+	entry, isKept := l.entries[id]
+	if !isKept {
+		l.end(reference, workv1.EndReason_END_REASON_STOPPED, "it was not there")
+	} else if !entry.IsStopping {
+		entry.IsStopping = true
+		l.write(id, l.kept[id].observation)
+		l.options.Executor.Stop(entry.execution)
+	}
+}
+
+// end records the end of an execution that never ran here.
+func (l *ledger) end(reference *workv1.ExecutionReference, reason workv1.EndReason, message string) {
+	id := reference.GetId()
+	observation := observationOf(reference, "")
+	observation.State, observation.Change = workv1.ObservedState_OBSERVED_STATE_ENDED, changeOfRefused
+	observation.EndReason, observation.Message = reason, cut(message, 512)
+	observation.EndTime = timestamppb.New(l.options.WallClock())
+	l.entries[id] = &ledgerEntry{LogID: l.desired.logID, Reference: protoText(reference), execution: l.executionOf(reference, nil)}
+	if !l.write(id, observation) {
+		delete(l.entries, id)
+		return
+	}
+	l.kept[id], l.met[id] = kept{observation, l.desired.logID}, true
+	l.tell([]string{id}, l.wanted)
+}
+
+func (l *ledger) forget(ids []string) {
+	for _, id := range ids {
+		if err := os.Remove(l.pathOf(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			l.log.Warn("an execution's record cannot be removed", "err", err)
+			continue
+		}
+		if l.options.Executor != nil {
+			l.options.Executor.Forget(id)
+		}
+		delete(l.kept, id)
+		delete(l.entries, id)
+		delete(l.met, id)
+	}
+	l.desired = l.desired.prune(l.kept)
+	l.tell(ids, l.wanted)
+}
+
+func (l *ledger) listener(id string) func(Progress) {
+	return func(progress Progress) { l.post(func() { l.onProgress(id, progress) }) }
+}
+
+func (l *ledger) onProgress(id string, progress Progress) {
+	one, isKept := l.kept[id]
+	if !isKept || one.observation.GetState() == workv1.ObservedState_OBSERVED_STATE_ENDED {
+		return
+	}
+	next := proto.CloneOf(one.observation)
+	next.Change++
+	now := timestamppb.New(l.options.WallClock())
+	if next.StartTime == nil && progress.Reason != workv1.EndReason_END_REASON_START_FAILED {
+		next.StartTime = now
+	}
+	next.State = workv1.ObservedState_OBSERVED_STATE_READY
+	next.Message = cut(progress.Message, 512)
+	if progress.HasEnded {
+		next.State, next.EndTime, next.EndReason = workv1.ObservedState_OBSERVED_STATE_ENDED, now, progress.Reason
+		next.ExitCode, next.Signal = progress.ExitCode, progress.Signal
+		if l.entries[id].IsStopping {
+			next.EndReason = workv1.EndReason_END_REASON_STOPPED
+		}
+	}
+	// Where the disk refuses, it is told all the same: an end that is not told would be waited for.
+	l.write(id, next)
+	l.kept[id] = kept{next, one.logID}
+	l.tell([]string{id}, l.wanted)
+}
+
+// write keeps an execution on the disk; false where that fails.
+func (l *ledger) write(id string, observation *workv1.ExecutionObservation) bool {
+	entry := l.entries[id]
+	entry.Observation = protoText(observation)
+	text, err := json.Marshal(entry)
+	if err == nil {
+		err = writeAtomically(l.pathOf(id), text)
+	}
+	if err != nil {
+		l.log.Error("an execution's record cannot be written", "execution_id", id, "err", err)
+	}
+	return err == nil
+}
+
+func (l *ledger) pathOf(id string) string {
+	return filepath.Join(l.directory, fileNameOf(id)+".json")
+}
+
+// fileNameOf makes a name of any id that is no path.
+func fileNameOf(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
+}
+
+func observationOf(reference *workv1.ExecutionReference, job string) *workv1.ExecutionObservation {
+	return &workv1.ExecutionObservation{
+		Id: reference.GetId(), Job: job, SpecDigest: reference.GetSpecDigest(), Ports: reference.GetPorts(), GpuUuids: reference.GetGpuUuids(),
+	}
+}
+
+func protoText(message proto.Message) json.RawMessage {
+	text, err := protojson.Marshal(message)
+	if err != nil {
+		return json.RawMessage("{}") // Of messages that were decoded from the wire every one can be written.
+	}
+	return text
+}

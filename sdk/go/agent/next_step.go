@@ -1,0 +1,150 @@
+package agent
+
+import "math"
+
+// An end is how a stream, or the attempt at one, came to its end.
+type end struct {
+	// Kind is "unreachable" (nothing of ours answered there), "silent" (no Ack for too long), "refused" (the server ended or refused it) or
+	// "left" (this side left).
+	Kind string `json:"kind"`
+	// Reason is the name of an ErrorReason; empty where the server gave none.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// RetryAfterMs is the least time before coming back; nil where the server says nothing.
+	RetryAfterMs *float64 `json:"retryAfterMs"`
+	// Action is "REGISTER", "STOP" or empty.
+	Action string `json:"action"`
+}
+
+const (
+	unreachable = "unreachable"
+	silent      = "silent"
+	refused     = "refused"
+	left        = "left"
+)
+
+// A nextStep is what an agent does after an end.
+type nextStep struct {
+	// isIdle: forget the registration, and do nothing until the agent is started again.
+	isIdle  bool
+	delayMs float64
+	// register is "no", "try" (register first, and open a stream whether or not that succeeds) or "must".
+	register string
+}
+
+// attempts is what happened before an end.
+type attempts struct {
+	// Failures counts ends since a server last acknowledged a Beat, this one not counted.
+	Failures float64 `json:"failures"`
+	// Unreachable counts times in a row that no health endpoint could be reached, this one counted.
+	Unreachable int `json:"unreachable"`
+	// HasConnected: what this process knows of the endpoints was good once.
+	HasConnected bool `json:"hasConnected"`
+	// RejectedForMs is the time since the node was first told that it is rejected or banned.
+	RejectedForMs float64 `json:"rejectedForMs"`
+	BackoffMaxMs  float64 `json:"backoffMaxMs"`
+	// Random01 is from 0 to less than 1.
+	Random01 float64 `json:"random01"`
+}
+
+const (
+	// An agent that was just started asks the registry at once where the endpoints are now.
+	unreachableLimit  = 5
+	decisionRetryMs   = 120_000
+	supersededRetryMs = 30_000
+	backoffBaseMs     = 1_000
+	// What an agent adds to a time that it was given, at most this part of it.
+	agentSpread   = 0.25
+	soonMs        = 600_000
+	longestSoonMs = 20_000
+	longestMs     = 120_000
+	leastPart     = 0.625
+)
+
+// decisions are refusals that only a person can lift.
+var decisions = setOf("NODE_REJECTED", "NODE_BANNED", "NODE_KEY_MISMATCH", "NODE_KEY_IN_USE", "NODE_ID_CONFUSABLE", "NODE_IS_ORCHESTRATOR",
+	"JOIN_TOKEN_REQUIRED", "JOIN_TOKEN_INVALID", "JOIN_TOKEN_EXPIRED", "JOIN_TOKEN_REVOKED", "JOIN_TOKEN_USED_UP", "JOIN_TOKEN_NAME_MISMATCH",
+	"JOIN_TOKEN_WRONG_CLUSTER", "SERVICE_ACCOUNT_TOKEN_INVALID", "SERVICE_ACCOUNT_NOT_ADMITTED", "INVALID_NODE_ID", "INVALID_LABEL",
+	"INVALID_REQUEST", "INVALID_PUBLIC_KEY")
+
+var rejections = setOf("NODE_REJECTED", "NODE_BANNED")
+
+func setOf(texts ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, text := range texts {
+		set[text] = true
+	}
+	return set
+}
+
+func (e end) isDecision() bool  { return e.Kind == refused && decisions[e.Reason] }
+func (e end) isRejection() bool { return e.Kind == refused && rejections[e.Reason] }
+
+// decideNextStep says what follows the end of a stream or the failure to open one.
+func decideNextStep(how end, at attempts) nextStep {
+	switch how.Kind {
+	case unreachable:
+		limit := 1
+		if at.HasConnected {
+			limit = unreachableLimit
+		}
+		register := "no"
+		if at.Unreachable >= limit {
+			register = "try"
+		}
+		return nextStep{delayMs: at.backoff(), register: register}
+	case refused:
+		if how.Action == "STOP" || how.Reason == "NODE_DELETED" {
+			return nextStep{isIdle: true}
+		}
+		register := "no"
+		if how.Action == "REGISTER" || how.Reason == "NODE_NOT_REGISTERED" {
+			register = "must"
+		}
+		return nextStep{delayMs: delayAfterRefusal(how, at), register: register}
+	}
+	// The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
+	return nextStep{register: "no"}
+}
+
+func delayAfterRefusal(how end, at attempts) float64 {
+	var given float64
+	if how.RetryAfterMs != nil {
+		given = *how.RetryAfterMs
+	}
+	switch {
+	case how.isDecision() && how.RetryAfterMs == nil && how.isRejection():
+		least, most := rejectedRetry(at.RejectedForMs)
+		return spreadRetry(math.Floor(least+at.Random01*(most-least)+0.5), at.Random01)
+	case how.isDecision() && how.RetryAfterMs == nil:
+		return spreadRetry(decisionRetryMs, at.Random01)
+	case how.isDecision():
+		return spreadRetry(given, at.Random01)
+	case how.Reason == "SESSION_SUPERSEDED":
+		// Another process has this node's identity: two that fight over it must not do so in a tight loop.
+		return spreadRetry(max(supersededRetryMs, given), at.Random01)
+	}
+	return given + at.backoff()
+}
+
+func (at attempts) backoff() float64 {
+	return fullJitter(at.Failures, backoffBaseMs, at.BackoffMaxMs, at.Random01)
+}
+
+// fullJitter is a time from nothing to a limit that doubles with each attempt.
+func fullJitter(attempt, baseMs, maxMs, random01 float64) float64 {
+	return math.Floor(random01 * min(maxMs, baseMs*math.Pow(2, attempt)))
+}
+
+// rejectedRetry is between which times a rejected node asks again: soon at first, since a mistyped rejection is noticed at once.
+func rejectedRetry(sinceMs float64) (least, most float64) {
+	grown := max(0, sinceMs) / soonMs * longestSoonMs
+	withSpread := min(longestMs, max(longestSoonMs, grown))
+	most = math.Floor(withSpread / (1 + agentSpread))
+	return math.Floor(most * leastPart), most
+}
+
+// spreadRetry adds jitter to a given time, and never takes from it.
+func spreadRetry(leastMs, random01 float64) float64 {
+	return leastMs + math.Floor(random01*leastMs*agentSpread)
+}

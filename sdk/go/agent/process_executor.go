@@ -1,0 +1,295 @@
+//go:build unix
+
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
+	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
+)
+
+// shim keeps an execution while no agent is there. Of two shims one makes the file `pid`, so that an execution is started once; the file
+// `exit` has the code with which it ended, as a shell tells it. A trap, other than a signal that is ignored, is not the program's.
+const shim = `set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 USR2
+"$@" >>"$0/1" 2>>"$0/2" </dev/null; code=$?; echo $code >"$0/exit.new"; mv "$0/exit.new" "$0/exit"`
+
+const (
+	defaultGrace    = 5 * time.Second
+	watchEvery      = 200 * time.Millisecond
+	environmentMark = "ROLLCALL_EXECUTION="
+)
+
+// ProcessExecutorOptions say how a ProcessExecutor runs executions.
+type ProcessExecutorOptions struct {
+	// Directory holds a folder for each execution: its output and its end. The user that executions run as must be able to pass through to it.
+	Directory string
+	// User that executions run as, by name. Empty: the agent's own user, which must be allowed by MayBeOwnUser.
+	User string
+	// MayBeOwnUser allows executions to run as the agent's own user. They can read the node's key then.
+	MayBeOwnUser bool
+	// Millicores, MemoryBytes and DiskBytes are what is offered. 0: all processors of the machine, and nothing of the others.
+	Millicores             uint32
+	MemoryBytes, DiskBytes uint64
+}
+
+// ProcessExecutor runs executions as processes of this machine, on Linux: each in a session of its own, which goes on while the agent is
+// restarted. It is an example as much as a tool: it limits no resources, keeps all output, and refuses what it does not do (containers, checks,
+// users that jobs name, secrets, stop_on_agent_after).
+type ProcessExecutor struct {
+	options    ProcessExecutorOptions
+	credential *syscall.Credential
+	mutex      sync.Mutex
+	stopped    map[string]chan struct{}
+}
+
+// NewProcessExecutor fails where executions would run as a user that they may not be.
+func NewProcessExecutor(options ProcessExecutorOptions) (*ProcessExecutor, error) {
+	it := &ProcessExecutor{options: options, stopped: map[string]chan struct{}{}}
+	if options.User != "" {
+		found, err := user.Lookup(options.User)
+		if err != nil {
+			return nil, err
+		}
+		uid, uidErr := strconv.ParseUint(found.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(found.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, err
+		}
+		it.credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	isOwn := it.credential == nil || int(it.credential.Uid) == os.Geteuid()
+	if isOwn && !options.MayBeOwnUser {
+		return nil, errors.New("executions would run as the agent's own user, and could read the node's key: name another User, or set MayBeOwnUser")
+	}
+	return it, os.MkdirAll(options.Directory, 0o711)
+}
+
+// Capacity is what was configured.
+func (p *ProcessExecutor) Capacity() *nodev1.WorkCapacity {
+	millicores := p.options.Millicores
+	if millicores == 0 {
+		millicores = uint32(runtime.NumCPU()) * 1000
+	}
+	return &nodev1.WorkCapacity{Executors: []string{"process"}, Millicores: millicores, MemoryBytes: p.options.MemoryBytes, DiskBytes: p.options.DiskBytes}
+}
+
+// Start begins a process of its own session.
+func (p *ProcessExecutor) Start(execution Execution, tell func(Progress)) error {
+	if err := p.check(execution.Spec); err != nil {
+		return err
+	}
+	home := p.home(execution.ID)
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	if p.credential != nil {
+		if err := os.Chown(home, int(p.credential.Uid), int(p.credential.Gid)); err != nil {
+			return err
+		}
+	}
+	env := environment(execution, home)
+	words := append([]string{"-c", shim, home}, expand(execution.Spec.GetProcess().GetCommand(), env)...)
+	command := exec.Command("/bin/sh", words...)
+	command.Dir, command.Env = home, env
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.credential}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	p.watch(execution, command.Process.Pid, tell, func() bool {
+		found, err := syscall.Wait4(command.Process.Pid, nil, syscall.WNOHANG, nil)
+		return found == 0 && err == nil
+	})
+	return nil
+}
+
+// Adopt finds the process again by its id and the execution's own environment. One that was never begun cannot begin any more.
+func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
+	home := p.home(execution.ID)
+	if file, err := os.OpenFile(filepath.Join(home, "pid"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		return errors.Join(file.Close()) != nil // No shim had come so far, and none can now.
+	}
+	text, err := os.ReadFile(filepath.Join(home, "pid"))
+	pid, parseErr := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || parseErr != nil {
+		return false
+	}
+	isThere := func() bool {
+		found, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		return err == nil && bytes.Contains(found, []byte(environmentMark+execution.ID+"\x00"))
+	}
+	if _, err := os.Stat(filepath.Join(home, "exit")); err != nil && !isThere() {
+		return false
+	}
+	p.watch(execution, pid, tell, isThere)
+	return true
+}
+
+// watch tells that an execution runs, and how it ended.
+func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress), isThere func() bool) {
+	stop := make(chan struct{}, 1)
+	p.mutex.Lock()
+	p.stopped[execution.ID] = stop
+	p.mutex.Unlock()
+	go func() {
+		tell(Progress{})
+		ticker := time.NewTicker(watchEvery)
+		defer ticker.Stop()
+		var killAt, endAt time.Time
+		if limit := execution.Spec.GetMaxRunTime(); limit != nil {
+			endAt = time.Now().Add(limit.AsDuration())
+		}
+		reason := workv1.EndReason_END_REASON_EXITED
+		for isThere() {
+			select {
+			case <-stop:
+				killAt = p.askToEnd(execution, pid)
+			case now := <-ticker.C:
+				if !endAt.IsZero() && now.After(endAt) {
+					endAt, reason = time.Time{}, workv1.EndReason_END_REASON_DEADLINE_EXCEEDED
+					killAt = p.askToEnd(execution, pid)
+				}
+				if !killAt.IsZero() && now.After(killAt) {
+					_ = syscall.Kill(-pid, syscall.SIGKILL) // It may have ended meanwhile.
+				}
+			}
+		}
+		tell(p.endOf(execution.ID, reason))
+	}()
+}
+
+// askToEnd answers when to kill.
+func (p *ProcessExecutor) askToEnd(execution Execution, pid int) time.Time {
+	policy := execution.Spec.GetProcess().GetStop()
+	signal := syscall.SIGTERM
+	if number := unix.SignalNum(policy.GetSignal()); number != 0 {
+		signal = number
+	}
+	_ = syscall.Kill(-pid, signal) // It may have ended meanwhile.
+	grace := defaultGrace
+	if policy.GetGrace() != nil {
+		grace = policy.GetGrace().AsDuration()
+	}
+	return time.Now().Add(grace)
+}
+
+func (p *ProcessExecutor) endOf(id string, reason workv1.EndReason) Progress {
+	text, err := os.ReadFile(filepath.Join(p.home(id), "exit"))
+	code, parseErr := strconv.Atoi(strings.TrimSpace(string(text)))
+	switch {
+	case err != nil || parseErr != nil:
+		return Progress{HasEnded: true, Reason: reason, Signal: "SIGKILL"}
+	case code > 128:
+		return Progress{HasEnded: true, Reason: reason, Signal: unix.SignalName(syscall.Signal(code - 128))}
+	}
+	exitCode := int32(code)
+	return Progress{HasEnded: true, Reason: reason, ExitCode: &exitCode}
+}
+
+// Stop sends the signal of the spec, and kills after its grace.
+func (p *ProcessExecutor) Stop(execution Execution) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if stop := p.stopped[execution.ID]; stop != nil {
+		select {
+		case stop <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Forget removes the folder.
+func (p *ProcessExecutor) Forget(id string) {
+	p.mutex.Lock()
+	delete(p.stopped, id)
+	p.mutex.Unlock()
+	_ = os.RemoveAll(p.home(id)) // What is left costs room alone.
+}
+
+// ReadOutput reads the file that the output goes to.
+func (p *ProcessExecutor) ReadOutput(id string, stream OutputStream, from OutputPlace, limit int) (OutputPiece, error) {
+	_, endErr := os.Stat(filepath.Join(p.home(id), "exit"))
+	file, err := os.Open(filepath.Join(p.home(id), strconv.Itoa(int(stream))))
+	if err != nil {
+		return OutputPiece{}, err
+	}
+	defer file.Close()
+	found, err := file.Stat()
+	if err != nil {
+		return OutputPiece{}, err
+	}
+	size := uint64(found.Size())
+	offset := min(from.Offset, size)
+	if from.Tail > 0 {
+		offset = size - min(from.Tail, size)
+	}
+	data := make([]byte, min(uint64(limit), size-offset))
+	read, err := file.ReadAt(data, int64(offset))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return OutputPiece{}, err
+	}
+	return OutputPiece{offset, data[:read], endErr == nil && offset+uint64(read) >= size}, nil
+}
+
+func (p *ProcessExecutor) home(id string) string {
+	return filepath.Join(p.options.Directory, fileNameOf(id))
+}
+
+// check refuses what this executor does not do: what a spec asks for must not be left out in silence.
+func (p *ProcessExecutor) check(spec *workv1.ExecutionSpec) error {
+	process := spec.GetProcess()
+	switch {
+	case len(process.GetCommand()) == 0:
+		return errors.New("this machine runs processes alone")
+	case spec.GetCheck() != nil, spec.GetStopOnAgentAfter() != nil, len(process.GetSecretEnv()) > 0:
+		return errors.New("this machine's executor has no checks, no secrets and no stop_on_agent_after")
+	case process.GetUser() != "" && process.GetUser() != p.options.User, process.GetDirectory() != "":
+		return errors.New("this machine allows jobs no users and no directories of their own")
+	}
+	return nil
+}
+
+func environment(execution Execution, home string) []string {
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home}
+	for name, value := range execution.Spec.GetProcess().GetEnv() {
+		env = append(env, name+"="+value)
+	}
+	for label, port := range execution.Ports {
+		env = append(env, fmt.Sprintf("PORT_%s=%d", strings.ToUpper(label), port))
+	}
+	return append(env, environmentMark+execution.ID, "ROLLCALL_JOB="+execution.Spec.GetJob(), "ROLLCALL_NODE="+execution.NodeID,
+		fmt.Sprintf("ROLLCALL_INDEX=%d", execution.Index))
+}
+
+// expand replaces $NAME and ${NAME} of the environment.
+func expand(command, env []string) []string {
+	values := map[string]string{}
+	for _, one := range env {
+		name, value, _ := strings.Cut(one, "=")
+		values[name] = value
+	}
+	words := make([]string, len(command))
+	for index, word := range command {
+		words[index] = os.Expand(word, func(name string) string {
+			if value, isKnown := values[name]; isKnown {
+				return value
+			}
+			return "$" + name
+		})
+	}
+	return words
+}

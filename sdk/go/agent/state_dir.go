@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	keyFile      = "node-key.pem"
+	nextKeyFile  = "node-key.next.pem"
+	sentinelFile = "sentinel.json"
+)
+
+// sentinel is what an agent remembers of its registration, so that it opens its stream at once the next time. Whatever is wrong with it, the
+// agent registers again.
+type sentinel struct {
+	NodeID          string   `json:"nodeId"`
+	KeyFingerprint  string   `json:"keyFingerprint"`
+	ClusterID       string   `json:"clusterId"`
+	HealthEndpoints []string `json:"healthEndpoints"`
+}
+
+// identity is the node's keys, in memory and on the disk.
+type identity struct {
+	directory string
+	state     keyState
+	pairs     map[string]ed25519.PrivateKey
+	madeAt    time.Time
+}
+
+// openIdentity reads the keys of a state directory; one is made at the first start ever.
+func openIdentity(directory string) (*identity, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(directory, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(directory, keyFile)
+	current, err := readKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if current, err = makeKey(); err == nil {
+			err = writeKey(path, current)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	it := &identity{directory: directory, pairs: map[string]ed25519.PrivateKey{}, madeAt: made.ModTime()}
+	nextFingerprint := ""
+	// One that cannot be read is of no use: the server takes the present key until the next one was used, and is offered another one.
+	if next, err := readKey(filepath.Join(directory, nextKeyFile)); err == nil {
+		nextFingerprint = it.add(next)
+	}
+	it.state = keysOnDisk(it.add(current), nextFingerprint)
+	return it, nil
+}
+
+func (it *identity) add(key ed25519.PrivateKey) string {
+	fingerprint := keyFingerprint(publicKey(key))
+	it.pairs[fingerprint] = key
+	return fingerprint
+}
+
+func (it *identity) toUse() ed25519.PrivateKey { return it.pairs[it.state.toUse()] }
+
+// prepareNext makes the key to rotate to, unless there is one. It is on the disk before the server hears of it.
+func (it *identity) prepareNext() (ed25519.PrivateKey, error) {
+	if it.state.phase == "settled" {
+		next, err := makeKey()
+		if err != nil {
+			return nil, err
+		}
+		if err := writeKey(filepath.Join(it.directory, nextKeyFile), next); err != nil {
+			return nil, err
+		}
+		it.state = it.state.afterNewKey(it.add(next))
+	}
+	return it.pairs[it.state.next], nil
+}
+
+// become takes over a state; a next key that is the node's key now takes its place on the disk.
+func (it *identity) become(state keyState) error {
+	before := it.state
+	if state.phase == "settled" && before.phase != "settled" && state.current == before.next {
+		if err := os.Rename(filepath.Join(it.directory, nextKeyFile), filepath.Join(it.directory, keyFile)); err != nil {
+			// Both keys are there still, and the next one is tried first: it is adopted when it is taken again.
+			before.phase = "offered"
+			it.state = before
+			return err
+		}
+		delete(it.pairs, before.current)
+	}
+	it.state = state
+	return nil
+}
+
+// refusedKey notes that the server refused a key, and says whether there is another one to try.
+func (it *identity) refusedKey(used ed25519.PrivateKey) bool {
+	before := it.state.toUse()
+	it.state = it.state.afterRefused(keyFingerprint(publicKey(used)))
+	return it.state.toUse() != before
+}
+
+func publicKey(key ed25519.PrivateKey) ed25519.PublicKey { return key.Public().(ed25519.PublicKey) }
+
+func makeKey() (ed25519.PrivateKey, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	return key, err
+}
+
+func readKey(path string) (ed25519.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		if parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			if key, ok := parsed.(ed25519.PrivateKey); ok {
+				return key, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s is not an Ed25519 private key; restore it, or remove it and have the node deleted so that it can register again", path)
+}
+
+func writeKey(path string, key ed25519.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return writeAtomically(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+func (it *identity) readSentinel() *sentinel {
+	var found sentinel
+	text, err := os.ReadFile(filepath.Join(it.directory, sentinelFile))
+	if err != nil || json.Unmarshal(text, &found) != nil || len(found.HealthEndpoints) == 0 {
+		return nil
+	}
+	return &found
+}
+
+func (it *identity) writeSentinel(next sentinel) error {
+	text, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeAtomically(filepath.Join(it.directory, sentinelFile), append(text, '\n'))
+}
+
+func (it *identity) removeSentinel() error {
+	err := os.Remove(filepath.Join(it.directory, sentinelFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// writeAtomically leaves the former file or the whole new one, on the disk for certain, readable by its owner alone.
+func writeAtomically(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	directory, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}

@@ -1,0 +1,327 @@
+"""What an agent does with the end of a stream or of a registration. Pure; times are monotonic milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from .next_step import Attempts, End, NextStep, decide_next_step, full_jitter
+from .pace import Pace
+
+GOODBYE_LIMIT_MS = 5_000.0
+# The agents of one replica must not move at once.
+_MOVE_JITTER_MS = 1_000.0
+_NO_REPLICA = End("unreachable", message="no health replica is known")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Endpoints that are tried one after the other."""
+
+    endpoint: str
+    rest: tuple[str, ...]
+    places: tuple[str, ...]
+    """Where it began, for the same round with the node's other key."""
+    is_other_key: bool = False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A stream that is opened elsewhere while the present one goes on."""
+
+    is_own_wish: bool
+    """For a new key, at the same replica."""
+    named: tuple[str, ...]
+    attempts: int
+    until_ms: float
+    attempt: Attempt | None = None
+    """The one under way; None while it waits."""
+    over: End | None = None
+    """How the present stream ended while the next one was being opened."""
+
+
+@dataclass(frozen=True)
+class HeldSession:
+    """A session that a server has welcomed."""
+
+    endpoint: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens to an agent.
+
+    ``kind`` is "loaded", "registered", "not-registered", "opened", "not-opened", "session-ended", "move-asked",
+    "acked", "membership", "due", "close" or "abort".
+    """
+
+    kind: str
+    is_registered: bool = False
+    endpoints: tuple[str, ...] = ()
+    membership: str = ""
+    epoch: int = 0
+    end: End = field(default_factory=lambda: End("left"))
+    has_other_key: bool = False
+    pace: Pace = field(default_factory=Pace)
+    is_own_wish: bool = False
+    retry_after_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the shell carries out: "register", "open", "hold", "drop", "give-up", "goodbye", "forget" or "log-end"."""
+
+    kind: str
+    endpoint: str = ""
+    end: End | None = None
+    next: NextStep | None = None
+
+
+@dataclass(frozen=True)
+class AgentState:
+    """All that decides what an agent does next."""
+
+    stage: str
+    """"starting", "registering", "opening", "connected", "waiting", "idle", "closing" or "closed"."""
+    turn: int
+    is_optional: bool = False
+    """In registering: a stream is opened also where the registry cannot be reached."""
+    attempt: Attempt | None = None
+    move: Move | None = None
+    until_ms: float = 0.0
+    register: str = "no"
+    held: HeldSession | None = None
+    membership: str = ""
+    endpoints: tuple[str, ...] = ()
+    pace: Pace = field(default_factory=Pace)
+    must_register: bool = True
+    failures: int = 0
+    unreachable: int = 0
+    has_connected: bool = False
+    rejected_at_ms: float | None = None
+
+    @staticmethod
+    def begin(random01: float) -> AgentState:
+        """An agent that has just been started. ``random01`` spreads the agents of a fleet over its replicas."""
+        return AgentState("starting", int(random01 * 1_024))
+
+    @property
+    def due_at_ms(self) -> float | None:
+        """When the next "due" is to come."""
+        if self.stage == "waiting":
+            return self.until_ms
+        return self.move.until_ms if self.stage == "connected" and self.move and not self.move.attempt else None
+
+    @property
+    def attempt_under_way(self) -> Attempt | None:
+        """What is being opened."""
+        if self.stage == "opening":
+            return self.attempt
+        return self.move.attempt if self.stage == "connected" and self.move else None
+
+
+Step = tuple[AgentState, tuple[Effect, ...]]
+
+
+@dataclass(frozen=True)
+class _Input:
+    now_ms: float
+    random01: float
+
+
+def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) -> Step:
+    """Decide what an event does to an agent. Events that come too late for its stage change nothing."""
+    at = _Input(now_ms, random01)
+    kind, stage = event.kind, state.stage
+    if kind == "loaded" and stage == "starting":
+        known = replace(state, must_register=not event.is_registered, endpoints=event.endpoints)
+        return _begin_attempt(known, "no", at)
+    if kind == "registered" and stage == "registering":
+        known = replace(
+            state, membership=event.membership, endpoints=event.endpoints, must_register=False, unreachable=0
+        )
+        return _begin_opening(known, at)
+    if kind == "not-registered" and stage == "registering":
+        is_passed_over = state.is_optional and event.end.kind == "unreachable"
+        return _begin_opening(state, at) if is_passed_over else _after_end(state, event.end, at)
+    if kind == "opened":
+        return _on_opened(state, event)
+    if kind == "not-opened":
+        return _on_not_opened(state, event, at)
+    if kind == "session-ended":
+        return _on_session_ended(state, event, at)
+    if kind == "move-asked" and stage == "connected" and state.move is None:
+        until = now_ms + event.retry_after_ms + full_jitter(0, _MOVE_JITTER_MS, _MOVE_JITTER_MS, random01)
+        return replace(state, move=Move(event.is_own_wish, event.endpoints, 0, until)), ()
+    if kind == "acked":
+        return replace(state, failures=0, rejected_at_ms=None), ()
+    if kind == "membership":
+        return replace(state, membership=event.membership or state.membership), ()
+    if kind == "due":
+        return _on_due(state, at)
+    if kind == "close":
+        return _close(state)
+    if kind == "abort" and stage != "closed":
+        return replace(state, stage="closed", held=None), (Effect("give-up"), Effect("drop"))
+    return state, ()
+
+
+def _on_opened(state: AgentState, event: Event) -> Step:
+    attempt = state.attempt_under_way
+    if attempt is None:
+        return state, ()
+    opened = replace(
+        state,
+        stage="connected",
+        move=None,
+        attempt=None,
+        held=HeldSession(attempt.endpoint, event.epoch),
+        membership=event.membership or state.membership,
+        # A control plane without a health replica names none: what was known before is the best guess then.
+        endpoints=event.endpoints or state.endpoints,
+        unreachable=0 if state.held is None else state.unreachable,
+        has_connected=True,
+    )
+    return opened, (Effect("hold"),)
+
+
+def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:
+    attempt = state.attempt_under_way
+    if attempt is None:
+        return state, ()
+    turned = replace(state, turn=state.turn + 1)
+    if event.end.kind == "unreachable" and attempt.rest:
+        return _open(turned, replace(attempt, endpoint=attempt.rest[0], rest=attempt.rest[1:]))
+    if event.has_other_key and not attempt.is_other_key and attempt.places:
+        return _open(turned, Attempt(attempt.places[0], attempt.places[1:], attempt.places, True))
+    return _after_failure(turned, event.end, at)
+
+
+def _after_failure(state: AgentState, end: End, at: _Input) -> Step:
+    if state.stage == "connected" and state.move is not None:
+        return _after_failed_move(state, state.move, end, at)
+    unreachable = state.unreachable + 1 if end.kind == "unreachable" else 0
+    return _after_end(replace(state, unreachable=unreachable), end, at)
+
+
+def _after_failed_move(state: AgentState, move: Move, end: End, at: _Input) -> Step:
+    following, counted = _decide(state, end, at)
+    if following.is_idle or following.register == "must" or end.is_decision:
+        after, effects = _follow(replace(counted, held=None), end, following, at)
+        return after, effects if move.over else (Effect("drop"), *effects)
+    if move.over is not None:
+        return _after_end(replace(counted, held=None), _end_of_move(move.over), at)
+    again = replace(move, attempts=move.attempts + 1, attempt=None, until_ms=at.now_ms + following.delay_ms)
+    return replace(counted, move=again), ()
+
+
+def _on_session_ended(state: AgentState, event: Event, at: _Input) -> Step:
+    if state.stage == "closing":
+        return replace(state, stage="closed", held=None), ()
+    if state.stage != "connected":
+        return state, ()
+    lost = replace(state, pace=event.pace, turn=state.turn + 1)
+    move = state.move
+    if move is None:
+        return _after_end(replace(lost, held=None), event.end, at)
+    if move.attempt is not None:
+        return replace(lost, move=replace(move, over=event.end)), ()
+    return _after_end(replace(lost, held=None), _end_of_move(event.end) if move.attempts > 0 else event.end, at)
+
+
+def _on_due(state: AgentState, at: _Input) -> Step:
+    due = state.due_at_ms
+    if due is None or due > at.now_ms:
+        return state, ()
+    if state.stage == "waiting":
+        return _begin_attempt(state, state.register, at)
+    if state.move is None or state.held is None:
+        return state, ()
+    places = (state.held.endpoint,) if state.move.is_own_wish else _places_to_move_to(state, state.move, state.held)
+    places = _in_turn(places, state.turn)
+    if not places:
+        return _after_failed_move(state, state.move, _NO_REPLICA, at)
+    return _open(state, Attempt(places[0], places[1:], places))
+
+
+def _places_to_move_to(state: AgentState, move: Move, held: HeldSession) -> tuple[str, ...]:
+    # Where the server says, else anywhere but here, else here: one address may stand for many replicas.
+    if move.attempts == 0 and move.named:
+        return move.named
+    return tuple(one for one in state.endpoints if one != held.endpoint) or state.endpoints
+
+
+def _close(state: AgentState) -> Step:
+    if state.stage in ("closing", "closed"):
+        return state, ()
+    is_over = state.stage == "connected" and state.move is not None and state.move.over is not None
+    if state.held is None or is_over:
+        return replace(state, stage="closed", held=None), (Effect("give-up"),)
+    # The present stream is the one that says goodbye.
+    return replace(state, stage="closing"), (Effect("give-up"), Effect("goodbye"))
+
+
+def _begin_attempt(state: AgentState, register: str, at: _Input) -> Step:
+    if not state.must_register and register == "no":
+        return _begin_opening(state, at)
+    return replace(state, stage="registering", is_optional=not state.must_register), (Effect("register"),)
+
+
+def _begin_opening(state: AgentState, at: _Input) -> Step:
+    places = _in_turn(state.endpoints, state.turn)
+    return _open(state, Attempt(places[0], places[1:], places)) if places else _after_failure(state, _NO_REPLICA, at)
+
+
+def _open(state: AgentState, attempt: Attempt) -> Step:
+    effects = (Effect("open", endpoint=attempt.endpoint),)
+    if state.stage == "connected" and state.move is not None:
+        return replace(state, move=replace(state.move, attempt=attempt)), effects
+    return replace(state, stage="opening", attempt=attempt), effects
+
+
+def _after_end(state: AgentState, end: End, at: _Input) -> Step:
+    following, counted = _decide(state, end, at)
+    return _follow(counted, end, following, at)
+
+
+def _decide(state: AgentState, end: End, at: _Input) -> tuple[NextStep, AgentState]:
+    rejected_at = state.rejected_at_ms
+    if end.is_rejection and rejected_at is None:
+        rejected_at = at.now_ms
+    following = decide_next_step(
+        end,
+        Attempts(
+            state.failures,
+            state.unreachable,
+            state.has_connected,
+            0.0 if rejected_at is None else at.now_ms - rejected_at,
+            state.pace.silence_limit_ms,
+            at.random01,
+        ),
+    )
+    return following, replace(state, rejected_at_ms=rejected_at, failures=state.failures + 1)
+
+
+def _follow(state: AgentState, end: End, following: NextStep, at: _Input) -> Step:
+    log = Effect("log-end", end=end, next=following)
+    quiet = replace(state, move=None, attempt=None)
+    if following.is_idle:
+        return replace(quiet, stage="idle"), (log, Effect("forget"))
+    waiting = replace(
+        quiet,
+        stage="waiting",
+        until_ms=at.now_ms + following.delay_ms,
+        register="try" if following.register == "try" else "no",
+        must_register=state.must_register or following.register == "must",
+    )
+    return waiting, (log,)
+
+
+def _end_of_move(end: End) -> End:
+    # A Hello of this move may have taken the session although its Welcome was lost.
+    return End("silent") if end.kind == "refused" and end.reason == "SESSION_SUPERSEDED" else end
+
+
+def _in_turn(places: tuple[str, ...], turn: int) -> tuple[str, ...]:
+    first = turn % len(places) if places else 0
+    return places[first:] + places[:first]

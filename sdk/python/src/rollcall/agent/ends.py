@@ -1,0 +1,42 @@
+"""How a stream or a call came to its end, as the wire tells it."""
+
+from __future__ import annotations
+
+import grpc
+
+from ..errors import error_of_rpc
+from ..health.v1 import health_pb2
+from ..node.v1 import error_reason_pb2
+from .next_step import End
+from .pace import ms_of
+
+_ACTIONS = {health_pb2.GO_AWAY_ACTION_REGISTER: "REGISTER", health_pb2.GO_AWAY_ACTION_STOP: "STOP"}
+
+
+def end_of_go_away(go_away: health_pb2.GoAway) -> End:
+    """Read a GoAway. A reason of a newer server has no name here."""
+    found = error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_number.get(go_away.reason)
+    reason = "" if found is None or found.number == 0 else found.name.removeprefix("ERROR_REASON_")
+    retry_after = ms_of(go_away.retry_after) if go_away.HasField("retry_after") else None
+    return End("refused", reason, go_away.message, retry_after, _ACTIONS.get(go_away.action, ""))
+
+
+def end_of_status(error: grpc.RpcError | None, is_reached: bool) -> End:
+    """Read the status with which a stream ended; None is an end in good order.
+
+    An error without a reason of ours, on a stream on which nothing was heard, comes from no health replica.
+    """
+    if error is None:
+        if is_reached:
+            return End("refused", message="the server closed the stream")
+        return End("unreachable", message="the stream was closed before its first frame")
+    end = end_of_call(error)
+    return End("refused", message=end.message) if end.kind == "unreachable" and is_reached else end
+
+
+def end_of_call(error: grpc.RpcError) -> End:
+    """Read the failure of a call: refused where the server gave a reason."""
+    found = error_of_rpc(error)
+    if found.reason == "":
+        return End("unreachable", message=found.message)
+    return End("refused", found.reason, found.message, None if found.retry_after is None else found.retry_after * 1000)

@@ -1,0 +1,223 @@
+"""Runs executions as processes of this machine, on Linux."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from ..node.v1 import node_pb2
+from ..work.v1 import work_pb2
+from .executor import Execution, OutputPiece, Progress, Tell
+from .ledger import file_name_of
+
+# It keeps an execution while no agent is there. Of two shims one makes the file `pid`, so that an execution is started
+# once; the file `exit` has the code with which it ended, as a shell tells it.
+_SHIM = """set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 USR2
+"$@" >>"$0/1" 2>>"$0/2" </dev/null; code=$?; echo $code >"$0/exit.new"; mv "$0/exit.new" "$0/exit"
+"""
+_MARK = "ROLLCALL_EXECUTION="
+_DEFAULT_GRACE = 5.0
+_WATCH_EVERY = 0.2
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+class ProcessExecutor:
+    """Each execution is a process in a session of its own, which goes on while the agent is restarted.
+
+    It is an example as much as a tool: it limits no resources, keeps all output, and refuses what it does not do
+    (containers, checks, users that jobs name, secrets, stop_on_agent_after). ``directory`` holds a folder for each
+    execution. ``user`` is whom executions run as; the agent's own user, which could read the node's key, only where
+    ``may_be_own_user`` says so. Raises ValueError otherwise.
+    """
+
+    def __init__(
+        self, directory: Path, *, user: str | None = None, may_be_own_user: bool = False, millicores: int = 0
+    ) -> None:
+        try:
+            self._account = pwd.getpwnam(user) if user else None
+        except KeyError:
+            raise ValueError(f"there is no user {user}") from None
+        if (self._account is None or self._account.pw_uid == os.geteuid()) and not may_be_own_user:
+            raise ValueError(
+                "executions would run as the agent's own user, and could read the node's key: "
+                "name another user, or set may_be_own_user"
+            )
+        self._user = user or ""
+        self._directory = directory
+        self._millicores = millicores or (os.cpu_count() or 1) * 1000
+        self._stops: dict[str, threading.Event] = {}
+        directory.mkdir(mode=0o711, parents=True, exist_ok=True)
+
+    def capacity(self) -> node_pb2.WorkCapacity:
+        """Processes, on all processors unless it was made for fewer."""
+        return node_pb2.WorkCapacity(executors=["process"], millicores=self._millicores)
+
+    def start(self, execution: Execution, tell: Tell) -> None:
+        """Begin a process of its own session."""
+        self._check(execution.spec)
+        home = self._home(execution.id)
+        home.mkdir(mode=0o700)
+        if self._account is not None:
+            os.chown(home, self._account.pw_uid, self._account.pw_gid)
+        env = _environment(execution, home)
+        words = [_expand(word, env) for word in execution.spec.process.command]
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", _SHIM, str(home), *words],
+            cwd=home,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            user=self._account.pw_uid if self._account else None,
+            group=self._account.pw_gid if self._account else None,
+            extra_groups=[] if self._account else None,
+        )
+        self._watch(execution, process.pid, tell, process)
+
+    def adopt(self, execution: Execution, tell: Tell) -> bool:
+        """Find the process again by its id and its environment. One that was never begun cannot begin any more."""
+        home = self._home(execution.id)
+        try:
+            with open(home / "pid", "x", encoding="utf-8"):
+                return False  # No shim had come so far, and none can now.
+        except FileExistsError:
+            pass
+        except OSError:
+            return False
+        try:
+            pid = int((home / "pid").read_text(encoding="utf-8"))
+        except ValueError:
+            return False
+        if not (home / "exit").exists() and not _is_execution(pid, execution.id):
+            return False
+        self._watch(execution, pid, tell, None)
+        return True
+
+    def stop(self, execution: Execution) -> None:
+        """Send the signal of the spec, and kill after its grace."""
+        event = self._stops.get(execution.id)
+        if event is not None:
+            event.set()
+
+    def forget(self, execution_id: str) -> None:
+        """Remove the folder; what cannot be removed costs room alone."""
+        self._stops.pop(execution_id, None)
+        shutil.rmtree(self._home(execution_id), ignore_errors=True)
+
+    def read_output(self, execution_id: str, stream: int, offset: int, tail: int, limit: int) -> OutputPiece:
+        """Read the file that the output goes to."""
+        home = self._home(execution_id)
+        has_ended = (home / "exit").exists()
+        with open(home / str(stream), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = max(0, size - tail) if tail else min(offset, size)
+            file.seek(start)
+            data = file.read(limit)
+        return OutputPiece(start, data, has_ended and start + len(data) >= size)
+
+    def _home(self, execution_id: str) -> Path:
+        return self._directory / file_name_of(execution_id)
+
+    def _check(self, spec: work_pb2.ExecutionSpec) -> None:
+        # What a spec asks for must not be left out in silence.
+        process = spec.process
+        if not process.command:
+            raise ValueError("this machine runs processes alone")
+        if spec.HasField("check") or spec.HasField("stop_on_agent_after") or process.secret_env:
+            raise ValueError("this machine's executor has no checks, no secrets and no stop_on_agent_after")
+        if process.directory or process.user not in ("", self._user):
+            raise ValueError("this machine allows jobs no users and no directories of their own")
+
+    def _watch(self, execution: Execution, pid: int, tell: Tell, process: subprocess.Popen[bytes] | None) -> None:
+        stop = threading.Event()
+        self._stops[execution.id] = stop
+
+        def is_there() -> bool:
+            return _is_execution(pid, execution.id) if process is None else process.poll() is None
+
+        def watch() -> None:
+            tell(Progress())
+            limit = execution.spec.max_run_time.ToMilliseconds() / 1000
+            end_at = time.monotonic() + limit if execution.spec.HasField("max_run_time") else None
+            kill_at: float | None = None
+            reason = work_pb2.END_REASON_EXITED
+            while is_there():
+                now = time.monotonic()
+                if stop.is_set() and kill_at is None:
+                    kill_at = _ask_to_end(execution, pid)
+                elif end_at is not None and now >= end_at:
+                    end_at, reason = None, work_pb2.END_REASON_DEADLINE_EXCEEDED
+                    kill_at = _ask_to_end(execution, pid)
+                if kill_at is not None and now >= kill_at:
+                    _signal(pid, signal.SIGKILL)
+                if kill_at is None:
+                    stop.wait(_WATCH_EVERY)
+                else:
+                    time.sleep(_WATCH_EVERY)
+            tell(self._end_of(execution.id, reason))
+
+        threading.Thread(target=watch, name=f"execution-{execution.id}", daemon=True).start()
+
+    def _end_of(self, execution_id: str, reason: work_pb2.EndReason) -> Progress:
+        try:
+            code = int((self._home(execution_id) / "exit").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return Progress(True, reason, signal="SIGKILL")
+        if code > 128:
+            return Progress(True, reason, signal=_signal_name(code - 128))
+        return Progress(True, reason, exit_code=code)
+
+
+def _ask_to_end(execution: Execution, pid: int) -> float:
+    policy = execution.spec.process.stop
+    number = getattr(signal, policy.signal, signal.SIGTERM) if policy.signal.startswith("SIG") else signal.SIGTERM
+    _signal(pid, int(number))
+    grace = policy.grace.ToMilliseconds() / 1000 if policy.HasField("grace") else _DEFAULT_GRACE
+    return time.monotonic() + grace
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except OSError:
+        return  # It has ended meanwhile.
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _is_execution(pid: int, execution_id: str) -> bool:
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return f"{_MARK}{execution_id}\0".encode() in environ
+
+
+def _environment(execution: Execution, home: Path) -> dict[str, str]:
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": str(home),
+        **execution.spec.process.env,
+        **{f"PORT_{label.upper()}": str(port) for label, port in execution.ports.items()},
+        "ROLLCALL_EXECUTION": execution.id,
+        "ROLLCALL_JOB": execution.spec.job,
+        "ROLLCALL_NODE": execution.node_id,
+        "ROLLCALL_INDEX": str(execution.index),
+    }
+
+
+def _expand(word: str, env: dict[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: env.get(found[1] or found[2], found[0]), word)

@@ -1,0 +1,163 @@
+"""The directory in which an agent keeps who it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from .keys import KeyState
+from .proof import key_fingerprint
+
+_KEY_FILE = "node-key.pem"
+_NEXT_KEY_FILE = "node-key.next.pem"
+_SENTINEL_FILE = "sentinel.json"
+
+
+@dataclass(frozen=True)
+class Sentinel:
+    """What an agent remembers of its registration. Whatever is wrong with it, the agent registers again."""
+
+    node_id: str
+    key_fingerprint: str
+    cluster_id: str
+    health_endpoints: tuple[str, ...]
+
+
+class Identity:
+    """The node's keys, in memory and on the disk; one is made at the first start ever.
+
+    Raises OSError for a directory that cannot be used, and ValueError for a key that cannot be read.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
+        self.directory = directory
+        self._pairs: dict[str, Ed25519PrivateKey] = {}
+        path = directory / _KEY_FILE
+        if not path.exists():
+            _write_key(path, Ed25519PrivateKey.generate())
+        current = self._add(_read_key(path))
+        next_key = None
+        # One that cannot be read is of no use: the server takes the present key until the next one was used.
+        with suppress(OSError, ValueError):
+            next_key = self._add(_read_key(directory / _NEXT_KEY_FILE))
+        self.state = KeyState.on_disk(current, next_key)
+
+    @property
+    def made_at(self) -> float:
+        """When the node's key was made, in seconds since 1970."""
+        return (self.directory / _KEY_FILE).stat().st_mtime
+
+    def has(self, fingerprint: str) -> bool:
+        """Whether a key is one of this agent's."""
+        return fingerprint in self._pairs
+
+    def to_use(self) -> Ed25519PrivateKey:
+        """The key with which to sign the next proof."""
+        return self._pairs[self.state.to_use]
+
+    def prepare_next(self) -> Ed25519PrivateKey:
+        """The key to rotate to, made unless there is one. It is on the disk before the server hears of it."""
+        if self.state.phase == "settled":
+            key = Ed25519PrivateKey.generate()
+            _write_key(self.directory / _NEXT_KEY_FILE, key)
+            self.state = self.state.after_new_key(self._add(key))
+        return self._pairs[self.state.next]
+
+    def become(self, state: KeyState) -> None:
+        """Take over a state; a next key that is the node's key now takes its place on the disk. Raises OSError."""
+        before = self.state
+        if state.phase == "settled" and before.phase != "settled" and state.current == before.next:
+            # Where this fails both keys are there still, and the next one is tried first.
+            self.state = KeyState("offered", before.current, before.next)
+            (self.directory / _NEXT_KEY_FILE).replace(self.directory / _KEY_FILE)
+            self._pairs.pop(before.current, None)
+        self.state = state
+
+    def refused(self, used: Ed25519PrivateKey) -> bool:
+        """Note that the server refused a key; whether there is another one to try."""
+        before = self.state.to_use
+        self.state = self.state.after_refused(fingerprint_of(used))
+        return self.state.to_use != before
+
+    def read_sentinel(self) -> Sentinel | None:
+        """What an earlier run remembered."""
+        try:
+            found = json.loads((self.directory / _SENTINEL_FILE).read_text(encoding="utf-8"))
+            endpoints = tuple(str(one) for one in found["healthEndpoints"])
+            sentinel = Sentinel(found["nodeId"], found["keyFingerprint"], found["clusterId"], endpoints)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return sentinel if endpoints else None
+
+    def write_sentinel(self, sentinel: Sentinel) -> None:
+        """Remember a registration. Raises OSError."""
+        names = ("nodeId", "keyFingerprint", "clusterId", "healthEndpoints")
+        text = json.dumps(dict(zip(names, asdict(sentinel).values(), strict=True)), indent=2)
+        write_atomically(self.directory / _SENTINEL_FILE, f"{text}\n".encode())
+
+    def remove_sentinel(self) -> None:
+        """Forget it. Raises OSError."""
+        (self.directory / _SENTINEL_FILE).unlink(missing_ok=True)
+
+    def _add(self, key: Ed25519PrivateKey) -> str:
+        fingerprint = fingerprint_of(key)
+        self._pairs[fingerprint] = key
+        return fingerprint
+
+
+def public_key(key: Ed25519PrivateKey) -> bytes:
+    """32 bytes, as registered."""
+    return key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+
+
+def fingerprint_of(key: Ed25519PrivateKey) -> str:
+    """How a key is named."""
+    return key_fingerprint(public_key(key))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Leave the former file or the whole new one, on the disk for certain, readable by its owner alone."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read_key(path: Path) -> Ed25519PrivateKey:
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ValueError(
+            f"{path} is not an Ed25519 private key; restore it, or remove it and have the node deleted "
+            "so that it can register again"
+        )
+    return key
+
+
+def _write_key(path: Path, key: Ed25519PrivateKey) -> None:
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    write_atomically(path, pem)

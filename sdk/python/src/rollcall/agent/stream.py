@@ -1,0 +1,229 @@
+"""One heartbeat stream: carries out what step_session() decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+
+from ..health.v1 import health_pb2
+from ..node.v1 import node_pb2, usage_pb2
+from .ends import end_of_status
+from .output import report_parts, send_output
+from .pace import Pace
+from .proof import HEARTBEAT_METHOD, node_info_digest, proof_text
+from .registrar import open_channel
+from .reports import ReportState
+from .session_machine import NEVER, SessionEffect, SessionEvent, SessionState, step_session
+
+if TYPE_CHECKING:
+    from .kit import Agent
+
+# Frames that wait for a path that does not take them. A stream with more is left.
+_MOST_UNSENT = 512
+# A machine that is slow to read delays its report, not the Hello.
+_DIGEST_LIMIT_MS = 2_000.0
+# Outputs that are read at a time.
+_MOST_READINGS = 16
+_TOTALS = ("memory_total_mib", "disk_total_mib")
+
+
+class Stream:
+    """It lives on the agent's event loop."""
+
+    def __init__(self, agent: Agent, endpoint: str, pace: Pace) -> None:
+        self._agent = agent
+        self.endpoint = endpoint
+        self.key = agent.identity.to_use()
+        """The key that its Hello is signed with."""
+        self.welcome: health_pb2.Welcome | None = None
+        now = agent.now_ms()
+        check_ms = agent.options.info_check_interval * 1000
+        self.state = SessionState.begin(pace, check_ms, now, ReportState.begin(True, now))
+        self._unsent: asyncio.Queue[health_pb2.HeartbeatRequest | None] = asyncio.Queue(_MOST_UNSENT)
+        self._is_finished = False
+        self._sent_totals: dict[str, int] = {}
+        self._told_digest = 0
+        self._unacknowledged: dict[int, list[str]] = {}
+        self._readings = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._channel = open_channel(endpoint, agent.registrar.tls)
+        self._carrying = agent.spawn(asyncio.ensure_future(self._carry()))
+        self._set_alarm()
+
+    def dispatch(self, event: SessionEvent) -> None:
+        """Take in what has happened."""
+        self.state, effects = step_session(self.state, event, self._agent.now_ms())
+        for effect in effects:
+            self._carry_out(effect)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        due = self.state.next_due_ms
+        self._alarm = None if due == NEVER else self._agent.call_at(due, lambda: self.dispatch(SessionEvent("due")))
+
+    async def _carry(self) -> None:
+        is_reached = False
+        error: grpc.RpcError | None = None
+        call = self._channel.stream_stream(
+            HEARTBEAT_METHOD,
+            request_serializer=health_pb2.HeartbeatRequest.SerializeToString,
+            response_deserializer=health_pb2.HeartbeatResponse.FromString,
+        )(self._frames())
+        try:
+            async for frame in call:
+                is_reached = True
+                self.dispatch(SessionEvent("frame", frame=frame))
+        except grpc.RpcError as failure:
+            error = failure
+        finally:
+            await self._channel.close(None)
+        self.dispatch(SessionEvent("stream-ended", end=end_of_status(error, is_reached)))
+
+    async def _frames(self) -> AsyncIterator[health_pb2.HeartbeatRequest]:
+        while (frame := await self._unsent.get()) is not None:
+            yield frame
+
+    def _carry_out(self, effect: SessionEffect) -> None:
+        agent = self._agent
+        kind = effect.kind
+        if kind == "measure":
+            if agent.options.usage is not None:
+                agent.spawn(asyncio.ensure_future(self._measure()))
+        elif kind == "describe":
+            self._describe(effect.challenge)
+        elif kind == "read-info":
+            is_wanted = not effect.refresh
+            agent.read_info(effect.refresh, lambda info: self._on_info(info, is_wanted))
+        elif kind == "send-hello":
+            self._send_hello(effect)
+        elif kind == "send-beat":
+            beat = health_pb2.Beat(
+                sequence=effect.sequence,
+                usage=self._usage(),
+                agent_time_ms=self._wall_ms(effect.tells_time),
+                settings_generation=effect.settings_generation,
+                executions_digest=self._told_digest,
+            )
+            self._send(health_pb2.HeartbeatRequest(beat=beat))
+        elif kind == "send-info":
+            self._send(health_pb2.HeartbeatRequest(node_info=effect.info))
+        elif kind == "send-report":
+            self._send_report(effect)
+        elif kind == "send-want-specs":
+            want = health_pb2.WantSpecs(digests=[bytes.fromhex(one) for one in effect.ids])
+            self._send(health_pb2.HeartbeatRequest(want_specs=want))
+        elif kind == "send-goodbye":
+            goodbye = health_pb2.Goodbye(
+                reason=effect.reason,
+                kind=health_pb2.GOODBYE_KIND_RESTARTING if effect.leaves_work else health_pb2.GOODBYE_KIND_STOPPING,
+            )
+            self._send(health_pb2.HeartbeatRequest(goodbye=goodbye))
+            self._send(None)
+        elif kind == "cancel":
+            self._carrying.cancel()
+        else:
+            self._hear(effect)
+            agent.on_stream(self, effect)
+
+    def _hear(self, news: SessionEffect) -> None:
+        # What the server says of work is handed on.
+        ledger = self._agent.ledger
+        if news.kind == "opened":
+            self.welcome = news.frame.welcome
+            ledger.opened()
+        elif news.kind == "executions":
+            ledger.heed(news.frame.executions)
+        elif news.kind == "spec":
+            ledger.take_spec(news.frame.spec)
+        elif news.kind == "report-acked":
+            for number in [one for one in self._unacknowledged if one <= news.number]:
+                ledger.reported(self._unacknowledged.pop(number))
+        elif news.kind == "acked":
+            ledger.seen()
+        elif news.kind == "log-request" and self._readings < _MOST_READINGS:
+            self._readings += 1
+            self._agent.spawn(asyncio.ensure_future(self._send_output(news.frame.log_request)))
+
+    async def _send_output(self, request: health_pb2.LogRequest) -> None:
+        try:
+            await send_output(self._channel, request, self._agent.options.executor)
+        finally:
+            self._readings -= 1
+
+    async def _measure(self) -> None:
+        if self._agent.options.usage is not None:
+            self._agent.usage = await asyncio.to_thread(self._agent.options.usage)
+
+    def _describe(self, challenge: health_pb2.Challenge) -> None:
+        # The machine answers this twice at most, and the second answer comes too late for the machine's phase.
+        is_answered = False
+
+        def answer(digest: bytes) -> None:
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
+                self.dispatch(SessionEvent("described", challenge=challenge, digest=digest))
+
+        agent = self._agent
+        agent.call_at(agent.now_ms() + _DIGEST_LIMIT_MS, lambda: answer(b""))
+        agent.read_info(False, lambda info: answer(node_info_digest(info)))
+
+    def _on_info(self, info: node_pb2.NodeInfo, is_wanted: bool) -> None:
+        self.dispatch(SessionEvent("info-read", info=info, digest=node_info_digest(info), is_wanted=is_wanted))
+
+    def _send_hello(self, effect: SessionEffect) -> None:
+        agent = self._agent
+        challenge = effect.challenge
+        text = proof_text(HEARTBEAT_METHOD, challenge.cluster_id, agent.options.node_id, challenge.nonce)
+        hello = health_pb2.Hello(
+            node_id=agent.options.node_id,
+            signature=self.key.sign(text.encode()),
+            agent_version=agent.options.version,
+            boot_id=agent.boot_id,
+            machine_fingerprint=agent.fingerprint,
+            node_info_digest=effect.digest,
+            agent_time_ms=self._wall_ms(effect.tells_time),
+            runs_work=True,
+        )
+        self._send(health_pb2.HeartbeatRequest(hello=hello))
+
+    def _send_report(self, effect: SessionEffect) -> None:
+        ledger = self._agent.ledger
+        observations = ledger.observations(None if effect.is_whole else effect.ids)
+        self._told_digest = ledger.digest()
+        self._unacknowledged[effect.number] = [one.id for one in observations]
+        for part in report_parts(effect.number, effect.is_whole, self._told_digest, observations):
+            self._send(health_pb2.HeartbeatRequest(execution_report=part))
+
+    def _usage(self) -> usage_pb2.ResourceUsage | None:
+        # Without the totals that the stream's server knows already.
+        if self._agent.usage is None:
+            return None
+        usage = usage_pb2.ResourceUsage()
+        usage.CopyFrom(self._agent.usage)
+        for name in _TOTALS:
+            total = getattr(usage, name)
+            if total == self._sent_totals.get(name):
+                setattr(usage, name, 0)
+            elif total:
+                self._sent_totals[name] = total
+        return usage
+
+    def _wall_ms(self, tells_time: bool) -> int:
+        return int(self._agent.options.wall_clock() * 1000) if tells_time else 0
+
+    def _send(self, frame: health_pb2.HeartbeatRequest | None) -> None:
+        # None ends the sending side. A path that takes nothing is a dead one.
+        if self._is_finished:
+            return
+        self._is_finished = frame is None
+        try:
+            self._unsent.put_nowait(frame)
+        except asyncio.QueueFull:
+            self._carrying.cancel()

@@ -1,0 +1,76 @@
+import { execFile } from "node:child_process";
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { type KitPrograms, makePythonPrograms } from "../../../bench/src/conformance/kit-programs.ts";
+import { workspaceRoot } from "../../support/workspace.ts";
+import { BROKEN_KITS, type BrokenKit } from "./broken-kits.ts";
+
+const LIMIT_MS = 900_000;
+const MAIN = join(workspaceRoot, "bench/dist/conformance/main.js");
+const OWN = [process.execPath, join(workspaceRoot, "bench/dist/conformance/own-agent-main.js")];
+const run = promisify(execFile);
+
+/** What the scenarios say of a program, whether or not it passes. */
+async function conformance(program: readonly string[], ...words: readonly string[]): Promise<string> {
+  const options = { timeout: LIMIT_MS, maxBuffer: 16 * 1_048_576 };
+  const ended = await run(process.execPath, [MAIN, ...words, "--", ...program], options).catch(
+    (error: { stdout: string }) => error,
+  );
+  return ended.stdout;
+}
+
+// The kit for Go is put before them in kits.acceptance.ts, by the commands of the page. They wait most of the time.
+describe("the scenarios of sdk/conformance", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-kit-"));
+  let python: KitPrograms;
+
+  beforeAll(async () => {
+    python = await makePythonPrograms(join(folder, "python"));
+  }, LIMIT_MS);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it.concurrent.each([
+    ["Rollcall's own agent", () => OWN],
+    ["the kit for Python", () => python.conformance],
+  ])(
+    "should be passed by %s",
+    async (_, program) => {
+      const said = await conformance(program());
+      expect(said).toMatch(/^(\d+) of \1 scenarios passed$/m);
+      expect(said).not.toContain("FAILED");
+    },
+    LIMIT_MS,
+  );
+
+  it.concurrent.each(BROKEN_KITS.map((kit) => [kit.rule, kit] as const))(
+    "should notice a kit that %s",
+    async (_, kit) => {
+      const said = await conformance(broken(kit), "--only", kit.scenario);
+      expect(said).toContain(`FAILED ${kit.scenario}`);
+    },
+    LIMIT_MS,
+  );
+
+  /** The kit for Python with one line of it replaced. */
+  function broken({ rule, file, from, to }: BrokenKit): readonly string[] {
+    const copy = join(folder, rule.replaceAll(" ", "-"));
+    const lib = join(folder, "python/lib");
+    const [version = ""] = readdirSync(lib);
+    cpSync(join(lib, version, "site-packages/rollcall"), join(copy, "rollcall"), { recursive: true });
+    const path = join(copy, "rollcall/agent", file);
+    const text = readFileSync(path, "utf8");
+    expect(text.split(from)).toHaveLength(2);
+    writeFileSync(
+      path,
+      text.replace(from, () => to),
+    );
+    const program = join(copy, "agent");
+    const words = python.conformance.map((word) => `'${word}'`).join(" ");
+    writeFileSync(program, `#!/bin/sh\nPYTHONPATH='${copy}' exec ${words} "$@"\n`);
+    chmodSync(program, 0o755);
+    return [program];
+  }
+});
