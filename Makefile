@@ -4,7 +4,7 @@
 PNPM := npx --yes pnpm@10.34.9
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
-MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json bench/package.json)
+MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json)
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
@@ -37,6 +37,7 @@ sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: go or python; ARGS: --chec
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b
 	$(BIN)/tsc -p tsconfig.tests.json
+	$(BIN)/tsc -p services/console/web
 	$(BIN)/biome ci
 	$(BIN)/knip
 	$(BIN)/buf lint

@@ -1,0 +1,22 @@
+import type { NodeVerb } from "../state/cli-command.ts";
+import { Observable, useObservable } from "../live/observable.ts";
+import { VerbDialog } from "./verb-dialog.tsx";
+
+/** What is to be done with which nodes, once it is confirmed. */
+interface Asked {
+  readonly verb: NodeVerb | "label";
+  readonly ids: readonly string[];
+}
+
+const asked = new Observable<Asked | null>(null);
+
+/** Ask the reader to confirm something about nodes. */
+export function ask(verb: Asked["verb"], ids: readonly string[]): void {
+  if (ids.length > 0) asked.set({ verb, ids });
+}
+
+/** The confirmation that is open, if any; once in the page. */
+export function AskedDialog() {
+  const open = useObservable(asked);
+  return open === null ? null : <VerbDialog {...open} onClose={() => asked.set(null)} />;
+}
