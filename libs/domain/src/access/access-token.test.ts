@@ -27,7 +27,7 @@ describe("strangersTokenRefusal()", () => {
 });
 
 describe("endAccessToken()", () => {
-  const by = { tokenId: "a", role: "admin", actor: "token:a", message: "lost" };
+  const by = { tokenId: "a", sessionId: null, role: "admin", actor: "token:a", message: "lost" };
 
   it("should refuse revoked tokens only", () => {
     expect(endAccessToken(TOKEN, by).ok).toBe(true);

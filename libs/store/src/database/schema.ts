@@ -277,6 +277,7 @@ export interface Database extends WorkTables {
   readonly audit_cut: AuditCutTable;
   readonly audit_head: AuditHeadTable;
   readonly access_tokens: AccessTokensTable;
+  readonly sign_in_codes: SignInCodesTable;
   readonly join_tokens: JoinTokensTable;
   readonly join_token_uses: JoinTokenUsesTable;
   readonly leases: LeasesTable;
@@ -332,6 +333,25 @@ export interface AccessTokensTable {
   readonly last_used_at: Date | null;
   readonly revoked_by: string | null;
   readonly revoke_reason: string | null;
+  readonly kind: Generated<"TOKEN" | "CONSOLE_SESSION">;
+  readonly owner_token: string | null;
+  readonly owner_issuer: string | null;
+  readonly owner_subject: string | null;
+  readonly ends_at: Date | null;
+  readonly idle_ms: number | null;
+}
+
+/** Codes by which browsers sign in once, stored as hashes. */
+export interface SignInCodesTable {
+  readonly hash: Buffer;
+  readonly role: string;
+  readonly name: string;
+  readonly owner_token: string | null;
+  readonly owner_issuer: string | null;
+  readonly owner_subject: string | null;
+  readonly created_at: Timestamp;
+  readonly expires_at: Date;
+  readonly used_at: Date | null;
 }
 
 /** Tokens by which machines join, stored as hashes. */

@@ -22,6 +22,7 @@ import { drains } from "./0021-drains.ts";
 import { adoptedGrants } from "./0023-adopted-grants.ts";
 import { processReports } from "./0025-process-reports.ts";
 import { auditCut } from "./0026-audit-cut.ts";
+import { consoleSessions } from "./0029-console-sessions.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -48,4 +49,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0023-adopted-grants": adoptedGrants,
   "0025-process-reports": processReports,
   "0026-audit-cut": auditCut,
+  "0029-console-sessions": consoleSessions,
 };
