@@ -1,9 +1,10 @@
 import type { NodeOutcome } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { admin } from "../live/clients.ts";
 import { chunksOf } from "../state/chunks.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
 import type { NodeRow } from "../state/node-row.ts";
+import { enumWord } from "../state/words.ts";
 
 /** What every verb about nodes is called with. */
 interface VerbRequest {
@@ -201,5 +202,5 @@ function callOf(verb: NodeVerb | "label", request: VerbRequest, options: VerbOpt
 function toOutcome({ nodeId, result }: NodeOutcome): Outcome {
   if (result.case !== "refusal") return { id: nodeId, refusal: "", reason: "" };
   const { reason, message } = result.value;
-  return { id: nodeId, refusal: message, reason: ErrorReason[reason] ?? String(reason) };
+  return { id: nodeId, refusal: message, reason: enumWord(ErrorReasonSchema, reason) };
 }

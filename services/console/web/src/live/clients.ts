@@ -1,4 +1,5 @@
-import { createClient, type DescService, type Interceptor, type Transport } from "@connectrpc/connect";
+import type { DescService } from "@bufbuild/protobuf";
+import { createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";

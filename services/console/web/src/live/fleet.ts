@@ -48,8 +48,8 @@ class Fleet {
       open: (signal) => {
         const { resumeToken } = snapshot.progress;
         if (resumeToken === "") snapshot.restart();
-        const start = resumeToken === "" ? {} : ({ case: "resumeToken", value: resumeToken } as const);
-        return registry.watchNodes({ start: "case" in start ? start : { case: undefined } }, { signal });
+        if (resumeToken === "") return registry.watchNodes({}, { signal });
+        return registry.watchNodes({ start: { case: "resumeToken", value: resumeToken } }, { signal });
       },
       onMessage: (message) => {
         const changes = snapshot.apply(message);

@@ -1,4 +1,4 @@
-import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { AccessService, type Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { ConsoleService } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { type FormEvent, useEffect, useState } from "react";
 import { Logo } from "../app/shell.tsx";
@@ -121,7 +121,7 @@ export function SignInError({ error }: { readonly error: CallError }) {
 }
 
 /** A role for the question whether to sign in with it. */
-export function RoleText({ role }: { readonly role: number }) {
+export function RoleText({ role }: { readonly role: Role }) {
   return <strong>{roleWord(role)}</strong>;
 }
 

@@ -87,15 +87,25 @@ export function tokenCommand(wish: JoinTokenWish): string {
 }
 
 /** The ways in which a machine can be made to join. */
-export const PLATFORMS = ["linux", "macos", "container"] as const;
+export const PLATFORMS = ["shell", "service", "container"] as const;
 /** One of them. */
 export type Platform = (typeof PLATFORMS)[number];
 
-/** The command for a machine of a platform. The token goes by the environment, out of the list of processes. */
+/** What to run on a machine so that it joins, as docs/install.md has it for each way. */
 export function joinCommand(platform: Platform, server: string, token: string): string {
   const agent = `rollcall agent --server ${quoted(server)}`;
-  if (platform === "container") {
-    return `docker run --detach --network host --env ROLLCALL_JOIN_TOKEN=${quoted(token)} rollcall ${agent.slice(9)}`;
+  switch (platform) {
+    case "shell":
+      return `ROLLCALL_JOIN_TOKEN=${quoted(token)} ${agent}`;
+    case "service":
+      return [
+        `printf %s ${quoted(token)} | install -m 0640 -g rollcall-agent /dev/stdin /etc/rollcall/join-token`,
+        "systemctl enable --now rollcall-agent",
+      ].join("\n");
+    case "container":
+      return [
+        "podman run --detach --network host --volume rollcall-agent:/var/lib/rollcall",
+        `--env ROLLCALL_JOIN_TOKEN=${quoted(token)} rollcall agent --server ${quoted(server)}`,
+      ].join(" ");
   }
-  return `${platform === "linux" ? "sudo " : ""}env ROLLCALL_JOIN_TOKEN=${quoted(token)} ${agent}`;
 }

@@ -1,4 +1,5 @@
-import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { Role, RoleSchema } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { enumWord } from "./words.ts";
 
 /** What a page may offer its reader. The server refuses the rest all the same. */
 export interface Rights {
@@ -18,5 +19,5 @@ export function rightsOf(role: Role): Rights {
 
 /** A role's name: "operator". */
 export function roleWord(role: Role): string {
-  return (Role[role] ?? String(role)).toLowerCase();
+  return enumWord(RoleSchema, role).toLowerCase();
 }

@@ -1,4 +1,4 @@
-import { BrakeService, BrakeState } from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { BrakeService, BrakeState, BrakeStateSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import type { ReactNode } from "react";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
@@ -6,7 +6,7 @@ import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
 import { formatCount } from "../../state/units.ts";
-import type { Tone } from "../../state/words.ts";
+import { enumWord, type Tone } from "../../state/words.ts";
 import { Empty } from "../../ui/notices.tsx";
 import { Shape } from "../../ui/state-mark.tsx";
 
@@ -32,7 +32,7 @@ export function NeedsPerson() {
   };
   for (const { group, state, pending } of brake.data?.brakes ?? []) {
     if (state === BrakeState.NORMAL || state === BrakeState.UNSPECIFIED) continue;
-    const text = `The brake of ${group} is ${BrakeState[state]}; ${formatCount(pending)} reactions are held back`;
+    const text = `The brake of ${group} is ${enumWord(BrakeStateSchema, state)}; ${formatCount(pending)} reactions are held back`;
     needs.push({ key: `brake ${group}`, tone: "bad", to: "/brake", text });
   }
   add(health.UNHEALTHY, "bad", "/nodes?approval=approved&health=unhealthy", "machine is unhealthy", "machines are unhealthy");
