@@ -151,10 +151,7 @@ function admit(
 }
 
 /** Nothing that is thrown in a request listener may end the process. */
-function serveElse(
-  call: ForeignCall,
-  { fallback, passOn, log, onUnknownMethod }: RpcHandlerOptions,
-): void {
+function serveElse(call: ForeignCall, { fallback, passOn, log, onUnknownMethod }: RpcHandlerOptions): void {
   const { request, response, path, peer } = call;
   try {
     if (passOn?.(call)) return;

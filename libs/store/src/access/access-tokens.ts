@@ -248,9 +248,7 @@ interface TokenRow {
 }
 
 /** The owner that a row names; null where it names none. */
-export function ownerIn(
-  row: Pick<TokenRow, "owner_token" | "owner_issuer" | "owner_subject">,
-): TokenOwner | null {
+export function ownerIn(row: Pick<TokenRow, "owner_token" | "owner_issuer" | "owner_subject">): TokenOwner | null {
   const { owner_token: id, owner_issuer: issuer, owner_subject: subject } = row;
   if (id !== null) return { kind: "token", id };
   return issuer === null || subject === null ? null : { kind: "person", issuer, subject };

@@ -1,8 +1,8 @@
 import { judgeBrowser } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
 import { isLoopbackAddress, type RequestDoor } from "@rollcall/rpc";
-import { bearerOfHalves } from "../sign-in/session-secret.ts";
 import type { SessionCookie } from "../sign-in/session-cookie.ts";
+import { bearerOfHalves } from "../sign-in/session-secret.ts";
 
 /** The header by which a page proves that it is one of ours, and that a session is its own. */
 export const PROOF_HEADER = "x-rollcall-console";

@@ -85,12 +85,7 @@ function isCompressed(name: string, whole: ReadonlySet<string>): boolean {
   return plain !== undefined && whole.has(plain);
 }
 
-async function readPageFile(
-  folder: string,
-  name: string,
-  type: string,
-  whole: ReadonlySet<string>,
-): Promise<PageFile> {
+async function readPageFile(folder: string, name: string, type: string, whole: ReadonlySet<string>): Promise<PageFile> {
   const path = join(folder, name);
   const { size } = await stat(path);
   if (size > LARGEST_FILE_BYTES) throw new Error(`${path} is larger than ${LARGEST_FILE_BYTES} bytes`);

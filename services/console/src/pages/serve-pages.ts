@@ -68,7 +68,8 @@ function sendFile(request: HttpRequest, response: HttpResponse, file: PageFile):
 /** The smallest form that the browser takes. */
 function bestOf({ brotli, gzip, body }: PageFile, accepted: string) {
   const names = accepted.split(",").map((it) => it.trim());
-  const takes = (name: string) => names.some((it) => it === name || (it.startsWith(`${name};`) && !/;q=0(\.0*)?$/.test(it)));
+  const takes = (name: string) =>
+    names.some((it) => it === name || (it.startsWith(`${name};`) && !/;q=0(\.0*)?$/.test(it)));
   if (brotli !== null && takes("br")) return { encoding: "br", body: brotli };
   if (gzip !== null && takes("gzip")) return { encoding: "gzip", body: gzip };
   return { encoding: null, body };

@@ -3,9 +3,9 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   type ConsoleService,
-  ConsoleService as Service,
   CreateSignInCodeResponseSchema,
   GetSignInCodeResponseSchema,
+  ConsoleService as Service,
 } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { fromSessionRefusal, moreCodesRefusal, SIGN_IN_LIMITS, signInCodeRefusal } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
@@ -24,7 +24,9 @@ import { actorFor, identityOf, roleToProto } from "./convert.ts";
 import { hashOf, newCodeText } from "./session-secret.ts";
 
 /** Make a code by which a browser signs in as the caller. */
-export function createSignInCode({ store }: ConsoleServices): MethodImpl<typeof ConsoleService.method.createSignInCode> {
+export function createSignInCode({
+  store,
+}: ConsoleServices): MethodImpl<typeof ConsoleService.method.createSignInCode> {
   const method = Service.method.createSignInCode;
   return async (_request, context) => {
     const caller = callerOf(context);

@@ -18,7 +18,8 @@ export function signOut({
   return async (_request, context) => {
     const caller = callerOf(context);
     if (caller.kind === "anonymous" || caller.session === undefined) {
-      const message = "the call comes without a session of the console: an access token is revoked by RevokeAccessToken";
+      const message =
+        "the call comes without a session of the console: an access token is revoked by RevokeAccessToken";
       throw refuse("SESSION_NOT_ALLOWED", message, { subject: "session" });
     }
     const { session, role } = caller;

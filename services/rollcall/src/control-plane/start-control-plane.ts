@@ -22,6 +22,7 @@ import { exposeBuild, exposeLease } from "../observability/expose-process.ts";
 import { openTracer } from "../observability/open-tracer.ts";
 import { reportProcess } from "../observability/report-process.ts";
 import { boundGarbage } from "./bound-garbage.ts";
+import { readConsolePages } from "./console-parts.ts";
 import { advertisedHost, agentEndpoint, createServices, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
@@ -98,8 +99,11 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const shared = { ...common, failures, strangers, clientAddress };
   if (plan.services.includes("health")) boundGarbage();
   let agents: GrpcServer | null = null;
+  const authentication = await openAuthentication({ store, config, clock, log });
+  const { authenticate } = authentication;
+  const browsers = { authenticate, pages: await readConsolePages(plan), caFile: options.caFile ?? null };
   const onWelcomed = (peer: string) => agents?.known(peer);
-  const services = createServices(plan, { ...shared, onWelcomed }, nats);
+  const services = createServices(plan, { ...shared, ...browsers, onWelcomed }, nats);
   let isServing = true;
   const closeServices = async () => {
     if (!isServing) return;
@@ -109,7 +113,6 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   parts.onClose(closeServices);
   await services.start();
 
-  const authentication = await openAuthentication({ store, config, clock, log });
   const limit = openFilesLimit();
   const shares = limitConnections(plan, config, { limit, log });
   const servers = await listen(options, {
@@ -256,6 +259,9 @@ async function listen(
     failures: guards.failures,
     tracer,
     hosts: hostRule(config, tls ?? null),
+    door: services.console?.door,
+    passOn: services.console?.passOn ?? undefined,
+    fallback: services.console?.serve,
     serving,
   });
   parts.add(api);
