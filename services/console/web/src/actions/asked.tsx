@@ -1,5 +1,5 @@
-import type { NodeVerb } from "../state/cli-command.ts";
 import { Observable, useObservable } from "../live/observable.ts";
+import type { NodeVerb } from "../state/cli-command.ts";
 import { VerbDialog } from "./verb-dialog.tsx";
 
 /** What is to be done with which nodes, once it is confirmed. */

@@ -9,7 +9,7 @@ import { Check, Field } from "../ui/field.tsx";
 import { Notice } from "../ui/notices.tsx";
 import { say, sayFailure } from "../ui/toasts.tsx";
 import { NamedNodes, Outcomes } from "./named-nodes.tsx";
-import { type Outcome, runVerb, type VerbOptions, VERBS } from "./verbs.ts";
+import { type Outcome, runVerb, VERBS, type VerbOptions } from "./verbs.ts";
 
 /** Ask before something is done with nodes: which ones, why, and what would come of it. */
 export function VerbDialog({

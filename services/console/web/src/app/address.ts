@@ -1,6 +1,6 @@
 import { useLocation } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { router } from "./router.tsx";
+import { history } from "./history.ts";
 
 /** The values of the present address. */
 export function useSearch(): Readonly<Record<string, string>> {
@@ -17,13 +17,13 @@ export function useSetSearch(): (change: Readonly<Record<string, string | undefi
       else search.set(key, value);
     }
     const text = search.toString();
-    router.history.replace(`${window.location.pathname}${text === "" ? "" : `?${text}`}`);
+    history.replace(`${window.location.pathname}${text === "" ? "" : `?${text}`}`);
   }, []);
 }
 
 /** Go to a path of the pages, which may have values. */
 export function goTo(path: string): void {
-  router.history.push(path);
+  history.push(path);
 }
 
 /** A path with values; undefined ones are left out. */

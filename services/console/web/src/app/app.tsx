@@ -8,7 +8,7 @@ import { Button } from "../ui/button.tsx";
 import { Empty, Loading } from "../ui/notices.tsx";
 import { router } from "./router.tsx";
 
-const SignInPage = lazy(() => import("../session/sign-in-page.tsx"));
+const SignInPage = lazy(() => import("../session/sign-in-page.tsx").then((module) => ({ default: module.SignInPage })));
 
 /** The whole page: sign-in before everything else. */
 export function App() {

@@ -24,9 +24,22 @@ export const NAV_PAGES: readonly NavPage[] = [
   { path: "/drains", title: "Drains", key: "d", group: "Work", about: "nodes that are emptied" },
   { path: "/policies", title: "Health policies", key: "p", group: "Rules", about: "thresholds and intervals" },
   { path: "/brake", title: "Brake", key: "b", group: "Rules", about: "what holds reactions back" },
-  { path: "/access", title: "Access", key: "t", group: "Control plane", needs: "administer", about: "tokens and sessions" },
+  {
+    path: "/access",
+    title: "Access",
+    key: "t",
+    group: "Control plane",
+    needs: "administer",
+    about: "tokens and sessions",
+  },
   { path: "/audit", title: "Audit", key: "u", group: "Control plane", needs: "administer", about: "who did what" },
-  { path: "/control-plane", title: "Processes", key: "c", group: "Control plane", about: "processes, log, relay, upkeep" },
+  {
+    path: "/control-plane",
+    title: "Processes",
+    key: "c",
+    group: "Control plane",
+    about: "processes, log, relay, upkeep",
+  },
 ];
 
 /** Whether a path belongs to a page of the navigation. */

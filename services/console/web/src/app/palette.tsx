@@ -20,7 +20,7 @@ interface Command extends Findable {
 const MOST = 14;
 
 /** Search over pages, nodes and what can be done with them; or the list of shortcuts. */
-export default function Palette({ mode }: { readonly mode: "commands" | "keys" }) {
+export function Palette({ mode }: { readonly mode: "commands" | "keys" }) {
   const close = () => palette.set(null);
   return (
     <Radix.Root open onOpenChange={(open) => open || close()}>

@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { Failure, Loading } from "../ui/notices.tsx";
+import { history } from "./history.ts";
 import { NotFound, Shell } from "./shell.tsx";
 
 /** The values of an address, as texts; each page reads its own. */
@@ -51,6 +52,7 @@ const routeTree = root.addChildren([
 /** The addresses of the pages. Each page is loaded when it is first shown. */
 export const router = createRouter({
   routeTree,
+  history,
   defaultPreload: "intent",
   defaultPendingComponent: () => <Loading />,
   defaultErrorComponent: ({ error }) => <Failure cause={error} />,

@@ -40,10 +40,10 @@ export function useShellKeys(): void {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event)) return;
       const step = nextKey(state, event.key, event.timeStamp);
       state = step.state;
-      if (step.then === null) return;
-      if (step.then.kind === "help") openPalette("keys");
-      if (step.then.kind === "go") {
-        const { key } = step.then;
+      if (step.means === null) return;
+      if (step.means.kind === "help") openPalette("keys");
+      if (step.means.kind === "go") {
+        const { key } = step.means;
         const page = NAV_PAGES.find((one) => one.key === key);
         const { value } = session;
         const mayGo = page?.needs === undefined || (value.state === "signed-in" && value.rights[page.needs]);
@@ -56,9 +56,7 @@ export function useShellKeys(): void {
 }
 
 /** Shortcuts of a page, while it is shown. Keys are as KeyboardEvent.key has them. */
-export function usePageKeys(
-  keys: Readonly<Record<string, { readonly does: string; readonly run: () => void }>>,
-): void {
+export function usePageKeys(keys: Readonly<Record<string, { readonly does: string; readonly run: () => void }>>): void {
   useEffect(() => {
     pageKeys.set({ keys: Object.entries(keys).map(([key, { does }]) => ({ key, does })) });
     let afterG = -Infinity;

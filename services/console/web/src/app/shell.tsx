@@ -3,23 +3,24 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { AskedDialog } from "../actions/asked.tsx";
 import { fleet } from "../live/fleet.ts";
 import { Observable, useObservable } from "../live/observable.ts";
+import { Undoable } from "../pages/approvals/undoable.tsx";
 import { session, useRights } from "../session/session.ts";
+import { signOut } from "../session/sign-out.ts";
 import { CONNECTING, type Link } from "../state/link.ts";
 import { roleWord } from "../state/roles.ts";
 import { Button } from "../ui/button.tsx";
+import { Logo } from "../ui/logo.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Empty, Loading } from "../ui/notices.tsx";
 import { Shape } from "../ui/state-mark.tsx";
 import { Time } from "../ui/time.tsx";
 import { Toasts } from "../ui/toasts.tsx";
-import { Undoable } from "../pages/approvals/undoable.tsx";
-import { signOut } from "../session/sign-out.ts";
 import { PageLink } from "./link.tsx";
 import { isOn, NAV_PAGES } from "./pages.ts";
 import { openPalette, palette, useShellKeys } from "./shell-keys.ts";
 import { nextTheme, theme } from "./theme.ts";
 
-const Palette = lazy(() => import("./palette.tsx"));
+const Palette = lazy(() => import("./palette.tsx").then((module) => ({ default: module.Palette })));
 const GROUPS = ["Fleet", "Work", "Rules", "Control plane"] as const;
 const IDLE = new Observable<Link>(CONNECTING);
 
@@ -160,18 +161,5 @@ export function NotFound() {
     <Empty title="There is no such page">
       <PageLink to="/">To the overview</PageLink>
     </Empty>
-  );
-}
-
-/** The sign of the product: a list of names, each answered for or not. */
-export function Logo() {
-  return (
-    <svg width="20" height="20" viewBox="0 0 32 32" aria-hidden="true">
-      <rect width="32" height="32" rx="7" fill="#3b5bdb" />
-      <path d="M7 10h10M7 16h10M7 22h10" stroke="#fff" strokeWidth="2.6" strokeLinecap="round" />
-      <path d="m20.5 10 2 2 3.5-4" stroke="#b2f2bb" strokeWidth="2.4" fill="none" strokeLinecap="round" />
-      <circle cx="23.3" cy="16.4" r="1.9" fill="#b2f2bb" />
-      <circle cx="23.3" cy="22.4" r="1.9" fill="none" stroke="#ffc9c9" strokeWidth="1.6" />
-    </svg>
   );
 }

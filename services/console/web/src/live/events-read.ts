@@ -1,5 +1,5 @@
-import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { JsonObject } from "@bufbuild/protobuf";
+import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { describeChange, type EventType } from "@rollcall/domain";
 import { eventTone } from "../state/event-tone.ts";
 import { toMs } from "../state/node-row.ts";

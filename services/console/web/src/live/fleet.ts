@@ -2,7 +2,7 @@ import { type FleetSummary, summarize } from "../state/fleet-summary.ts";
 import type { NodeRow } from "../state/node-row.ts";
 import { NodeSnapshot, type RowChange } from "../state/node-snapshot.ts";
 import { registry } from "./clients.ts";
-import { follow, type Following } from "./follow.ts";
+import { type Following, follow } from "./follow.ts";
 import { Observable } from "./observable.ts";
 
 /** How often at most what is added up over all nodes is added up again. */

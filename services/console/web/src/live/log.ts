@@ -1,6 +1,6 @@
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { events, registry } from "./clients.ts";
-import { follow, type Following } from "./follow.ts";
+import { type Following, follow } from "./follow.ts";
 import { Observable } from "./observable.ts";
 
 /** Events that the page keeps, the newest first. */

@@ -11,7 +11,6 @@ export const queries = new QueryClient({
   },
 });
 
-
 /**
  * Read something, and read it again soon after an event whose type begins with one of `on`. `key` names what is read;
  * it is read again too when the key changes.

@@ -1,8 +1,7 @@
 import { useEffect, useState } from "react";
 import { CONNECTING, type Link } from "../state/link.ts";
-import { useObservable } from "./observable.ts";
-import { type Followed, follow, type Following } from "./follow.ts";
-import { Observable } from "./observable.ts";
+import { type Followed, type Following, follow } from "./follow.ts";
+import { Observable, useObservable } from "./observable.ts";
 
 const IDLE = new Observable<Link>(CONNECTING);
 

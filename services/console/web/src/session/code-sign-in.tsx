@@ -5,7 +5,7 @@ import { clientOf } from "../live/clients.ts";
 import { Button } from "../ui/button.tsx";
 import { Loading, Notice } from "../ui/notices.tsx";
 import { enterWith } from "./enter-with.ts";
-import { RoleText, SignInError } from "./sign-in-page.tsx";
+import { RoleText, SignInError } from "./sign-in-error.tsx";
 
 const sessions = clientOf(ConsoleService);
 

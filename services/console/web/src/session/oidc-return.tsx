@@ -5,7 +5,7 @@ import { clientOf } from "../live/clients.ts";
 import { Button } from "../ui/button.tsx";
 import { Loading } from "../ui/notices.tsx";
 import { enterWith } from "./enter-with.ts";
-import { SignInError } from "./sign-in-page.tsx";
+import { SignInError } from "./sign-in-error.tsx";
 
 /** Where this tab keeps the sign-in that it began at an issuer. */
 export const ATTEMPT_KEY = "rollcall.oidc-attempt";

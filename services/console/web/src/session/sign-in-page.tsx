@@ -1,21 +1,21 @@
-import { AccessService, type Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { ConsoleService } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { type FormEvent, useEffect, useState } from "react";
-import { Logo } from "../app/shell.tsx";
 import { type CallError, toCallError } from "../live/call-error.ts";
 import { clientOf } from "../live/clients.ts";
-import { roleWord } from "../state/roles.ts";
 import { Button } from "../ui/button.tsx";
 import { Field } from "../ui/field.tsx";
+import { Logo } from "../ui/logo.tsx";
 import { Notice } from "../ui/notices.tsx";
 import { CodeSignIn } from "./code-sign-in.tsx";
-import { ATTEMPT_KEY, OidcReturn } from "./oidc-return.tsx";
 import { enterWith } from "./enter-with.ts";
+import { ATTEMPT_KEY, OidcReturn } from "./oidc-return.tsx";
+import { SignInError } from "./sign-in-error.tsx";
 
 const sessions = clientOf(ConsoleService);
 
 /** Signing in: by the code of `rollcall console`, by a token, or by an issuer. `as` is who is signed in already. */
-export default function SignInPage({ why, as }: { readonly why: CallError | null; readonly as?: string }) {
+export function SignInPage({ why, as }: { readonly why: CallError | null; readonly as?: string }) {
   const [code, setCode] = useState(takeCode);
   const path = window.location.pathname;
   return (
@@ -109,20 +109,6 @@ function Ways() {
       ))}
     </>
   );
-}
-
-/** What sign-in failed with. */
-export function SignInError({ error }: { readonly error: CallError }) {
-  return (
-    <Notice tone="bad">
-      {error.message} <code>{error.reason}</code>
-    </Notice>
-  );
-}
-
-/** A role for the question whether to sign in with it. */
-export function RoleText({ role }: { readonly role: Role }) {
-  return <strong>{roleWord(role)}</strong>;
 }
 
 function hostOf(address: string): string {

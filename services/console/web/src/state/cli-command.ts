@@ -51,7 +51,17 @@ export function listCommand(filter: NodeFilter, order: { readonly by: string; re
   );
 }
 
-const CLI_ORDERS: readonly string[] = ["type", "approval", "status", "scheduling", "cores", "memory", "disk", "gpus", "created"];
+const CLI_ORDERS: readonly string[] = [
+  "type",
+  "approval",
+  "status",
+  "scheduling",
+  "cores",
+  "memory",
+  "disk",
+  "gpus",
+  "created",
+];
 
 function option(flag: string, value: string | undefined): readonly string[] {
   return value === undefined ? [] : [flag, value];

@@ -1,6 +1,12 @@
 import type { Tone } from "./words.ts";
 
-const BAD = ["node.rejected", "node.banned", "node.hardware.degraded", "node.identity.duplicated", "job.execution.lost"];
+const BAD = [
+  "node.rejected",
+  "node.banned",
+  "node.hardware.degraded",
+  "node.identity.duplicated",
+  "job.execution.lost",
+];
 const GOOD = ["node.approved", "node.hardware.restored", "node.identity.cleared", "job.execution.found"];
 
 /** What an event says at a glance, by its type and the state that it led to. */

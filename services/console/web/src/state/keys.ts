@@ -6,7 +6,7 @@ export interface KeyState {
 /** What a key means. */
 export interface KeyStep {
   readonly state: KeyState;
-  readonly then: { readonly kind: "help" } | { readonly kind: "go"; readonly key: string } | null;
+  readonly means: { readonly kind: "help" } | { readonly kind: "go"; readonly key: string } | null;
 }
 
 /** How long "g" waits for the key after it. */
@@ -14,7 +14,8 @@ export const PREFIX_MS = 1000;
 
 /** Read a key: "?" asks for help, "g" and another key in time go to a page. */
 export function nextKey({ prefix }: KeyState, key: string, nowMs: number): KeyStep {
-  if (prefix !== null && nowMs - prefix.atMs < PREFIX_MS) return { state: { prefix: null }, then: { kind: "go", key } };
-  if (key === "g") return { state: { prefix: { atMs: nowMs } }, then: null };
-  return { state: { prefix: null }, then: key === "?" ? { kind: "help" } : null };
+  if (prefix !== null && nowMs - prefix.atMs < PREFIX_MS)
+    return { state: { prefix: null }, means: { kind: "go", key } };
+  if (key === "g") return { state: { prefix: { atMs: nowMs } }, means: null };
+  return { state: { prefix: null }, means: key === "?" ? { kind: "help" } : null };
 }

@@ -13,7 +13,8 @@ export function parseLabelWords(text: string): LabelWords {
     const at = word.indexOf("=");
     const key = at < 0 ? word.replace(/-$/, "") : word.slice(0, at);
     if (!isLabelKey(key)) return { ok: false, message: `"${key}" is no label key` };
-    if (at < 0 && !word.endsWith("-")) return { ok: false, message: `write ${key}=value to set it, ${key}- to remove it` };
+    if (at < 0 && !word.endsWith("-"))
+      return { ok: false, message: `write ${key}=value to set it, ${key}- to remove it` };
     const value = word.slice(at + 1);
     if (at >= 0 && !isLabelValue(value)) return { ok: false, message: `"${value}" is no label value` };
     if (at < 0) remove.push(key);

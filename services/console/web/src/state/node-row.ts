@@ -1,4 +1,4 @@
-import { timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, typeWord } from "./words.ts";
 

@@ -33,6 +33,11 @@ export function outputText({ pieces }: Output): string {
 
 /** Without colours and movements of a cursor, which mean nothing here. */
 function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is taken out.
-  return text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, "");
+  const [first = "", ...sequences] = text.split(ESCAPE);
+  const rest = sequences.map((part) => part.replace(/^\[[0-9;?]*[ -/]*[@-~]/, "").replace(/^\][^\p{Cc}]*/u, ""));
+  return [first, ...rest]
+    .join("")
+    .replace(/\p{Cc}/gu, (control) => (control === "\n" || control === "\t" ? control : ""));
 }
+
+const ESCAPE = "\u001b";

@@ -40,7 +40,13 @@ export function completeSelector(text: string, index: LabelIndex): readonly Comp
   const inList = /(?:^|,)\s*([^\s=!<>(),]+)\s+(?:in|notin)\s*\(([^()]*?)([^\s,()]*)$/.exec(text);
   if (inList !== null) {
     const [, key = "", before = "", typed = ""] = inList;
-    return valuesOf(index, key, typed, before.split(",").map((one) => one.trim()), text);
+    return valuesOf(
+      index,
+      key,
+      typed,
+      before.split(",").map((one) => one.trim()),
+      text,
+    );
   }
   const key = /(?:^|,)\s*!?([^\s=!<>(),]*)$/.exec(text);
   return key === null ? [] : keysOf(index, key[1] ?? "", text);

@@ -20,7 +20,11 @@ export interface Step<T> {
 }
 
 /** Add a decision. When too many wait, the oldest is sent. */
-export function decide<T>(queue: UndoQueue<T>, decision: { readonly id: number; readonly what: T }, nowMs: number): Step<T> {
+export function decide<T>(
+  queue: UndoQueue<T>,
+  decision: { readonly id: number; readonly what: T },
+  nowMs: number,
+): Step<T> {
   const longer = [...queue, { ...decision, dueMs: nowMs + UNDO_MS }];
   const over = Math.max(0, longer.length - MOST_WAITING);
   return { queue: longer.slice(over), send: longer.slice(0, over) };

@@ -7,7 +7,7 @@ const COLOURS = ["--accent", "--good", "--warn", "--bad"] as const;
 const HEIGHT_PX = 180;
 
 /** A chart of lines over time. It is drawn again with each sample, and never made again for one. */
-export default function Chart({
+export function Chart({
   series,
   lines,
   unit,
@@ -22,7 +22,10 @@ export default function Chart({
   const plot = useRef<UPlot | null>(null);
   const names = lines.filter((name) => series.lines[name] !== undefined).join(" ");
   const data = useRef<UPlot.AlignedData>([[]]);
-  data.current = [series.times, ...names.split(" ").map((name) => series.lines[name] ?? [])] as unknown as UPlot.AlignedData;
+  data.current = [
+    series.times,
+    ...names.split(" ").map((name) => series.lines[name] ?? []),
+  ] as unknown as UPlot.AlignedData;
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
@@ -41,7 +44,7 @@ export default function Chart({
             label: name.replace("-", " "),
             stroke: () => colour(COLOURS[at % COLOURS.length] ?? "--accent"),
             width: 1.5,
-            spanGaps: false,
+            points: { show: false },
             value: (_: UPlot, value: number | null) => (value === null ? "-" : `${value.toFixed(1)}`),
           })),
         ],

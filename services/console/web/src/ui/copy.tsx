@@ -6,9 +6,9 @@ export function CopyCommand({ text, label = "Command" }: { readonly text: string
   return (
     <div className="copy">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
-      <code tabIndex={0} role="region" aria-label={label}>
-        {text}
-      </code>
+      <section className="grow scrolls" tabIndex={0} aria-label={label}>
+        <code>{text}</code>
+      </section>
       <CopyButton text={text} />
     </div>
   );

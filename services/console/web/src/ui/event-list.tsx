@@ -4,7 +4,13 @@ import { Shape } from "./state-mark.tsx";
 import { Time } from "./time.tsx";
 
 /** Events, one a line: when, what, about what, why and by whom. */
-export function EventList({ events, withSubject }: { readonly events: readonly ShownEvent[]; readonly withSubject: boolean }) {
+export function EventList({
+  events,
+  withSubject,
+}: {
+  readonly events: readonly ShownEvent[];
+  readonly withSubject: boolean;
+}) {
   return (
     <ol className="timeline">
       {events.map((event) => (

@@ -3,10 +3,22 @@ import { type Tone, toneOf } from "../state/words.ts";
 import { Shape } from "./state-mark.tsx";
 
 /** How much of a whole is taken. */
-export function Meter({ part, whole, label }: { readonly part: number; readonly whole: number; readonly label: string }) {
+export function Meter({
+  part,
+  whole,
+  label,
+}: {
+  readonly part: number;
+  readonly whole: number;
+  readonly label: string;
+}) {
   const percent = percentOf(part, whole);
   return (
-    <span className={percent >= 90 ? "meter high" : "meter"} role="img" aria-label={`${label}: ${Math.round(percent)}%`}>
+    <span
+      className={percent >= 90 ? "meter high" : "meter"}
+      role="img"
+      aria-label={`${label}: ${Math.round(percent)}%`}
+    >
       <i style={{ width: `${percent}%` }} />
     </span>
   );
@@ -44,7 +56,15 @@ export function StateBar({
 }
 
 /** A line of values, the last one at the right. */
-export function Sparkline({ values, label, tone = "good" }: { readonly values: readonly number[]; readonly label: string; readonly tone?: Tone }) {
+export function Sparkline({
+  values,
+  label,
+  tone = "good",
+}: {
+  readonly values: readonly number[];
+  readonly label: string;
+  readonly tone?: Tone;
+}) {
   const most = Math.max(1, ...values);
   const step = 100 / Math.max(1, values.length - 1);
   const points = values.map((value, at) => `${(at * step).toFixed(2)},${(38 - (value / most) * 36).toFixed(2)}`);

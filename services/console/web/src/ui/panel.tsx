@@ -52,7 +52,15 @@ export function Facts({ of }: { readonly of: readonly (readonly [name: string, v
 }
 
 /** A number with its name, for the top of a page. */
-export function Tile({ name, figure, note }: { readonly name: string; readonly figure: ReactNode; readonly note?: ReactNode }) {
+export function Tile({
+  name,
+  figure,
+  note,
+}: {
+  readonly name: string;
+  readonly figure: ReactNode;
+  readonly note?: ReactNode;
+}) {
   return (
     <div className="tile">
       <span className="soft small">{name}</span>

@@ -17,7 +17,10 @@ export function ExactTime({ ms }: { readonly ms: number | null | undefined }) {
   if (ms === null || ms === undefined) return <span className="soft">-</span>;
   return (
     <span>
-      {exactTime(ms)} <span className="soft">(<Time ms={ms} />)</span>
+      {exactTime(ms)}{" "}
+      <span className="soft">
+        (<Time ms={ms} />)
+      </span>
     </span>
   );
 }

@@ -1,4 +1,9 @@
-import { type AccessToken, AccessTokenKind, AccessTokenStateSchema, Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import {
+  type AccessToken,
+  AccessTokenKind,
+  AccessTokenStateSchema,
+  Role,
+} from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { access } from "../../live/clients.ts";
@@ -59,7 +64,11 @@ export function AccessPage() {
                     label="Access tokens"
                     rows={accessTokens.filter((token) => !isSession(token))}
                     keyOf={({ id }) => id}
-                    columns={[{ title: "Name", cell: ({ name }) => <span className="breaks">{name}</span> }, ...COLUMNS, revoke]}
+                    columns={[
+                      { title: "Name", cell: ({ name }) => <span className="breaks">{name}</span> },
+                      ...COLUMNS,
+                      revoke,
+                    ]}
                   />
                 </Panel>
                 <Panel title="Sessions of browsers" flush>
@@ -70,7 +79,11 @@ export function AccessPage() {
                       label="Sessions"
                       rows={sessions}
                       keyOf={({ id }) => id}
-                      columns={[{ title: "Of", cell: ({ name, creator }) => <span className="breaks">{name || creator}</span> }, ...COLUMNS, revoke]}
+                      columns={[
+                        { title: "Of", cell: ({ name, creator }) => <span className="breaks">{name || creator}</span> },
+                        ...COLUMNS,
+                        revoke,
+                      ]}
                     />
                   )}
                 </Panel>
@@ -92,7 +105,9 @@ export function AccessPage() {
           }}
           onClose={() => setRevoking(null)}
         >
-          <p className="soft">Within a second no process takes it; its sessions and streams end within a few seconds.</p>
+          <p className="soft">
+            Within a second no process takes it; its sessions and streams end within a few seconds.
+          </p>
         </ReasonDialog>
       )}
     </>

@@ -49,8 +49,19 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
   return (
     <Dialog title="Make an access token" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
-        <Field label="What it is for" maxLength={128} value={name} onChange={(event) => setName(event.target.value)} autoFocus />
-        <Choice label="Role" value={roleWord(role)} onChange={(word) => setRole(ROLES.find((one) => roleWord(one) === word) ?? Role.VIEWER)} options={ROLES.map((one) => [roleWord(one), roleWord(one)] as const)} />
+        <Field
+          label="What it is for"
+          maxLength={128}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          autoFocus
+        />
+        <Choice
+          label="Role"
+          value={roleWord(role)}
+          onChange={(word) => setRole(ROLES.find((one) => roleWord(one) === word) ?? Role.VIEWER)}
+          options={ROLES.map((one) => [roleWord(one), roleWord(one)] as const)}
+        />
         <Field
           label="Lasts"
           hint="8h or 30d; empty: until it is revoked"

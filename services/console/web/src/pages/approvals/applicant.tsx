@@ -23,11 +23,16 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
   return (
     <Panel title={<NodeLink id={row.id} />} actions={children}>
       <div className="stack">
-        {duplicates.map(({ id, why }) => (
-          <Notice key={id} tone="warn">
-            Likely the machine <NodeLink id={id} />: {why}. It may have been installed again, or its disk cloned.
+        {duplicates.length > 0 && (
+          <Notice tone="warn">
+            It may be a machine that is known, installed again or cloned:
+            {duplicates.map(({ id, why }) => (
+              <div key={id}>
+                <NodeLink id={id} />: {why}
+              </div>
+            ))}
           </Notice>
-        ))}
+        )}
         {row.joinedWithoutToken && <Notice tone="warn">It came without a join token.</Notice>}
         <Facts
           of={[

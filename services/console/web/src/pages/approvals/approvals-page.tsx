@@ -37,7 +37,10 @@ export function ApprovalsPage() {
   );
   const gone = useMemo(() => new Set(decided.flatMap(({ what }) => what.ids)), [decided]);
   const rows = useMemo(() => pending.filter(({ id }) => !gone.has(id)), [pending, gone]);
-  const at = Math.max(0, rows.findIndex(({ id }) => id === chosen));
+  const at = Math.max(
+    0,
+    rows.findIndex(({ id }) => id === chosen),
+  );
   const row = rows[at];
   // What is shown stays shown when another one arrives or leaves.
   useEffect(() => {
@@ -121,7 +124,15 @@ export function ApprovalsPage() {
   );
 }
 
-function WaitingLine({ row, chosen, onChoose }: { readonly row: NodeRow; readonly chosen: boolean; readonly onChoose: () => void }) {
+function WaitingLine({
+  row,
+  chosen,
+  onChoose,
+}: {
+  readonly row: NodeRow;
+  readonly chosen: boolean;
+  readonly onChoose: () => void;
+}) {
   return (
     <button
       type="button"

@@ -49,8 +49,15 @@ async function deliver({ verb, ids, reason }: Decision): Promise<void> {
   try {
     const outcomes = await runVerb(verb, ids, { reason, validateOnly: false });
     const refused = outcomes.filter(({ refusal }) => refusal !== "");
-    if (refused.length === 0) return say("good", `${verb === "approve" ? "Approved" : "Rejected"} ${ids.join(", ").slice(0, 200)}`);
-    say("bad", `${what}: ${refused.map(({ refusal }) => refusal).join("; ").slice(0, 400)}`);
+    if (refused.length === 0)
+      return say("good", `${verb === "approve" ? "Approved" : "Rejected"} ${ids.join(", ").slice(0, 200)}`);
+    say(
+      "bad",
+      `${what}: ${refused
+        .map(({ refusal }) => refusal)
+        .join("; ")
+        .slice(0, 400)}`,
+    );
   } catch (cause) {
     sayFailure(what, cause);
   }

@@ -25,10 +25,14 @@ export function AuditPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
   const [checked, setChecked] = useState<{ readonly ok: boolean; readonly text: string } | null>(null);
-  const filter = Object.fromEntries(FILTERS.map((name) => [name, search[name] ?? ""])) as Record<(typeof FILTERS)[number], string>;
+  const filter = Object.fromEntries(FILTERS.map((name) => [name, search[name] ?? ""])) as Record<
+    (typeof FILTERS)[number],
+    string
+  >;
   const list = useInfiniteQuery({
     queryKey: ["audit", filter],
-    queryFn: ({ pageParam, signal }) => audit.listAuditEntries({ ...filter, pageSize: 100, pageToken: pageParam }, { signal }),
+    queryFn: ({ pageParam, signal }) =>
+      audit.listAuditEntries({ ...filter, pageSize: 100, pageToken: pageParam }, { signal }),
     initialPageParam: "",
     getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
     retry: false,
@@ -43,7 +47,10 @@ export function AuditPage() {
         const found = await audit.verifyAuditLog(after === undefined ? {} : { after });
         if (found.problem !== undefined) return setChecked({ ok: false, text: found.problem.message });
         if (found.complete || found.through === undefined) {
-          return setChecked({ ok: true, text: `Whole up to entry ${found.head?.sequence ?? 0n}, hash ${found.head?.hash ?? ""}` });
+          return setChecked({
+            ok: true,
+            text: `Whole up to entry ${found.head?.sequence ?? 0n}, hash ${found.head?.hash ?? ""}`,
+          });
         }
         after = { sequence: found.through.sequence, hash: found.through.hash };
       }
@@ -75,7 +82,15 @@ export function AuditPage() {
             <span className="breaks">{checked.text}</span>
           </Notice>
         )}
-        <Panel title="Entries" flush actions={<Button small onClick={() => list.refetch()}>Read again</Button>}>
+        <Panel
+          title="Entries"
+          flush
+          actions={
+            <Button small onClick={() => list.refetch()}>
+              Read again
+            </Button>
+          }
+        >
           <Read from={list}>
             {() =>
               entries.length === 0 ? (
@@ -91,8 +106,16 @@ export function AuditPage() {
                     { title: "Who", cell: ({ actor }) => <span className="breaks">{actor}</span> },
                     { title: "Method", cell: ({ method }) => <code title={method}>{method.split("/").at(-1)}</code> },
                     { title: "About", cell: ({ target }) => <span className="breaks">{target || "-"}</span> },
-                    { title: "Outcome", cell: ({ outcome }) => <StateMark word={outcome === "OK" ? "OK" : "REJECTED"} title={outcome} /> },
-                    { title: "Reason", cell: ({ reason, outcome }) => <span className="breaks">{reason || (outcome === "OK" ? "-" : outcome)}</span> },
+                    {
+                      title: "Outcome",
+                      cell: ({ outcome }) => <StateMark word={outcome === "OK" ? "OK" : "REJECTED"} title={outcome} />,
+                    },
+                    {
+                      title: "Reason",
+                      cell: ({ reason, outcome }) => (
+                        <span className="breaks">{reason || (outcome === "OK" ? "-" : outcome)}</span>
+                      ),
+                    },
                     { title: "From", cell: ({ address }) => <code>{address}</code> },
                   ]}
                 />

@@ -26,7 +26,9 @@ interface Wanted {
 export function BrakePage() {
   const rights = useRights();
   const [wanted, setWanted] = useState<Wanted | null>(null);
-  const read = useRead(["brake"], (signal) => client.getBrake({}, { signal }), { on: ["brake.", "node.reactions", "node.health"] });
+  const read = useRead(["brake"], (signal) => client.getBrake({}, { signal }), {
+    on: ["brake.", "node.reactions", "node.health"],
+  });
   return (
     <>
       <PageHead title="Brake">
@@ -34,8 +36,8 @@ export function BrakePage() {
       </PageHead>
       <div className="page-body">
         <p className="soft">
-          When more than 55 % of a group is silent or was lost within a minute, health is shown as it is, but reactions to
-          the losses are held back.
+          When more than 55 % of a group is silent or was lost within a minute, health is shown as it is, but reactions
+          to the losses are held back.
         </p>
         <Read from={read}>
           {({ brakes, decider }) => (
@@ -54,9 +56,19 @@ export function BrakePage() {
                     { title: "Silent", right: true, cell: ({ silent }) => silent },
                     { title: "Lost", right: true, cell: ({ lost }) => lost },
                     { title: "Held back", right: true, cell: ({ pending }) => pending },
-                    { title: "Released a minute", right: true, cell: ({ releasedPerMinute }) => releasedPerMinute || "-" },
-                    { title: "Frozen", cell: ({ frozenBy, frozenReason }) => [frozenBy, frozenReason].filter(Boolean).join(": ") || "-" },
-                    { title: "", cell: (brake) => (rights.operate ? <Actions brake={brake} onWant={setWanted} /> : null) },
+                    {
+                      title: "Released a minute",
+                      right: true,
+                      cell: ({ releasedPerMinute }) => releasedPerMinute || "-",
+                    },
+                    {
+                      title: "Frozen",
+                      cell: ({ frozenBy, frozenReason }) => [frozenBy, frozenReason].filter(Boolean).join(": ") || "-",
+                    },
+                    {
+                      title: "",
+                      cell: (brake) => (rights.operate ? <Actions brake={brake} onWant={setWanted} /> : null),
+                    },
                   ]}
                 />
               </Panel>
@@ -70,7 +82,13 @@ export function BrakePage() {
   );
 }
 
-function Actions({ brake: { group, state, pending }, onWant }: { readonly brake: Brake; readonly onWant: (wanted: Wanted) => void }) {
+function Actions({
+  brake: { group, state, pending },
+  onWant,
+}: {
+  readonly brake: Brake;
+  readonly onWant: (wanted: Wanted) => void;
+}) {
   return (
     <span className="row tight">
       {state === BrakeState.FROZEN ? (
@@ -91,7 +109,12 @@ function Actions({ brake: { group, state, pending }, onWant }: { readonly brake:
   );
 }
 
-function BrakeDialog({ verb, group, onClose, onDone }: Wanted & { readonly onClose: () => void; readonly onDone: () => unknown }) {
+function BrakeDialog({
+  verb,
+  group,
+  onClose,
+  onDone,
+}: Wanted & { readonly onClose: () => void; readonly onDone: () => unknown }) {
   const label = { freeze: "Freeze", release: "Release", "release now": "Release now" }[verb];
   const tells = {
     freeze: "Every reaction to a loss is held back until it is released.",

@@ -26,7 +26,8 @@ export function ControlPlanePage() {
   const version = useObservable(fleet.version);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const processes = useMemo(
-    () => [...fleet.rows.values()].filter(({ type }) => type === "control-plane").sort((a, b) => (a.id < b.id ? -1 : 1)),
+    () =>
+      [...fleet.rows.values()].filter(({ type }) => type === "control-plane").sort((a, b) => (a.id < b.id ? -1 : 1)),
     [version],
   );
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
@@ -36,7 +37,9 @@ export function ControlPlanePage() {
     <>
       <PageHead title="Processes">
         <Button onClick={() => status.refetch()}>Read again</Button>
-        <CopyButton text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}>
+        <CopyButton
+          text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}
+        >
           Copy as command
         </CopyButton>
       </PageHead>
@@ -51,7 +54,10 @@ export function ControlPlanePage() {
               keyOf={({ id }) => id}
               columns={[
                 { title: "Process", cell: ({ id }) => <NodeLink id={id} /> },
-                { title: "Lease", cell: ({ connection }) => <StateMark word={connection.word} title={connection.message} /> },
+                {
+                  title: "Lease",
+                  cell: ({ connection }) => <StateMark word={connection.word} title={connection.message} />,
+                },
                 { title: "Since", cell: ({ connection }) => <Time ms={connection.sinceMs} /> },
                 { title: "Why", cell: ({ connection }) => <code>{connection.reason}</code> },
                 { title: "Labels", cell: ({ labelsText }) => <span className="breaks">{labelsText || "-"}</span> },
@@ -111,7 +117,9 @@ export function ControlPlanePage() {
                     { title: "Kind", cell: ({ name }) => <code>{name}</code> },
                     {
                       title: "Last run",
-                      cell: ({ outcome, message }) => <StateMark word={enumWord(UpkeepOutcomeSchema, outcome)} title={message} />,
+                      cell: ({ outcome, message }) => (
+                        <StateMark word={enumWord(UpkeepOutcomeSchema, outcome)} title={message} />
+                      ),
                     },
                     { title: "Begun", cell: ({ startTime }) => <Time ms={toMs(startTime)} /> },
                     { title: "Rows", right: true, cell: ({ rows }) => formatCount(Number(rows)) },
@@ -152,8 +160,15 @@ function Diagnosis() {
                 { title: "Record answers in", right: true, cell: ({ recordLatency }) => ms(recordLatency) },
                 { title: "Behind the log", right: true, cell: ({ feedLag }) => ms(feedLag) },
                 { title: "Clock off by", right: true, cell: ({ clockAhead }) => ms(clockAhead) },
-                { title: "Open files", right: true, cell: ({ openFiles, openFilesLimit }) => `${openFiles} / ${openFilesLimit}` },
-                { title: "Certificate ends", cell: ({ certificateExpireTime }) => <Time ms={toMs(certificateExpireTime)} /> },
+                {
+                  title: "Open files",
+                  right: true,
+                  cell: ({ openFiles, openFilesLimit }) => `${openFiles} / ${openFilesLimit}`,
+                },
+                {
+                  title: "Certificate ends",
+                  cell: ({ certificateExpireTime }) => <Time ms={toMs(certificateExpireTime)} />,
+                },
               ]}
             />
           </Panel>
@@ -170,7 +185,9 @@ function Diagnosis() {
               />
             </Panel>
             <Panel title="Versions of agents">
-              <Facts of={agentVersions.map(({ version, nodes }) => [version || "not told", formatCount(nodes)] as const)} />
+              <Facts
+                of={agentVersions.map(({ version, nodes }) => [version || "not told", formatCount(nodes)] as const)}
+              />
             </Panel>
           </div>
         </>

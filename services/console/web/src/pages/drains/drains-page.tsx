@@ -88,7 +88,10 @@ export function DrainsPage() {
 function DrainPanel({ id }: { readonly id: string }) {
   const read = useRead(["drain", id], (signal) => admin.getDrain({ node: id }, { signal }), { on: ["node.", "job."] });
   return (
-    <Panel title={`Drain of ${id}`} actions={<CopyButton text={command("node", "drain", id, "--monitor")}>Copy as command</CopyButton>}>
+    <Panel
+      title={`Drain of ${id}`}
+      actions={<CopyButton text={command("node", "drain", id, "--monitor")}>Copy as command</CopyButton>}
+    >
       <Read from={read}>
         {({ drain }) =>
           drain === undefined ? null : (

@@ -2,7 +2,7 @@ import { EVENT_TYPES } from "@rollcall/domain";
 import { useMemo, useRef, useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { events as client, registry } from "../../live/clients.ts";
-import { showEvent, type ShownEvent } from "../../live/events-read.ts";
+import { type ShownEvent, showEvent } from "../../live/events-read.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { command } from "../../state/cli-command.ts";
 import { toCsv } from "../../state/csv.ts";
@@ -42,7 +42,10 @@ export function EventsPage() {
     return {
       open: async function* (signal: AbortSignal) {
         if (token.current !== "") {
-          return yield* client.watchEvents({ ...filter, start: { case: "resumeToken", value: token.current } }, { signal });
+          return yield* client.watchEvents(
+            { ...filter, start: { case: "resumeToken", value: token.current } },
+            { signal },
+          );
         }
         const { log } = await registry.getControlPlaneStatus({}, { signal });
         const from = (log?.headRevision ?? 0n) - BigInt(reach);
@@ -95,7 +98,10 @@ export function EventsPage() {
         <Menu
           items={[
             { label: "CSV", onSelect: exportCsv },
-            { label: "JSON", onSelect: () => download("events.json", "application/json", `${JSON.stringify(shown, null, 2)}\n`) },
+            {
+              label: "JSON",
+              onSelect: () => download("events.json", "application/json", `${JSON.stringify(shown, null, 2)}\n`),
+            },
           ]}
         >
           Export

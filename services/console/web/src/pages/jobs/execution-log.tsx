@@ -1,7 +1,7 @@
 import { HealthQueryService, OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { useEffect, useRef, useState } from "react";
-import { clientOf } from "../../live/clients.ts";
 import type { CallError } from "../../live/call-error.ts";
+import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { addOutput, NO_OUTPUT, type Output, outputText } from "../../state/output.ts";
 import { Check, Choice } from "../../ui/field.tsx";
@@ -28,11 +28,9 @@ export function ExecutionLog({ id }: { readonly id: string }) {
         // Of both outputs together a position means nothing: they are read from their ends again.
         const isOne = stream !== OutputStream.UNSPECIFIED;
         if (!isOne || offset.current === 0) setOutput(NO_OUTPUT);
-        const from = isOne && offset.current > 0 ? { offset: BigInt(offset.current) } : { tailBytes: BigInt(TAIL_BYTES) };
-        return clientOf(HealthQueryService).readExecutionLog(
-          { executionId: id, stream, follow, ...from },
-          { signal },
-        );
+        const from =
+          isOne && offset.current > 0 ? { offset: BigInt(offset.current) } : { tailBytes: BigInt(TAIL_BYTES) };
+        return clientOf(HealthQueryService).readExecutionLog({ executionId: id, stream, follow, ...from }, { signal });
       },
       onMessage: (piece) => {
         offset.current = Number(piece.offset) + piece.data.length;
@@ -72,7 +70,7 @@ export function ExecutionLog({ id }: { readonly id: string }) {
       </div>
       {error !== null && <Notice tone="warn">{error.message}</Notice>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
-      <pre className="output" ref={end} tabIndex={0} aria-label="Output" data-testid="output">
+      <pre className="output" ref={end} tabIndex={0} data-testid="output">
         {outputText(output) || "Nothing was written."}
       </pre>
     </div>

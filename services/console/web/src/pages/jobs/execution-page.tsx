@@ -14,8 +14,8 @@ import { Empty, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { executionWord, jobPath } from "./execution-table.tsx";
 import { ExecutionLog } from "./execution-log.tsx";
+import { executionWord, jobPath } from "./execution-table.tsx";
 
 const jobs = clientOf(JobService);
 
@@ -24,7 +24,9 @@ export function ExecutionPage() {
   const { id = "" } = useParams({ strict: false }) as { readonly id?: string };
   const rights = useRights();
   const [stopping, setStopping] = useState(false);
-  const read = useRead(["execution", id], (signal) => jobs.getExecution({ execution: id }, { signal }), { on: ["job."] });
+  const read = useRead(["execution", id], (signal) => jobs.getExecution({ execution: id }, { signal }), {
+    on: ["job."],
+  });
   const why = useRead(
     ["execution-why", id],
     (signal) => jobs.explainExecution({ subject: { case: "execution", value: id } }, { signal }),
@@ -53,18 +55,33 @@ export function ExecutionPage() {
                       ["State", <StateMark key="state" word={executionWord(execution)} />],
                       ["Reason", execution.reason],
                       ["Message", execution.message],
-                      ["Job", <PageLink key="job" to={jobPath(execution.job)}>{execution.job}</PageLink>],
+                      [
+                        "Job",
+                        <PageLink key="job" to={jobPath(execution.job)}>
+                          {execution.job}
+                        </PageLink>,
+                      ],
                       ["Version, index", `${execution.version}, ${execution.index}`],
                       ["Node", execution.nodeId === "" ? "" : <NodeLink key="node" id={execution.nodeId} />],
-                      ["Ports", Object.entries(execution.ports).map(([label, port]) => `${label} ${port}`).join(", ")],
+                      [
+                        "Ports",
+                        Object.entries(execution.ports)
+                          .map(([label, port]) => `${label} ${port}`)
+                          .join(", "),
+                      ],
                       ["GPUs", execution.gpuUuids.join(", ")],
                       ["Exit code", execution.observation?.exitCode ?? ""],
                       ["Signal", execution.observation?.signal ?? ""],
                       ["Placed", <ExactTime key="placed" ms={toMs(execution.createTime)} />],
-                      ["Ended", execution.endTime === undefined ? "" : <ExactTime key="ended" ms={toMs(execution.endTime)} />],
+                      [
+                        "Ended",
+                        execution.endTime === undefined ? "" : <ExactTime key="ended" ms={toMs(execution.endTime)} />,
+                      ],
                       [
                         "Took the place of",
-                        execution.previousId === "" ? "" : (
+                        execution.previousId === "" ? (
+                          ""
+                        ) : (
                           <PageLink key="before" to={`/executions/${execution.previousId}`}>
                             {execution.previousId}
                           </PageLink>
@@ -72,7 +89,9 @@ export function ExecutionPage() {
                       ],
                       [
                         "Replaced by",
-                        execution.replacedById === "" ? "" : (
+                        execution.replacedById === "" ? (
+                          ""
+                        ) : (
                           <PageLink key="after" to={`/executions/${execution.replacedById}`}>
                             {execution.replacedById}
                           </PageLink>
@@ -120,9 +139,7 @@ export function ExecutionPage() {
           title={`Stop execution ${id.slice(0, 12)}`}
           verb="Stop"
           danger
-          commandOf={(reason) =>
-            command("job", "stop", "--execution", id, ...(reason === "" ? [] : ["-m", reason]))
-          }
+          commandOf={(reason) => command("job", "stop", "--execution", id, ...(reason === "" ? [] : ["-m", reason]))}
           run={(reason) => jobs.stopExecution({ execution: id, reason, requestId: crypto.randomUUID() })}
           onClose={() => setStopping(false)}
         >

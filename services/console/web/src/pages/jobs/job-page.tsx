@@ -1,6 +1,6 @@
+import { toJsonString } from "@bufbuild/protobuf";
 import { type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { toJsonString } from "@bufbuild/protobuf";
 import { useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
@@ -129,7 +129,9 @@ function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: 
   const requestId = crypto.randomUUID();
   const run = (reason: string) => {
     if (verb === "scale") return jobs.scaleJob({ name, count: Number(count), reason, requestId });
-    return verb === "restart" ? jobs.restartJob({ name, reason, requestId }) : jobs.stopJob({ name, reason, requestId });
+    return verb === "restart"
+      ? jobs.restartJob({ name, reason, requestId })
+      : jobs.stopJob({ name, reason, requestId });
   };
   const tells = {
     scale: "So many executions are kept from now on.",

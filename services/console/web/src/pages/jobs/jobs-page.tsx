@@ -26,7 +26,8 @@ export function JobsPage() {
   useStream("jobs", () => ({
     open: (signal) => clientOf(JobService).watchJobs({}, { signal }),
     onMessage: ({ jobs, snapshotDone }) => {
-      if (jobs.length > 0) setKnown((before) => new Map([...before, ...jobs.map((job) => [job.spec?.name ?? "", job] as const)]));
+      if (jobs.length > 0)
+        setKnown((before) => new Map([...before, ...jobs.map((job) => [job.spec?.name ?? "", job] as const)]));
       if (snapshotDone) setDone(true);
     },
   }));
@@ -74,15 +75,25 @@ export function JobsPage() {
               rows={shown}
               keyOf={({ spec }) => spec?.name ?? ""}
               columns={[
-                { title: "Job", cell: ({ spec }) => <PageLink to={jobPath(spec?.name ?? "")}>{spec?.name ?? ""}</PageLink> },
+                {
+                  title: "Job",
+                  cell: ({ spec }) => <PageLink to={jobPath(spec?.name ?? "")}>{spec?.name ?? ""}</PageLink>,
+                },
                 { title: "Type", cell: ({ spec }) => enumWord(JobTypeSchema, spec?.type).toLowerCase() },
                 { title: "State", cell: (job) => <StateMark word={jobWord(job)} title={job.message} /> },
                 { title: "Version", right: true, cell: ({ version }) => version },
-                { title: "Ready", right: true, cell: ({ executions, wanted }) => `${executions?.ready ?? 0} / ${wanted}` },
+                {
+                  title: "Ready",
+                  right: true,
+                  cell: ({ executions, wanted }) => `${executions?.ready ?? 0} / ${wanted}`,
+                },
                 { title: "Waiting", right: true, cell: ({ executions }) => executions?.waiting ?? 0 },
                 { title: "Lost", right: true, cell: ({ executions }) => executions?.lost ?? 0 },
                 { title: "Failed", right: true, cell: ({ executions }) => executions?.failed ?? 0 },
-                { title: "Message", cell: ({ message, update }) => <span className="breaks">{update?.message || message}</span> },
+                {
+                  title: "Message",
+                  cell: ({ message, update }) => <span className="breaks">{update?.message || message}</span>,
+                },
                 { title: "Changed", cell: ({ updateTime }) => <Time ms={toMs(updateTime)} /> },
               ]}
             />

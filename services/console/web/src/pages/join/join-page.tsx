@@ -77,7 +77,10 @@ export function JoinPage() {
                         </span>
                       ),
                     },
-                    { title: "Ends", cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />) },
+                    {
+                      title: "Ends",
+                      cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />),
+                    },
                     { title: "Made", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
                     {
                       title: "",

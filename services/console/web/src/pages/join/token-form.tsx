@@ -64,7 +64,12 @@ export function TokenForm({
     <Panel title="Let machines join">
       <form className="stack" onSubmit={submit}>
         <div className="grid">
-          <Field label="What it is for" maxLength={256} value={wish.description} onChange={(event) => set({ description: event.target.value })} />
+          <Field
+            label="What it is for"
+            maxLength={256}
+            value={wish.description}
+            onChange={(event) => set({ description: event.target.value })}
+          />
           <Field
             label="Machines"
             placeholder="1"
@@ -95,7 +100,12 @@ export function TokenForm({
             value={labelText}
             onChange={(event) => setLabelText(event.target.value)}
           />
-          <Field label="Group" maxLength={63} value={wish.group} onChange={(event) => set({ group: event.target.value.trim() })} />
+          <Field
+            label="Group"
+            maxLength={63}
+            value={wish.group}
+            onChange={(event) => set({ group: event.target.value.trim() })}
+          />
         </div>
         <Check checked={wish.preauthorized} onChange={(preauthorized) => set({ preauthorized })}>
           Approve them at once{waitsForApproval ? "" : " (they are anyway: manual approval is off)"}

@@ -14,7 +14,15 @@ const TITLES: Readonly<Record<Platform, string>> = {
 };
 
 /** A token that was just made: its text, this once, the command for a machine, and the machines as they come. */
-export function TokenMade({ id, text, onDone }: { readonly id: string; readonly text: string; readonly onDone: () => void }) {
+export function TokenMade({
+  id,
+  text,
+  onDone,
+}: {
+  readonly id: string;
+  readonly text: string;
+  readonly onDone: () => void;
+}) {
   const [platform, setPlatform] = useState<Platform>("shell");
   const server = window.location.host;
   const isLoopback = /^(localhost|127\.|\[::1\])/.test(server);
@@ -25,11 +33,13 @@ export function TokenMade({ id, text, onDone }: { readonly id: string; readonly 
           <Notice tone="warn">The token is shown now and never again.</Notice>
           <Tabs tabs={PLATFORMS.map((one) => [one, TITLES[one]] as const)} chosen={platform} onChoose={setPlatform} />
           <CopyCommand text={joinCommand(platform, server, text)} label={TITLES[platform]} />
-          {isLoopback && <p className="soft small">Another machine needs an address in place of {server} that leads here.</p>}
+          {isLoopback && (
+            <p className="soft small">Another machine needs an address in place of {server} that leads here.</p>
+          )}
           {window.location.protocol === "https:" && (
             <p className="soft small">
-              Where the certificate is of an authority of its own, <code>rollcall token create</code> prints the command with
-              that authority's fingerprint.
+              Where the certificate is of an authority of its own, <code>rollcall token create</code> prints the command
+              with that authority's fingerprint.
             </p>
           )}
         </div>

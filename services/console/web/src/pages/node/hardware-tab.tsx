@@ -27,7 +27,10 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
               ["Usable", `${formatMillicores(info.cpu.usableMillis)} processors`],
               ["Memory", bytes(info.memoryBytes)],
               ["Disk", bytes(info.diskBytes)],
-              ["Virtual machines", info.vm?.capable ? `yes${info.vm.nested ? ", nested" : ""}` : (info.vm?.message ?? "no")],
+              [
+                "Virtual machines",
+                info.vm?.capable ? `yes${info.vm.nested ? ", nested" : ""}` : (info.vm?.message ?? "no"),
+              ],
             ]}
           />
         </Panel>
@@ -38,7 +41,10 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
             keyOf={({ name }) => name}
             columns={[
               { title: "Name", cell: ({ name }) => name },
-              { title: "Addresses", cell: ({ addresses }) => <span className="breaks">{addresses.join(", ") || "-"}</span> },
+              {
+                title: "Addresses",
+                cell: ({ addresses }) => <span className="breaks">{addresses.join(", ") || "-"}</span>,
+              },
               { title: "Hardware address", cell: ({ mac }) => <code>{mac}</code> },
               { title: "Mbit/s", right: true, cell: ({ speedMbps }) => speedMbps || "-" },
             ]}
@@ -85,7 +91,10 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
             keyOf={({ pciAddress }) => pciAddress}
             columns={[
               { title: "PCI", cell: ({ pciAddress }) => <code>{pciAddress}</code> },
-              { title: "Vendor and device", cell: ({ vendorId, deviceId }) => <code>{`${vendorId}:${deviceId}`}</code> },
+              {
+                title: "Vendor and device",
+                cell: ({ vendorId, deviceId }) => <code>{`${vendorId}:${deviceId}`}</code>,
+              },
               { title: "IOMMU group", right: true, cell: ({ iommuGroup }) => iommuGroup },
             ]}
           />

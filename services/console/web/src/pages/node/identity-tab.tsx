@@ -41,7 +41,8 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
               { title: "Set by", cell: ({ tier }) => tierWord(tier) },
               {
                 title: "In place of",
-                cell: ({ overrides }) => overrides.map(({ tier, value }) => `${value} (${tierWord(tier)})`).join(", ") || "-",
+                cell: ({ overrides }) =>
+                  overrides.map(({ tier, value }) => `${value} (${tierWord(tier)})`).join(", ") || "-",
               },
             ]}
           />
@@ -71,13 +72,19 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
             ["Next key", node.nextKeyFingerprint],
             [
               "Rotation wanted since",
-              node.keyRotationRequiredSince === undefined ? "" : <ExactTime key="wanted" ms={toMs(node.keyRotationRequiredSince)} />,
+              node.keyRotationRequiredSince === undefined ? (
+                ""
+              ) : (
+                <ExactTime key="wanted" ms={toMs(node.keyRotationRequiredSince)} />
+              ),
             ],
             ["Joined", <ExactTime key="joined" ms={toMs(node.createTime)} />],
             ["Changed", <ExactTime key="changed" ms={toMs(node.updateTime)} />],
             [
               "Join token",
-              node.joinTokenId === "" ? "" : (
+              node.joinTokenId === "" ? (
+                ""
+              ) : (
                 <PageLink key="token" to={`/join?token=${encodeURIComponent(node.joinTokenId)}`}>
                   {node.joinTokenId}
                 </PageLink>

@@ -1,5 +1,5 @@
-import { useMemo } from "react";
 import { useParams } from "@tanstack/react-router";
+import { useMemo } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { VERBS } from "../../actions/verbs.ts";
 import { useSearch, useSetSearch } from "../../app/address.ts";
@@ -49,7 +49,10 @@ export function NodePage() {
     () => ({
       ...(rights.operate && row !== undefined
         ? {
-            c: { does: "Cordon or uncordon", run: () => ask(row.holds.includes("OPERATOR") ? "uncordon" : "cordon", [id]) },
+            c: {
+              does: "Cordon or uncordon",
+              run: () => ask(row.holds.includes("OPERATOR") ? "uncordon" : "cordon", [id]),
+            },
             l: { does: "Label", run: () => ask("label", [id]) },
           }
         : {}),

@@ -3,12 +3,12 @@ import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { lazy, Suspense, useState } from "react";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
-import { addSample, NO_SAMPLES, type UsageSeries } from "../../state/usage-series.ts";
 import { shortDuration } from "../../state/time-words.ts";
+import { addSample, NO_SAMPLES, type UsageSeries } from "../../state/usage-series.ts";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
 
-const Chart = lazy(() => import("../../ui/chart.tsx"));
+const Chart = lazy(() => import("../../ui/chart.tsx").then((module) => ({ default: module.Chart })));
 
 /** What a node does at the moment: every two seconds while this is shown. */
 export function UsageTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
@@ -56,7 +56,10 @@ export function UsageTab({ id, node }: { readonly id: string; readonly node: Nod
               </Panel>
             )}
             {series.gpus.map((index) => (
-              <Panel key={index} title={`GPU ${index} ${node?.info?.gpus.find((gpu) => gpu.index === index)?.name ?? ""}`}>
+              <Panel
+                key={index}
+                title={`GPU ${index} ${node?.info?.gpus.find((gpu) => gpu.index === index)?.name ?? ""}`}
+              >
                 <Chart
                   series={series}
                   lines={[`gpu${index}`, `gpu${index}-memory`, `gpu${index}-temperature`]}

@@ -25,7 +25,7 @@ export interface NodeColumn {
 
 /** Every column there is, in order. */
 export const COLUMNS: readonly NodeColumn[] = [
-  { name: "id", title: "Node", width: 220, order: "id", cell: (row) => <NodeLink id={row.id} />, raw: (row) => row.id },
+  { name: "id", title: "Node", width: 180, order: "id", cell: (row) => <NodeLink id={row.id} />, raw: (row) => row.id },
   text("type", "Type", 110, (row) => row.type, "type"),
   state("approval", "Approval", 110, (row) => row.membership, "approval"),
   state("health", "Health", 110, (row) => row.health, "health"),
@@ -67,7 +67,19 @@ export const COLUMNS: readonly NodeColumn[] = [
 ];
 
 /** The columns that are shown unless the address says otherwise. */
-export const DEFAULT_COLUMNS = ["id", "approval", "health", "connection", "scheduling", "cpu", "seen", "cores", "memory", "gpus", "labels"];
+export const DEFAULT_COLUMNS = [
+  "id",
+  "approval",
+  "health",
+  "connection",
+  "scheduling",
+  "cpu",
+  "seen",
+  "cores",
+  "memory",
+  "gpus",
+  "labels",
+];
 
 /** The columns that an address names, in the order of the listing; the id is always there. */
 export function columnsOf(names: string | undefined): readonly NodeColumn[] {
@@ -81,7 +93,10 @@ export function telling(row: NodeRow): StateFacts {
   return row.type === "compute" ? row.health : row.connection;
 }
 
-function ofUsage(usage: Usage, read: (usage: NonNullable<NonNullable<NodeHealth["latest"]>["usage"]>) => string): ReactNode {
+function ofUsage(
+  usage: Usage,
+  read: (usage: NonNullable<NonNullable<NodeHealth["latest"]>["usage"]>) => string,
+): ReactNode {
   const latest = usage?.latest?.usage;
   return latest === undefined ? <span className="soft">-</span> : read(latest);
 }
@@ -118,7 +133,13 @@ function number(
   };
 }
 
-function state(name: string, title: string, width: number, read: (row: NodeRow) => StateFacts, order: OrderBy): NodeColumn {
+function state(
+  name: string,
+  title: string,
+  width: number,
+  read: (row: NodeRow) => StateFacts,
+  order: OrderBy,
+): NodeColumn {
   return {
     ...{ name, title, width, order, raw: (row: NodeRow) => read(row).word },
     cell: (row) => {
@@ -128,7 +149,13 @@ function state(name: string, title: string, width: number, read: (row: NodeRow) 
   };
 }
 
-function time(name: string, title: string, width: number, read: (row: NodeRow) => number | null, order: OrderBy): NodeColumn {
+function time(
+  name: string,
+  title: string,
+  width: number,
+  read: (row: NodeRow) => number | null,
+  order: OrderBy,
+): NodeColumn {
   const raw = (row: NodeRow) => {
     const ms = read(row);
     return ms === null ? "" : new Date(ms).toISOString();

@@ -1,7 +1,14 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useSetSearch } from "../../app/address.ts";
 import { fleet } from "../../live/fleet.ts";
-import { filterToSearch, isFiltered, NO_FILTER, type NodeFilter, STATE_CHOICES, STATE_FIELDS } from "../../state/node-filter.ts";
+import {
+  filterToSearch,
+  isFiltered,
+  NO_FILTER,
+  type NodeFilter,
+  STATE_CHOICES,
+  STATE_FIELDS,
+} from "../../state/node-filter.ts";
 import { completeSelector, indexLabels } from "../../state/selector-completion.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
@@ -80,7 +87,7 @@ function SelectorField({
     if (value !== own.current) setText(value);
     own.current = value;
   }, [value]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: labels are counted when the field is entered.
+  // Labels are counted when the field is entered.
   const index = useMemo(() => (open ? indexLabels(fleet.rows.values()) : new Map()), [open]);
   const found = open ? completeSelector(text, index) : [];
   const set = (next: string) => {

@@ -25,7 +25,15 @@ import { Views } from "./views.tsx";
 
 const NONE: ReadonlySet<string> = new Set();
 const BULK: readonly NodeVerb[] = ["approve", "reject", "cordon", "uncordon", "drain"];
-const MORE_BULK: readonly NodeVerb[] = ["undrain", "mark-unhealthy", "clear-mark", "accept-hardware", "rotate-key", "ban", "delete"];
+const MORE_BULK: readonly NodeVerb[] = [
+  "undrain",
+  "mark-unhealthy",
+  "clear-mark",
+  "accept-hardware",
+  "rotate-key",
+  "ban",
+  "delete",
+];
 
 /** Every node, with filters, in any order, and what can be done with many of them. */
 export function NodesPage() {
@@ -66,7 +74,10 @@ export function NodesPage() {
       "/": { does: "Search", run: focusSearch },
       ...(rights.operate
         ? {
-            x: { does: "Choose the node", run: () => pick([current() ?? ""].filter(Boolean), !picked.has(current() ?? "")) },
+            x: {
+              does: "Choose the node",
+              run: () => pick([current() ?? ""].filter(Boolean), !picked.has(current() ?? "")),
+            },
             Escape: { does: "Choose none", run: () => setPicked(NONE) },
           }
         : {}),
@@ -113,7 +124,12 @@ export function NodesPage() {
             <div className="bulk" role="toolbar" aria-label="With the chosen nodes">
               <strong className="small">{formatCount(chosen.length)} chosen</strong>
               {BULK.map((verb) => (
-                <Button key={verb} small look={VERBS[verb].danger ? "danger" : undefined} onClick={() => ask(verb, chosen)}>
+                <Button
+                  key={verb}
+                  small
+                  look={VERBS[verb].danger ? "danger" : undefined}
+                  onClick={() => ask(verb, chosen)}
+                >
                   {VERBS[verb].label}
                 </Button>
               ))}

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type MouseEvent, type RefObject, useEffect, useRef } from "react";
 import type { NodeRow } from "../../state/node-row.ts";
@@ -53,14 +54,15 @@ export function NodesTable({
   }, [cursor.at, virtual]);
   const width = columns.reduce((sum, column) => sum + column.width, canPick ? 40 : 0);
   const pick = (index: number, event: MouseEvent) => {
-    const [from, to] = event.shiftKey ? [Math.min(lastPick.current, index), Math.max(lastPick.current, index)] : [index, index];
+    const [from, to] = event.shiftKey
+      ? [Math.min(lastPick.current, index), Math.max(lastPick.current, index)]
+      : [index, index];
     lastPick.current = index;
     const ids = rows.slice(from, to + 1).map(({ id }) => id);
     onPick(ids, !cursor.picked.has(rows[index]?.id ?? ""));
   };
   return (
     <div className="nodes-scroll" ref={scroller} data-testid="nodes-scroll">
-      {/* biome-ignore lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows. */}
       <div
         role="table"
         aria-label="Nodes"
@@ -77,7 +79,12 @@ export function NodesTable({
                   type="checkbox"
                   aria-label="Choose all nodes of this view"
                   checked={rows.length > 0 && cursor.picked.size >= rows.length}
-                  onChange={(event) => onPick(rows.map(({ id }) => id), event.target.checked)}
+                  onChange={(event) =>
+                    onPick(
+                      rows.map(({ id }) => id),
+                      event.target.checked,
+                    )
+                  }
                 />
               </div>
             )}
@@ -130,7 +137,12 @@ export function NodesTable({
                   </div>
                 )}
                 {columns.map(({ name, width: px, right, cell }) => (
-                  <div key={name} role="cell" className={right ? "nodes-cell right" : "nodes-cell"} style={{ width: px }}>
+                  <div
+                    key={name}
+                    role="cell"
+                    className={right ? "nodes-cell right" : "nodes-cell"}
+                    style={{ width: px }}
+                  >
                     {cell(row, usage.get(row.id))}
                   </div>
                 ))}

@@ -35,13 +35,25 @@ export function NeedsPerson() {
     const text = `The brake of ${group} is ${enumWord(BrakeStateSchema, state)}; ${formatCount(pending)} reactions are held back`;
     needs.push({ key: `brake ${group}`, tone: "bad", to: "/brake", text });
   }
-  add(health.UNHEALTHY, "bad", "/nodes?approval=approved&health=unhealthy", "machine is unhealthy", "machines are unhealthy");
+  add(
+    health.UNHEALTHY,
+    "bad",
+    "/nodes?approval=approved&health=unhealthy",
+    "machine is unhealthy",
+    "machines are unhealthy",
+  );
   add(health.UNKNOWN, "warn", "/nodes?approval=approved&health=unknown", "machine is unknown", "machines are unknown");
   add(membership.PENDING, "warn", "/approvals", "machine waits for approval", "machines wait for approval");
   add(holds.HARDWARE, "warn", "/nodes?scheduling=ineligible", "machine lacks hardware", "machines lack hardware");
   add(holds.FLAPPING, "warn", "/nodes?scheduling=ineligible", "machine flaps", "machines flap");
   const away = processes - processesConnected;
-  add(away, "warn", "/control-plane", "process of the control plane is away", "processes of the control plane are away");
+  add(
+    away,
+    "warn",
+    "/control-plane",
+    "process of the control plane is away",
+    "processes of the control plane are away",
+  );
   for (const text of status.data?.joining?.warnings ?? []) needs.push({ key: text, tone: "warn", to: "/join", text });
   if (needs.length === 0) {
     return (

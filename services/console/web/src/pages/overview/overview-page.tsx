@@ -47,7 +47,11 @@ export function OverviewPage() {
             figure={formatCount(summary.machines)}
             note={`${formatCount(summary.connected)} connected`}
           />
-          <Tile name="May take work" figure={formatCount(summary.mayTakeWork)} note={`of ${formatCount(approved)} approved`} />
+          <Tile
+            name="May take work"
+            figure={formatCount(summary.mayTakeWork)}
+            note={`of ${formatCount(approved)} approved`}
+          />
           <Tile
             name="Cores"
             figure={formatCount(summary.available.cores)}
@@ -58,7 +62,11 @@ export function OverviewPage() {
             figure={formatBytes(summary.available.memoryBytes)}
             note={`available of ${formatBytes(summary.total.memoryBytes)}`}
           />
-          <Tile name="GPUs" figure={formatCount(summary.available.gpus)} note={`available of ${formatCount(summary.total.gpus)}`} />
+          <Tile
+            name="GPUs"
+            figure={formatCount(summary.available.gpus)}
+            note={`available of ${formatCount(summary.total.gpus)}`}
+          />
         </div>
         <div className="grid">
           <Panel title="Needs a person">
@@ -73,10 +81,7 @@ export function OverviewPage() {
           </Panel>
         </div>
         <div className="grid">
-          <Panel
-            title="Latest events"
-            actions={<PageLink to="/events">All events</PageLink>}
-          >
+          <Panel title="Latest events" actions={<PageLink to="/events">All events</PageLink>}>
             {shown.length === 0 ? <Empty title="Nothing has happened yet" /> : <EventList events={shown} withSubject />}
           </Panel>
           <div className="stack">

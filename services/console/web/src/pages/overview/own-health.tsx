@@ -1,8 +1,8 @@
+import { UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
-import { UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { formatCount } from "../../state/units.ts";
 import { Read } from "../../ui/notices.tsx";
 import { Facts } from "../../ui/panel.tsx";

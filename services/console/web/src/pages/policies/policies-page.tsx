@@ -39,8 +39,8 @@ export function PoliciesPage() {
       </PageHead>
       <div className="page-body">
         <p className="soft">
-          A node's policy is put together value by value: the configuration, the default policy, each group whose selector
-          matches, then the node's own. What a policy does not set is inherited.
+          A node's policy is put together value by value: the configuration, the default policy, each group whose
+          selector matches, then the node's own. What a policy does not set is inherited.
         </p>
         {editing !== null && (
           <PolicyForm
@@ -127,7 +127,8 @@ export function PoliciesPage() {
           }
           run={async (reason) => {
             const { scope, etag } = removing;
-            if (scope !== undefined) await policies.deleteHealthPolicy({ scope, etag, reason, requestId: crypto.randomUUID() });
+            if (scope !== undefined)
+              await policies.deleteHealthPolicy({ scope, etag, reason, requestId: crypto.randomUUID() });
             await read.refetch();
           }}
           onClose={() => setRemoving(null)}

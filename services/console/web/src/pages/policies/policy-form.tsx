@@ -80,7 +80,10 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
     ...flags,
   ];
   return (
-    <Panel title={policy === null ? "Set a policy" : `Change ${scopeWords(policy.scope).join(" ")}`} actions={<Button onClick={onDone}>Close</Button>}>
+    <Panel
+      title={policy === null ? "Set a policy" : `Change ${scopeWords(policy.scope).join(" ")}`}
+      actions={<Button onClick={onDone}>Close</Button>}
+    >
       <form className="stack" onSubmit={submit}>
         {policy === null && (
           <div className="grid">
@@ -95,7 +98,11 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
               ]}
             />
             {kind !== "default" && (
-              <Field label={kind === "group" ? "Name of the group" : "Node"} value={name} onChange={(event) => setName(event.target.value.trim())} />
+              <Field
+                label={kind === "group" ? "Name of the group" : "Node"}
+                value={name}
+                onChange={(event) => setName(event.target.value.trim())}
+              />
             )}
           </div>
         )}
@@ -107,7 +114,12 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
               value={selector}
               onChange={(event) => setSelector(event.target.value)}
             />
-            <Field label="Priority" hint="The greater wins" value={priority} onChange={(event) => setPriority(event.target.value.trim())} />
+            <Field
+              label="Priority"
+              hint="The greater wins"
+              value={priority}
+              onChange={(event) => setPriority(event.target.value.trim())}
+            />
           </div>
         )}
         <div className="grid">
@@ -123,7 +135,12 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
             />
           ))}
         </div>
-        <Field label="Reason (optional)" maxLength={1024} value={reason} onChange={(event) => setReason(event.target.value)} />
+        <Field
+          label="Reason (optional)"
+          maxLength={1024}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
         {preview !== null && <Preview preview={preview} />}
         <CopyCommand text={command("policy", "set", ...words)} label="The same in a terminal" />
         <div className="row">
@@ -146,7 +163,9 @@ function scopeWordsOf(kind: string, name: string): readonly string[] {
 function Preview({ preview: { nodes, changedNodes } }: { readonly preview: PreviewHealthPolicyResponse }) {
   return (
     <div className="stack tight">
-      <Notice tone={changedNodes === 0 ? "good" : "warn"}>{formatCount(changedNodes)} nodes would get another policy</Notice>
+      <Notice tone={changedNodes === 0 ? "good" : "warn"}>
+        {formatCount(changedNodes)} nodes would get another policy
+      </Notice>
       {nodes.length > 0 && (
         <DataTable
           label="Nodes that would change"
