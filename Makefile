@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist sdk check-stubs lint gen manifests fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist sdk check-stubs lint gen manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -50,6 +50,9 @@ gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and docs/events
 
 manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/run builds into .tools/bin)
 	node scripts/render-manifests.mjs
+
+screenshots: build ## Take pictures of every page of the console into dist/screenshots, a few into docs/images (ARGS: another folder)
+	@node scripts/screenshots.mjs $(ARGS)
 
 fmt: $(INSTALLED) ## Format sources and schema, and fix what the linter can fix safely
 	$(BIN)/biome check --write
