@@ -170,9 +170,12 @@ async function callerOfTokens(
   throw signInFailed(issuer, last instanceof Error ? last.message : "it gave no token for this audience");
 }
 
-function signInFailed(issuer: string, why: string): Error {
+function signInFailed(issuer: string, why: string, cause?: unknown): Error {
   const from = issuer === "" ? "" : ` at ${issuer}`;
-  return refuse("SIGN_IN_FAILED", `signing in${from} failed: ${why}; begin again`, { metadata: { issuer, why } });
+  return refuse("SIGN_IN_FAILED", `signing in${from} failed: ${why}; begin again`, {
+    metadata: { issuer, why },
+    cause,
+  });
 }
 
 /** Codes of openid-client for an answer that was not asked for, or was tampered with. */
@@ -186,8 +189,8 @@ const NOT_OURS = new Set([
 /** What the issuer refused is the sign-in's fault; all else is that it cannot be asked. */
 function issuerError(issuer: string, error: unknown, log: Logger): Error {
   const { code = "", error: said, error_description: description, cause } = Object(error);
-  if (typeof said === "string") return signInFailed(issuer, String(description ?? said));
-  if (NOT_OURS.has(code)) return signInFailed(issuer, "its answer does not belong to this sign-in");
+  if (typeof said === "string") return signInFailed(issuer, String(description ?? said), error);
+  if (NOT_OURS.has(code)) return signInFailed(issuer, "its answer does not belong to this sign-in", error);
   log.warn({ issuer, err: error }, "issuer not asked to sign in");
   const known = String(Object(cause).code ?? Object(error).message ?? code);
   return refuse("ISSUER_UNAVAILABLE", `the issuer ${issuer} cannot be asked just now: ${known}`, {

@@ -1,5 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { request as requestHttp } from "node:http";
+import type { Authenticator } from "@rollcall/identity";
+import { openOidc } from "@rollcall/identity/oidc";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { createRpcServer, type FailedAttempts } from "@rollcall/rpc";
 import { accessTokenHash, createAuthenticator, ensureAccessToken, type Store } from "@rollcall/store";
@@ -25,7 +27,7 @@ export interface ConsoleRig {
   close(): Promise<void>;
 }
 
-export interface RigOptions extends Partial<Pick<ConsoleProcess, "authenticate" | "issuers" | "pages" | "settings">> {
+export interface RigOptions extends Partial<Pick<ConsoleProcess, "issuers" | "pages" | "settings">> {
   readonly failures?: FailedAttempts;
 }
 
@@ -35,8 +37,11 @@ const SETTINGS = { idleMs: 1_800_000, longestMs: 43_200_000, isNetworkTrusted: f
 export async function startConsole(record: RigRecord, options: RigOptions = {}): Promise<ConsoleRig> {
   const { store } = record;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
-  const authenticate = options.authenticate ?? createAuthenticator({ store, clock, cacheMs: 0 });
-  const common = { store, clock, log, authenticate, issuers: [], settings: SETTINGS, pages: null, upstream: null };
+  const { issuers = [] } = options;
+  const byToken = createAuthenticator({ store, clock, cacheMs: 0 });
+  const byIssuer = await openOidc({ issuers, clock, log });
+  const authenticate: Authenticator = async (bearer) => (await byIssuer?.(bearer)) ?? byToken(bearer);
+  const common = { store, clock, log, authenticate, issuers, settings: SETTINGS, pages: null, upstream: null };
   const app = createApp({ ...common, ...options });
   const server = await createRpcServer({
     host: "127.0.0.1",
