@@ -1,6 +1,8 @@
+import { lazy, Suspense } from "react";
 import { Observable, useObservable } from "../live/observable.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
-import { VerbDialog } from "./verb-dialog.tsx";
+
+const VerbDialog = lazy(() => import("./verb-dialog.tsx").then((module) => ({ default: module.VerbDialog })));
 
 /** What is to be done with which nodes, once it is confirmed. */
 interface Asked {
@@ -18,5 +20,10 @@ export function ask(verb: Asked["verb"], ids: readonly string[]): void {
 /** The confirmation that is open, if any; once in the page. */
 export function AskedDialog() {
   const open = useObservable(asked);
-  return open === null ? null : <VerbDialog {...open} onClose={() => asked.set(null)} />;
+  if (open === null) return null;
+  return (
+    <Suspense fallback={null}>
+      <VerbDialog {...open} onClose={() => asked.set(null)} />
+    </Suspense>
+  );
 }

@@ -1,10 +1,12 @@
-import type { NodeOutcome } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, type NodeOutcome } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { admin } from "../live/clients.ts";
+import { clientOf } from "../live/clients.ts";
 import { chunksOf } from "../state/chunks.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
 import type { NodeRow } from "../state/node-row.ts";
 import { enumWord } from "../state/words.ts";
+
+const admin = clientOf(AdminService);
 
 /** What every verb about nodes is called with. */
 interface VerbRequest {

@@ -10,7 +10,6 @@ import { CONNECTING, type Link } from "../state/link.ts";
 import { roleWord } from "../state/roles.ts";
 import { Button } from "../ui/button.tsx";
 import { Logo } from "../ui/logo.tsx";
-import { Menu } from "../ui/menu.tsx";
 import { Empty, Loading } from "../ui/notices.tsx";
 import { Shape } from "../ui/state-mark.tsx";
 import { Time } from "../ui/time.tsx";
@@ -99,20 +98,22 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
       <div className="foot stack tight">
         <LinkState />
         {current.state === "signed-in" && (
-          <Menu
-            label="Account"
-            look="plain"
-            items={[
-              { label: "Keyboard shortcuts", hint: "?", onSelect: () => openPalette("keys") },
-              { label: `Theme: ${chosen}`, hint: "next", onSelect: nextTheme },
-              null,
-              { label: "Sign out", onSelect: () => signOut() },
-            ]}
-          >
-            <span className="grow cut">
+          <>
+            <span className="small cut" title={current.actor}>
               {current.name} <span className="soft">({roleWord(current.role)})</span>
             </span>
-          </Menu>
+            <div className="row tight">
+              <Button small onClick={() => signOut()}>
+                Sign out
+              </Button>
+              <Button small aria-label={`Theme: ${chosen}; change it`} onClick={nextTheme}>
+                {{ system: "◐", light: "○", dark: "●" }[chosen]}
+              </Button>
+              <Button small aria-label="Keyboard shortcuts" onClick={() => openPalette("keys")}>
+                ?
+              </Button>
+            </div>
+          </>
         )}
       </div>
     </nav>

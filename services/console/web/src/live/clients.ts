@@ -2,7 +2,6 @@ import type { DescService } from "@bufbuild/protobuf";
 import { createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { PROOF_HEADER, readProof } from "../session/proof.ts";
@@ -27,6 +26,5 @@ export function clientOf<S extends DescService>(service: S) {
 
 /** Clients that every page needs. */
 export const access = clientOf(AccessService);
-export const admin = clientOf(AdminService);
 export const registry = clientOf(RegistryService);
 export const events = clientOf(EventService);

@@ -1,4 +1,3 @@
-import { runVerb } from "../../actions/verbs.ts";
 import { Observable } from "../../live/observable.ts";
 import * as undo from "../../state/undo-queue.ts";
 import { say, sayFailure } from "../../ui/toasts.tsx";
@@ -47,6 +46,8 @@ function advance({ queue, send }: undo.Step<Decision>): void {
 async function deliver({ verb, ids, reason }: Decision): Promise<void> {
   const what = verb === "approve" ? "Approve" : "Reject";
   try {
+    // Loaded with the first decision: every page has this file, and few have anything to decide.
+    const { runVerb } = await import("../../actions/verbs.ts");
     const outcomes = await runVerb(verb, ids, { reason, validateOnly: false });
     const refused = outcomes.filter(({ refusal }) => refusal !== "");
     if (refused.length === 0)

@@ -1,8 +1,8 @@
-import { DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { useMemo, useState } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { NodeLink, PageLink } from "../../app/link.tsx";
-import { admin } from "../../live/clients.ts";
+import { clientOf } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
@@ -86,7 +86,9 @@ export function DrainsPage() {
 }
 
 function DrainPanel({ id }: { readonly id: string }) {
-  const read = useRead(["drain", id], (signal) => admin.getDrain({ node: id }, { signal }), { on: ["node.", "job."] });
+  const read = useRead(["drain", id], (signal) => clientOf(AdminService).getDrain({ node: id }, { signal }), {
+    on: ["node.", "job."],
+  });
   return (
     <Panel
       title={`Drain of ${id}`}
