@@ -76,10 +76,10 @@ withChromium("the console's pages", () => {
       await page.getByRole("button", { name: "Reject beta" }).click();
       await page.getByText("Rejected beta").waitFor();
       await page.goto(`${origin}/nodes/alpha`);
-      await state(page, "membership").getByText("Approved").waitFor();
-      await state(page, "scheduling").getByText("Eligible").waitFor();
+      await state(page, "membership").getByText("Approved", { exact: true }).waitFor();
+      await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
       await page.goto(`${origin}/nodes/beta`);
-      await state(page, "membership").getByText("Rejected").waitFor();
+      await state(page, "membership").getByText("Rejected", { exact: true }).waitFor();
       await state(page, "membership").getByText(HOSTILE).waitFor();
       expect(misdeeds.found).toEqual([]);
       await context.close();
@@ -97,8 +97,8 @@ withChromium("the console's pages", () => {
       await state(page, "health").getByText("Healthy", { exact: true }).waitFor();
       await page.evaluate(() => Object.assign(window, { sameDocument: true }));
       await doomed.killed();
-      await state(page, "connection").getByText("Disconnected").waitFor();
-      await state(page, "health").getByText("Unhealthy").waitFor();
+      await state(page, "connection").getByText("Disconnected", { exact: true }).waitFor();
+      await state(page, "health").getByText("Unhealthy", { exact: true }).waitFor();
       expect(await page.evaluate(() => "sameDocument" in window)).toBe(true);
       expect(misdeeds.found).toEqual([]);
       await context.close();
@@ -161,7 +161,7 @@ withChromium("the console's pages", () => {
       await page.getByRole("link", { name: "gamma" }).waitFor();
       expect(await page.getByRole("checkbox").count()).toBe(0);
       await page.goto(`${origin}/nodes/gamma`);
-      await state(page, "membership").getByText("Pending").waitFor();
+      await state(page, "membership").getByText("Pending", { exact: true }).waitFor();
       for (const name of ["Approve", "Reject", "More"]) {
         expect(await page.getByRole("button", { name, exact: true }).count()).toBe(0);
       }
@@ -213,7 +213,7 @@ withChromium("the console's pages", () => {
       await page.getByRole("alert").waitFor({ state: "detached" });
       await untilLive(page);
       await fixture.client.admin.uncordonNode({ node: "alpha" });
-      await state(page, "scheduling").getByText("Eligible").waitFor();
+      await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
       expect(await page.evaluate(() => "sameDocument" in window)).toBe(true);
       await context.close();
     },

@@ -3,7 +3,7 @@ import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_p
 import { clientOf } from "../live/clients.ts";
 import { chunksOf } from "../state/chunks.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
-import type { NodeRow } from "../state/node-row.ts";
+import type { NodeRow } from "../state/nodes/node-row.ts";
 import { enumWord } from "../state/words.ts";
 
 const admin = clientOf(AdminService);

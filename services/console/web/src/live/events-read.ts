@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { describeChange, type EventType } from "@rollcall/domain";
 import { eventTone } from "../state/event-tone.ts";
-import { toMs } from "../state/node-row.ts";
+import { toMs } from "../state/nodes/node-row.ts";
 import type { Tone } from "../state/words.ts";
 
 /** An event as the pages show it. */

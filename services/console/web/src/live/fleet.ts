@@ -1,6 +1,6 @@
-import { type FleetSummary, summarize } from "../state/fleet-summary.ts";
-import type { NodeRow } from "../state/node-row.ts";
-import { NodeSnapshot, type RowChange } from "../state/node-snapshot.ts";
+import { type FleetSummary, summarize } from "../state/nodes/fleet-summary.ts";
+import type { NodeRow } from "../state/nodes/node-row.ts";
+import { NodeSnapshot, type RowChange } from "../state/nodes/node-snapshot.ts";
 import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
 import { Observable } from "./observable.ts";

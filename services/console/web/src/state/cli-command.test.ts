@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { command, joinCommand, listCommand, nodeCommand, tokenCommand } from "./cli-command.ts";
-import { NO_FILTER } from "./node-filter.ts";
+import { NO_FILTER } from "./nodes/node-filter.ts";
 
 describe("command()", () => {
   it("should quote what a shell would take for something else", () => {

@@ -1,4 +1,4 @@
-import { filterToSearch, type NodeFilter } from "./node-filter.ts";
+import { filterToSearch, type NodeFilter } from "./nodes/node-filter.ts";
 
 /** A word of a command line, in quotes where a shell needs them. */
 export function quoted(word: string): string {

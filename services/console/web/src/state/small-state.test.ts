@@ -2,15 +2,15 @@ import { describe, expect, it } from "@jest/globals";
 import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { chunksOf } from "./chunks.ts";
-import { likelyDuplicates } from "./duplicates.ts";
-import { summarize } from "./fleet-summary.ts";
 import { nextKey, PREFIX_MS } from "./keys.ts";
 import { parseLabelWords } from "./label-words.ts";
+import { likelyDuplicates } from "./nodes/duplicates.ts";
+import { summarize } from "./nodes/fleet-summary.ts";
+import { parseViews } from "./nodes/saved-views.ts";
+import { testRow } from "./nodes/testing/test-rows.ts";
 import { addOutput, MOST_CHARACTERS, NO_OUTPUT, outputText } from "./output.ts";
 import { rightsOf, roleWord } from "./roles.ts";
-import { parseViews } from "./saved-views.ts";
 import { find } from "./search.ts";
-import { testRow } from "./testing/test-rows.ts";
 import { formatBytes } from "./units.ts";
 
 describe("summarize()", () => {

@@ -9,7 +9,7 @@ import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { access } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { roleWord } from "../../state/roles.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";

@@ -5,7 +5,7 @@ import { useSearch, useSetSearch } from "../../app/address.ts";
 import { clientOf } from "../../live/clients.ts";
 import { command } from "../../state/cli-command.ts";
 import { toCsv } from "../../state/csv.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";

@@ -5,7 +5,7 @@ import { clientOf } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";

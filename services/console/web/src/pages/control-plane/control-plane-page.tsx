@@ -8,7 +8,7 @@ import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { shortDuration } from "../../state/time-words.ts";
 import { formatBytes, formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";

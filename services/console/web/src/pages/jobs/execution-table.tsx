@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { enumWord } from "../../state/words.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";

@@ -6,7 +6,7 @@ import { PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { command } from "../../state/cli-command.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { enumWord } from "../../state/words.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";

@@ -2,7 +2,7 @@ import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ask } from "../../actions/asked.tsx";
 import { PageLink } from "../../app/link.tsx";
 import { useRights } from "../../session/session.ts";
-import { toMs } from "../../state/node-row.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { holdWord, tierWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";

@@ -10,7 +10,7 @@ import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command, type NodeVerb } from "../../state/cli-command.ts";
-import { type NodeRow, toRow } from "../../state/node-row.ts";
+import { type NodeRow, toRow } from "../../state/nodes/node-row.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Menu } from "../../ui/menu.tsx";

@@ -1,4 +1,4 @@
-import type { NodeRow, StateFacts } from "../../state/node-row.ts";
+import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 

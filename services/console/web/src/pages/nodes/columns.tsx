@@ -1,8 +1,8 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { ReactNode } from "react";
 import { NodeLink } from "../../app/link.tsx";
-import type { NodeRow, StateFacts } from "../../state/node-row.ts";
-import type { OrderBy } from "../../state/sorted-view.ts";
+import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
+import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import { formatBytes, formatPercent } from "../../state/units.ts";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";

@@ -1,5 +1,5 @@
 import { toCsv } from "../../state/csv.ts";
-import type { NodeRow } from "../../state/node-row.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { download } from "../../ui/download.ts";
 import { COLUMNS, type NodeColumn } from "./columns.tsx";
 

@@ -8,8 +8,8 @@ import {
   type NodeFilter,
   STATE_CHOICES,
   STATE_FIELDS,
-} from "../../state/node-filter.ts";
-import { completeSelector, indexLabels } from "../../state/selector-completion.ts";
+} from "../../state/nodes/node-filter.ts";
+import { completeSelector, indexLabels } from "../../state/nodes/selector-completion.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";

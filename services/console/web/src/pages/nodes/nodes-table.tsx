@@ -1,8 +1,8 @@
 // biome-ignore-all lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type MouseEvent, type RefObject, useEffect, useRef } from "react";
-import type { NodeRow } from "../../state/node-row.ts";
-import type { OrderBy } from "../../state/sorted-view.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
+import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import type { NodeColumn } from "./columns.tsx";
 import { useUsage } from "./use-usage.ts";
 

@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { fleet } from "../../live/fleet.ts";
-import type { NodeFilter } from "../../state/node-filter.ts";
-import { nodeTest } from "../../state/node-filter.ts";
-import type { NodeRow } from "../../state/node-row.ts";
-import { type OrderBy, SortedView } from "../../state/sorted-view.ts";
+import type { NodeFilter } from "../../state/nodes/node-filter.ts";
+import { nodeTest } from "../../state/nodes/node-filter.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { type OrderBy, SortedView } from "../../state/nodes/sorted-view.ts";
 
 /** The nodes of a filter in an order, as they are. */
 export interface NodesView {

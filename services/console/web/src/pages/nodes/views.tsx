@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { goTo } from "../../app/address.ts";
-import { parseViews, type SavedView } from "../../state/saved-views.ts";
+import { parseViews, type SavedView } from "../../state/nodes/saved-views.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

@@ -8,7 +8,7 @@ import { log } from "../../live/log.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
-import { STATE_CHOICES } from "../../state/node-filter.ts";
+import { STATE_CHOICES } from "../../state/nodes/node-filter.ts";
 import { formatBytes, formatCount, formatMillicores } from "../../state/units.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { EventList } from "../../ui/event-list.tsx";

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, typeWord } from "./words.ts";
+import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, typeWord } from "../words.ts";
 
 /** One of a node's four states, with its cause. */
 export interface StateFacts {
