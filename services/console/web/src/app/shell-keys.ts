@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { Observable } from "../live/observable.ts";
 import { session } from "../session/session.ts";
-import { type KeyState, nextKey } from "../state/keys.ts";
+import { type KeyState, nextKey, PREFIX_MS } from "../state/keys.ts";
 import { goTo } from "./address.ts";
 import { NAV_PAGES } from "./pages.ts";
 
@@ -55,15 +55,17 @@ export function useShellKeys(): void {
   }, []);
 }
 
+/** When "g" was pressed last: kept over renders, or the key after it would be taken for one of the page's own. */
+let afterG = -Infinity;
+
 /** Shortcuts of a page, while it is shown. Keys are as KeyboardEvent.key has them. */
 export function usePageKeys(keys: Readonly<Record<string, { readonly does: string; readonly run: () => void }>>): void {
   useEffect(() => {
     pageKeys.set({ keys: Object.entries(keys).map(([key, { does }]) => ({ key, does })) });
-    let afterG = -Infinity;
     const press = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event) || palette.value !== null) return;
       // The key after "g" goes to a page.
-      const isSecond = event.timeStamp - afterG < 1000;
+      const isSecond = event.timeStamp - afterG < PREFIX_MS;
       if (event.key === "g") afterG = event.timeStamp;
       const known = keys[event.key];
       if (known === undefined || isSecond) return;

@@ -5,6 +5,8 @@ import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
 import { Observable } from "./observable.ts";
 
+/** Changes that come together are drawn together: pages that look at all nodes do so at most this often. */
+const VERSION_MS = 150;
 /** How often at most what is added up over all nodes is added up again. */
 const SUMMARY_MS = 500;
 /** Samples of the fleet's states that are kept for the charts, one every few seconds. */
@@ -29,6 +31,7 @@ class Fleet {
   #snapshot = new NodeSnapshot();
   readonly #listeners = new Set<(changes: readonly RowChange[]) => void>();
   #summaryTimer: number | undefined;
+  #versionTimer: number | undefined;
 
   get rows(): ReadonlyMap<string, NodeRow> {
     return this.#snapshot.rows;
@@ -57,7 +60,7 @@ class Fleet {
         this.leftOut.set(snapshot.progress.leftOut);
         if (changes.length === 0) return;
         for (const listener of this.#listeners) listener(changes);
-        this.version.set(this.version.value + 1);
+        this.#tellSoon();
         this.#summarizeSoon();
       },
       onEnd: ({ reason }) => {
@@ -66,6 +69,13 @@ class Fleet {
       },
     });
     window.setInterval(() => this.#sample(), SAMPLE_MS);
+  }
+
+  #tellSoon(): void {
+    this.#versionTimer ??= window.setTimeout(() => {
+      this.#versionTimer = undefined;
+      this.version.set(this.version.value + 1);
+    }, VERSION_MS);
   }
 
   #summarizeSoon(): void {
