@@ -112,7 +112,11 @@ describe("sign-in to the console of a whole up", () => {
       reasons.add((await browser().signIn({ code: `rcc_guess_${count}` })).reason);
     }
     expect([...reasons].sort()).toEqual(["SIGN_IN_CODE_INVALID", "TOKEN_INVALID", "TOO_MANY_FAILURES"]);
-    const known = createConnectTransport({ baseUrl: origin, httpVersion: "1.1", interceptors: [bearing(adminToken())] });
+    const known = createConnectTransport({
+      baseUrl: origin,
+      httpVersion: "1.1",
+      interceptors: [bearing(adminToken())],
+    });
     expect((await createClient(AccessService, known).whoAmI({})).actor).toMatch(/^token:/);
   });
 
