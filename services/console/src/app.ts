@@ -1,10 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
-import type { HttpHandler, PassOn, PolicyTable, ReadyReport, RequestDoor } from "@rollcall/rpc";
+import type { HttpHandler, PassOn, PolicyTable, ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, type Store } from "@rollcall/store";
 import type { ConsoleServices } from "./console-services.ts";
-import { browserDoor } from "./door/browser-door.ts";
 import { createOidcSignIn } from "./oidc/oidc-sign-in.ts";
 import type { PageFiles } from "./pages/page-files.ts";
 import { servePages } from "./pages/serve-pages.ts";
@@ -27,8 +26,6 @@ export interface ConsoleApp {
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   readonly tasks: readonly Task[];
-  /** Lets sessions of browsers in, whichever service they call. */
-  readonly door: RequestDoor;
   /** Answers what is no call. */
   readonly serve: HttpHandler;
   /** Passes calls on that this process does not answer itself; null when it answers all. */
@@ -40,7 +37,7 @@ export interface ConsoleApp {
 
 /** Create the console: pages, and the browser's way in. */
 export function createApp(services: ConsoleProcess): ConsoleApp {
-  const { store, log, settings, pages } = services;
+  const { store, log, pages } = services;
   const cookie = sessionCookie(store.clusterId());
   const oidc = createOidcSignIn({ ...services, clusterSecret: store.clusterSecret() });
   const upstream = services.upstream === null ? null : createUpstream(services.upstream);
@@ -51,7 +48,6 @@ export function createApp(services: ConsoleProcess): ConsoleApp {
     services: SERVICES,
     policies: POLICIES,
     tasks: [],
-    door: browserDoor({ cookie, isNetworkTrusted: settings.isNetworkTrusted }),
     serve: servePages(pages),
     passOn: upstream === null ? null : upstream.passOn,
     ready: async () => ({ store: await checkRecord() }),

@@ -5,7 +5,7 @@ import { openOidc } from "@rollcall/identity/oidc";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { createRpcServer, type FailedAttempts } from "@rollcall/rpc";
 import { accessTokenHash, createAuthenticator, ensureAccessToken, type Store } from "@rollcall/store";
-import { type ConsoleProcess, createApp } from "../index.ts";
+import { browserDoor, type ConsoleProcess, createApp } from "../index.ts";
 import { bearerOfHalves } from "../sign-in/session-secret.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
@@ -50,7 +50,7 @@ export async function startConsole(record: RigRecord, options: RigOptions = {}):
     services: app.services,
     policies: app.policies,
     authenticate,
-    door: app.door,
+    door: browserDoor({ clusterId: store.clusterId(), isNetworkTrusted: SETTINGS.isNetworkTrusted }),
     fallback: app.serve,
     log,
     metrics,

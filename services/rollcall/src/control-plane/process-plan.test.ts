@@ -63,7 +63,7 @@ describe("chooseServices()", () => {
 
   it.each([
     [[], "no service was named"],
-    [["registry", "console"], "'console' is not a service"],
+    [["registry", "pages"], "'pages' is not a service"],
     [["registry", "admin", "registry"], "'registry' is named twice"],
     [["health", "health-query"], "health answers readers itself"],
   ])("should say what is wrong with %j", (words, problem) => {

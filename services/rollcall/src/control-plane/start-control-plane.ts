@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import { browserDoor } from "@rollcall/console";
 import type { DescriptorPlan } from "@rollcall/domain";
 import type { TlsSource } from "@rollcall/identity";
 import {
@@ -202,7 +203,7 @@ interface Listening {
 }
 
 async function listen(
-  { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
+  { plan, config, store, probes, tls, clock, log }: ControlPlaneOptions,
   { services, authentication, guards, serving, parts, shares, tracer, closeServices }: Listening,
 ): Promise<Servers> {
   const { calls, strangers, clientAddress } = guards;
@@ -259,7 +260,7 @@ async function listen(
     failures: guards.failures,
     tracer,
     hosts: hostRule(config, tls ?? null),
-    door: services.console?.door,
+    door: browserDoor({ clusterId: store.clusterId(), isNetworkTrusted: config["Listen.InsecurePlaintext"] }),
     passOn: services.console?.passOn ?? undefined,
     fallback: services.console?.serve,
     serving,

@@ -20,7 +20,8 @@ const HELP: VerbHelp = {
     "set Listen.<Service>Port and Listen.<Service>ProbePort: registry 7710 and 7791,",
     "health and health-query 7711 and 7792, admin 7712 and 7793, scheduler 7713 and",
     "7794, console 7700 and 7795. Agents' streams come to health, on 7701.",
-    "A console that does not run with all other services passes calls on to --upstream.",
+    "A console that does not run with all other services passes their calls on to",
+    "--upstream.",
   ],
 };
 
