@@ -10,13 +10,11 @@ import {
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type NodeRow, toRow } from "../node-row.ts";
 
+type NodeInit = Extract<MessageInitShape<typeof NodeSchema>, { readonly $typeName?: never }>;
+
 /** A node for tests: an approved machine that is well, unless told otherwise. */
-export function testNode(
-  id: string,
-  labels: Readonly<Record<string, string>> = {},
-  more: MessageInitShape<typeof NodeSchema> = {},
-) {
-  return create(NodeSchema, {
+export function testNode(id: string, labels: Readonly<Record<string, string>> = {}, more: NodeInit = {}) {
+  const well: NodeInit = {
     id,
     type: NodeType.COMPUTE,
     membership: { state: MembershipState.APPROVED },
@@ -26,8 +24,8 @@ export function testNode(
     mayTakeWork: true,
     labels: Object.entries(labels).map(([key, value]) => ({ key, value, tier: LabelTier.OPERATOR })),
     info: { hostname: `${id}.example`, cpu: { threads: 8 }, memoryBytes: 1024n ** 3n },
-    ...more,
-  });
+  };
+  return create(NodeSchema, { ...well, ...more });
 }
 
 /** The row of such a node. */
