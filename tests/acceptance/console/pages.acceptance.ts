@@ -95,11 +95,11 @@ withChromium("the console's pages", () => {
       await doomed.logged("waiting for an operator's approval");
       await page.goto(`${origin}/nodes/doomed`);
       await state(page, "health").getByText("Healthy", { exact: true }).waitFor();
-      await page.evaluate(() => Object.assign(window, { sameDocument: true }));
+      await page.evaluate("window.sameDocument = true");
       await doomed.killed();
       await state(page, "connection").getByText("Disconnected", { exact: true }).waitFor();
       await state(page, "health").getByText("Unhealthy", { exact: true }).waitFor();
-      expect(await page.evaluate(() => "sameDocument" in window)).toBe(true);
+      expect(await page.evaluate("window.sameDocument")).toBe(true);
       expect(misdeeds.found).toEqual([]);
       await context.close();
     },
@@ -191,7 +191,7 @@ withChromium("the console's pages", () => {
           await page.locator("main h1").waitFor();
           await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
           expect({ path, theme, wrong: await seriousOf(page) }).toEqual({ path, theme, wrong: [] });
-          const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+          const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - window.innerWidth");
           expect({ path, width, overflow: Math.max(0, overflow) }).toEqual({ path, width, overflow: 0 });
         }
         expect(misdeeds.found).toEqual([]);
@@ -206,7 +206,7 @@ withChromium("the console's pages", () => {
     async () => {
       const { page, context } = await openConsole(browser, origin, token);
       await page.goto(`${origin}/nodes/alpha`);
-      await page.evaluate(() => Object.assign(window, { sameDocument: true }));
+      await page.evaluate("window.sameDocument = true");
       await up.killed("SIGTERM");
       await page.getByRole("alert").getByText("What is shown is stale").waitFor();
       up = await fixture.up("--manual-approval", "--no-agent");
@@ -214,23 +214,24 @@ withChromium("the console's pages", () => {
       await untilLive(page);
       await fixture.client.admin.uncordonNode({ node: "alpha" });
       await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
-      expect(await page.evaluate(() => "sameDocument" in window)).toBe(true);
+      expect(await page.evaluate("window.sameDocument")).toBe(true);
       await context.close();
     },
     LIMIT_MS,
   );
 });
 
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
 /** What axe finds that is serious or critical. */
 async function seriousOf(page: Page): Promise<readonly string[]> {
   // The page's own policy forbids inline scripts, so the tool comes in through the debugger.
   await page.evaluate(await import("node:fs/promises").then(({ readFile }) => readFile(AXE, "utf8")));
-  const violations = await page.evaluate(async () => {
-    const { axe } = window as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> };
-    };
-    return (await axe.run()).violations;
-  });
+  const violations = await page.evaluate<readonly Violation[]>("axe.run().then(({ violations }) => violations)");
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);

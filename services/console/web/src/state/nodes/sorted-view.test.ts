@@ -32,7 +32,9 @@ describe("SortedView", () => {
       for (let at = 0; at < size; at += 1) {
         const id = `n${chance(300)}`;
         const before = rows.get(id);
-        const health = { state: [HealthState.HEALTHY, HealthState.UNHEALTHY, HealthState.UNKNOWN][chance(3)] ?? 0 };
+        const health = {
+          state: [HealthState.HEALTHY, HealthState.UNHEALTHY, HealthState.UNKNOWN][chance(3)] ?? HealthState.UNKNOWN,
+        };
         const info = { cpu: { threads: chance(4) } };
         const after = chance(4) === 0 ? undefined : testRow(id, {}, { health, info });
         if (after === undefined) rows.delete(id);
