@@ -22,7 +22,7 @@ interface PageKeys {
 export const pageKeys = new Observable<PageKeys>({ keys: [] });
 
 /** Whether a key goes to something that takes text, or to a dialog. */
-export function isTyping(event: KeyboardEvent): boolean {
+function isTyping(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   const isField = target?.matches("input:not([type=checkbox]), textarea, select, [contenteditable]") ?? false;
   return isField || target?.closest("[role=dialog], [role=menu]") != null;

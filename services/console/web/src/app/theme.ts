@@ -16,7 +16,7 @@ export function applyTheme(): void {
 }
 
 /** Choose a theme, for this browser. */
-export function chooseTheme(chosen: Theme): void {
+function chooseTheme(chosen: Theme): void {
   localStorage.setItem(KEY, chosen);
   theme.set(chosen);
   applyTheme();

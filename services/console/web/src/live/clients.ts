@@ -13,7 +13,7 @@ const proving: Interceptor = (next) => (request) => {
 };
 
 /** All calls go to the origin of the page, with its cookie and the proof that belongs to it. */
-export const transport: Transport = createConnectTransport({
+const transport: Transport = createConnectTransport({
   baseUrl: window.location.origin,
   useBinaryFormat: true,
   interceptors: [proving],

@@ -1,7 +1,7 @@
 import { filterToSearch, type NodeFilter } from "./nodes/node-filter.ts";
 
 /** A word of a command line, in quotes where a shell needs them. */
-export function quoted(word: string): string {
+function quoted(word: string): string {
   return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 

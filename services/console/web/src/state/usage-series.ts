@@ -14,7 +14,7 @@ export interface UsageSeries {
 export const NO_SAMPLES: UsageSeries = { times: [], lines: {}, gpus: [] };
 
 /** Samples that are kept: four minutes of one every two seconds. */
-export const MOST_SAMPLES = 120;
+const MOST_SAMPLES = 120;
 
 /** Add what a message of a node tells: its past samples when it has some, and its latest. */
 export function addSample(series: UsageSeries, health: NodeHealth, nowMs: number): UsageSeries {

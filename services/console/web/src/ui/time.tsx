@@ -26,7 +26,7 @@ export function ExactTime({ ms }: { readonly ms: number | null | undefined }) {
 }
 
 /** The present, again whenever a relative time to `atMs` may read differently. */
-export function useNow(atMs: number | null): number {
+function useNow(atMs: number | null): number {
   const [nowMs, setNowMs] = useState(() => Date.now());
   useEffect(() => {
     if (atMs === null) return;

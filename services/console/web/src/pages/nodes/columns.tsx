@@ -88,7 +88,7 @@ export function columnsOf(names: string | undefined): readonly NodeColumn[] {
 }
 
 /** The state that says most about a node: its membership unless it is approved, else its health or connection. */
-export function telling(row: NodeRow): StateFacts {
+function telling(row: NodeRow): StateFacts {
   if (row.membership.word !== "APPROVED") return row.membership;
   return row.type === "compute" ? row.health : row.connection;
 }

@@ -2,7 +2,7 @@ import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/regi
 import { type NodeRow, toRow } from "./node-row.ts";
 
 /** More nodes than this are not kept in a page: filters of the server are for those. */
-export const MOST_ROWS = 100_000;
+const MOST_ROWS = 100_000;
 
 /** One change of a fleet, for those who keep something about it. */
 export interface RowChange {
