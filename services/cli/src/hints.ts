@@ -32,6 +32,7 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
     () => "`rollcall job run --dry-run` says why, and --queue-timeout or queueTimeout waits for a node",
   ],
   [ErrorReason.EXECUTION_NOT_FOUND, () => "`rollcall job executions` shows all executions"],
+  [ErrorReason.TOO_MANY_SIGN_IN_CODES, () => "each is valid for a minute: wait, and run it again"],
   [ErrorReason.TLS_REQUIRED, () => "name an authority that this machine does not trust with --ca-file"],
   [ErrorReason.CLIENT_CERTIFICATE_REQUIRED, () => "name one with --client-cert and --client-key"],
 ]);

@@ -37,8 +37,8 @@ export const CONSOLE_KEYS = defineKeys({
     default: undefined,
     flag: "upstream",
     doc:
-      "URL at which a console that runs alone finds the API, such as https://rollcall.example: one address that leads " +
-      "to all services. It passes the calls of its pages on to there. Where each service has an address of its own, " +
+      "URL at which a console that runs alone finds the API, such as https://rollcall.example, which leads to all " +
+      "services. It passes the calls of its pages on to there. Where each service has an address of its own, " +
       "use Console.RegistryUpstream and its like.",
   },
   "Console.RegistryUpstream": {

@@ -51,8 +51,8 @@ export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): 
 }
 
 /**
- * End the sessions of an owner beyond so many, those that were not used for the longest time first. The owner's sign-ins
- * are locked. How many ended.
+ * End the sessions of an owner beyond so many, those that were not used for the longest time first. How many ended. The
+ * owner's sign-ins are locked.
  */
 export async function endSurplusSessions(
   tx: Tx,

@@ -14,6 +14,7 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { SignInCodesTable } from "../console/sign-in-codes-table.ts";
 import type { WorkTables } from "../work/work-tables.ts";
 
 /** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
@@ -339,19 +340,6 @@ export interface AccessTokensTable {
   readonly owner_subject: string | null;
   readonly ends_at: Date | null;
   readonly idle_ms: number | null;
-}
-
-/** Codes by which browsers sign in once, stored as hashes. */
-export interface SignInCodesTable {
-  readonly hash: Buffer;
-  readonly role: string;
-  readonly name: string;
-  readonly owner_token: string | null;
-  readonly owner_issuer: string | null;
-  readonly owner_subject: string | null;
-  readonly created_at: Timestamp;
-  readonly expires_at: Date;
-  readonly used_at: Date | null;
 }
 
 /** Tokens by which machines join, stored as hashes. */

@@ -58,8 +58,8 @@ export function defineAccess(access: Command, shell: Shell): void {
     .action(action(shell, accessRevoke));
   addNotes(
     addChangeOptions(revoke).option(...STRICT),
-    "Any token may revoke itself; revoking another one needs the role admin. The sessions of the console that act for " +
-      "a token end with it.",
+    "Any token may revoke itself; revoking another one needs the role admin. A session of the console ends with the " +
+      "token that it acts for.",
     "-o json|yaml prints a rollcall.admin.v1.RevokeAccessTokenResponse in proto JSON.",
   );
 }

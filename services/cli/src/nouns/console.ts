@@ -16,8 +16,7 @@ export function defineConsole(command: Command, shell: Shell): void {
   addNotes(
     command,
     "The browser signs in by a code that is valid once, for a minute, and asks before it does. The session that it " +
-      "makes acts for your token, and ends with it; `rollcall access list` shows it, and `rollcall access revoke` ends " +
-      "it.",
+      "makes acts for your token, and ends with it; `rollcall access list` shows it, `rollcall access revoke` ends it.",
     "Where the console is on an address of its own, name it with --server, and the token with --token-file.",
     "With --no-open the address goes to standard output. The first browser that opens it signs in as you.",
   );
@@ -34,8 +33,8 @@ const openConsole: Verb<ConsoleOptions> = async ({ shell, options }) => {
   if (new URL(base).protocol === "http:" && !isLoopback(base)) {
     const { port } = new URL(base);
     throw new Failure(
-      `the console takes no sign-in over clear text, except on the machine itself: ${displayAddress(base)} is another ` +
-        `machine's address\nhint: serve it over TLS, or \`ssh -L ${port}:127.0.0.1:${port}\` and --server ` +
+      `the console takes no sign-in over clear text, except on the machine itself: ${displayAddress(base)} is not ` +
+        `this machine's\nhint: serve it over TLS, or \`ssh -L ${port}:127.0.0.1:${port}\` and --server ` +
         `127.0.0.1:${port}`,
     );
   }

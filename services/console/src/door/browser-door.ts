@@ -5,7 +5,7 @@ import { sessionCookie } from "../sign-in/session-cookie.ts";
 import { bearerOfHalves } from "../sign-in/session-secret.ts";
 
 /** The header by which a page proves that it is one of ours, and that a session is its own. */
-export const PROOF_HEADER = "x-rollcall-console";
+const PROOF_HEADER = "x-rollcall-console";
 
 export interface BrowserDoorOptions {
   readonly clusterId: string;

@@ -9,7 +9,7 @@ import { issuerFetch } from "./issuer-fetch.ts";
 import { type Attempt, createAttemptSeal } from "./sealed-attempt.ts";
 
 /** Where issuers send the browser back to, below the origin of this server. */
-export const CALLBACK_PATH = "/sign-in/oidc";
+const CALLBACK_PATH = "/sign-in/oidc";
 
 export interface OidcSignInOptions {
   readonly issuers: readonly OidcIssuer[];

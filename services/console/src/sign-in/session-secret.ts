@@ -6,7 +6,7 @@ export interface SessionSecret {
   readonly id: string;
   /** The half of the cookie, "rcs_<id>_<random>": no script can read it. */
   readonly cookie: string;
-  /** The half of the page, which it keeps for its own origin: other ports of the host, which get the cookie, lack it. */
+  /** The half of the page, which it keeps for its own origin: other ports of the host get the cookie alone. */
   readonly proof: string;
   /** Under which the record keeps the whole, as it does with any bearer token. */
   readonly hash: Buffer;
