@@ -29,7 +29,7 @@ const PAGES = {
   "control-plane": "/control-plane",
 };
 /** The pictures that the docs show. */
-const SHOWN = ["overview-light-1280", "nodes-dark-1280", "approvals-light-1280", "node-dark-360"];
+const SHOWN = ["overview-dark-1280", "nodes-dark-1280", "approvals-dark-1280", "node-light-360"];
 
 const out = resolve(process.argv[2] ?? join(ROOT, "dist/screenshots"));
 mkdirSync(out, { recursive: true });
