@@ -4,11 +4,11 @@
 PNPM := npx --yes pnpm@10.34.9
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
-MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json bench/package.json)
+MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json)
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist sdk conformance check-stubs lint gen docs manifests fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist sdk conformance check-stubs lint gen docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -41,6 +41,7 @@ conformance: build ## Put an agent before the scenarios of sdk/conformance (ARGS
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b
 	$(BIN)/tsc -p tsconfig.tests.json
+	$(BIN)/tsc -p services/console/web
 	$(BIN)/biome ci
 	$(BIN)/knip
 	$(BIN)/buf lint
@@ -57,6 +58,9 @@ docs: $(INSTALLED) ## Build the documentation as a site in dist/docs (BASE: the 
 
 manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/run builds into .tools/bin)
 	node scripts/render-manifests.mjs
+
+screenshots: build ## Take pictures of every page of the console into dist/screenshots, a few into docs/images (ARGS: another folder)
+	@node scripts/screenshots.mjs $(ARGS)
 
 fmt: $(INSTALLED) ## Format sources and schema, and fix what the linter can fix safely
 	$(BIN)/biome check --write

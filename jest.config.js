@@ -7,6 +7,7 @@ export default {
   globalTeardown: "<rootDir>/libs/testkit/src/jest/global-teardown.js",
   testMatch: [
     "<rootDir>/{libs,services}/*/src/**/*.test.ts",
+    "<rootDir>/services/console/web/src/**/*.test.ts",
     "<rootDir>/bench/src/**/*.test.ts",
     "<rootDir>/tests/**/*.test.ts",
   ],

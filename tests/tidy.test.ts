@@ -18,6 +18,8 @@ import {
 import { type Package, readPackages, readSources, referencesOf, workspaceRoot } from "./support/workspace.ts";
 
 const packages = readPackages();
+/** The pages of the console: a package in a folder of the service that serves them. */
+const PAGES = "services/console/web/src";
 
 describe("the workspace", () => {
   it("should let dependencies point one way", () => {
@@ -57,7 +59,7 @@ describe("the workspace", () => {
   });
 
   it("should have short files with names in kebab-case", () => {
-    const files = [...packages.flatMap((one) => one.files), ...readSources("tests")];
+    const files = [...packages.flatMap((one) => one.files), ...readSources("tests"), ...readSources(PAGES)];
     expect(untidyFiles(files)).toEqual([]);
     expect(crowdedFolders(files)).toEqual([]);
     expect(wideLines(files)).toEqual([]);

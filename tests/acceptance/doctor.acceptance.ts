@@ -32,7 +32,7 @@ beforeAll(async () => {
   authority = new TestAuthority();
   root = mkdtempSync(join(tmpdir(), "rollcall-doctor-"));
   const [registry = 0, health = 0, admin = 0, scheduler = 0] = await freePorts(4);
-  ports = { registry, health, admin, scheduler, "health-query": 0 };
+  ports = { registry, health, admin, scheduler, "health-query": 0, console: 0 };
   // From now until tomorrow, which is too short.
   const { certFile, keyFile } = authority.write("server");
   const tls = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];

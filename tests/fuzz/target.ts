@@ -7,6 +7,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { MethodCaller, PolicyTable } from "../../libs/rpc/src/index.ts";
 import { createTestDatabase, until } from "../../libs/testkit/src/index.ts";
 import { POLICIES as ADMIN } from "../../services/admin/src/routes.ts";
+import { POLICIES as CONSOLE } from "../../services/console/src/routes.ts";
 import { INTERNAL_POLICIES } from "../../services/health/src/internal/routes.ts";
 import { POLICIES as HEALTH } from "../../services/health/src/routes.ts";
 import { POLICIES as REGISTRY } from "../../services/registry/src/routes.ts";
@@ -25,7 +26,7 @@ export interface Target {
   readonly caller: MethodCaller;
 }
 
-const POLICIES: PolicyTable = { ...REGISTRY, ...HEALTH, ...ADMIN, ...SCHEDULER, ...INTERNAL_POLICIES };
+const POLICIES: PolicyTable = { ...REGISTRY, ...HEALTH, ...ADMIN, ...SCHEDULER, ...CONSOLE, ...INTERNAL_POLICIES };
 
 /** A real process of the whole control plane on a real Postgres, and all that it serves. */
 export class FuzzTarget {

@@ -42,10 +42,10 @@ export async function startAccessRig(database: TestDatabase, issuer: TestIssuer)
   const perActor = { perSecond: 1_000, burst: 1_000 };
   const refusals = createRefusalRecorder({ store, clock, log, metrics, perActor });
   const process = { store, config, instance: "access-test", clock, log, metrics };
-  const shared = { ...process, failures, strangers, clientAddress };
+  const { authenticate } = await openAuthentication({ store, config, clock, log });
+  const shared = { ...process, failures, strangers, clientAddress, authenticate };
   const services = createServices(planUp(config), shared, null);
   await services.start();
-  const { authenticate } = await openAuthentication({ store, config, clock, log });
   const common = { host: "127.0.0.1", port: 0, log, metrics, clock };
   const api = await createRpcServer({
     ...common,

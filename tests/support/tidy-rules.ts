@@ -19,12 +19,13 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   health: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
   admin: ["api", "config", "domain", "errors", "events", "identity", "operations", "process", "rpc", "store", "wire"],
   scheduler: ["api", "domain", "errors", "operations", "process", "rpc", "store", "wire"],
+  console: ["api", "config", "domain", "errors", "identity", "operations", "process", "rpc", "store"],
   agent: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
   keeper: ["api", "process", "wire"],
   cli: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
   rollcall: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    ...["rpc", "store", "wire", "registry", "health", "admin", "scheduler", "agent", "keeper", "cli"],
+    ...["rpc", "store", "wire", "registry", "health", "admin", "scheduler", "console", "agent", "keeper", "cli"],
   ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],

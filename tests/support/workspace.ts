@@ -44,7 +44,7 @@ export function readSources(folder: string): readonly SourceFile[] {
   const absolute = join(workspaceRoot, folder);
   if (!existsSync(absolute)) return [];
   return readdirSync(absolute, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.[mc]?[jt]s$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.[mc]?[jt]sx?$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .map((path) => relative(workspaceRoot, path))
     .filter((path) => !GENERATED.test(path) && !path.includes("node_modules"))

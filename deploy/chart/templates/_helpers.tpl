@@ -18,6 +18,21 @@ admin: [admin]
 scheduler: [scheduler]
 {{- end }}
 health: [health]
+{{- if .Values.console.enabled }}
+console: [console]
+{{- end }}
+{{- end }}
+
+{{/* Where the console passes calls on to. */}}
+{{- define "rollcall.upstreamEnv" -}}
+{{- $base := printf "%s://%s" (ternary "https" "http" .Values.tls.enabled) (include "rollcall.name" .) -}}
+{{- if eq .Values.layout "together" -}}
+- { name: ROLLCALL_CONSOLE_UPSTREAM, value: {{ $base }}-api:7700 }
+{{- else -}}
+{{- range list "registry" "health" "admin" "scheduler" -}}
+- { name: ROLLCALL_CONSOLE_{{ upper . }}UPSTREAM, value: {{ $base }}-{{ . }}:7700 }
+{{ end -}}
+{{- end -}}
 {{- end }}
 
 {{/* Which Deployment answers for each service of the API. */}}
@@ -45,6 +60,10 @@ admin:
 scheduler:
 {{- end }}
   - rollcall.scheduler.v1.JobService
+{{- if .Values.console.enabled }}
+console:
+  - rollcall.console.v1.ConsoleService
+{{- end }}
 {{- end }}
 
 {{- define "rollcall.registryName" -}}

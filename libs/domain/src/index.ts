@@ -19,6 +19,14 @@ export {
 } from "./access/audit-chain.ts";
 export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
+export { type BrowserVerdict, judgeBrowser } from "./console/browser-origin.ts";
+export {
+  fromSessionRefusal,
+  moreCodesRefusal,
+  SIGN_IN_LIMITS,
+  type SignInCodeFacts,
+  signInCodeRefusal,
+} from "./console/sign-in.ts";
 export type { Decided, Effects } from "./decided.ts";
 export {
   DEFAULT_DRAIN_DEADLINE_MS,

@@ -26,6 +26,8 @@ export type Caller =
       readonly role: Role;
       /** From when on it is worth nothing, by the wall clock; absent for never. */
       readonly expiresAtMs?: number;
+      /** The session of the console that acts for the token; absent for who comes with the token itself. */
+      readonly session?: string;
     }
   /** A person or program that an OpenID Connect issuer vouches for. */
   | {
@@ -34,8 +36,10 @@ export type Caller =
       /** With the prefix that the configuration gives it: unique among all issuers. */
       readonly subject: string;
       readonly role: Role;
-      /** When what the issuer said runs out, by the wall clock. */
+      /** When what the issuer said, or the session, runs out, by the wall clock. */
       readonly expiresAtMs: number;
+      /** The session of the console that acts for the person; absent for who comes with the issuer's token. */
+      readonly session?: string;
     };
 
 /** A caller whose identity is known. */

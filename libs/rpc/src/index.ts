@@ -8,9 +8,9 @@ export {
 } from "./builtins/probe-server.ts";
 export { type ServiceStatus, ServingStatus } from "./builtins/serving-status.ts";
 export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
-export { callerKey, callerOf, requestIdKey, requestIdOf } from "./calls/call-context.ts";
-export { type ClientAddress, grpcAddressOf } from "./calls/client-address.ts";
-export type { HttpHandler } from "./calls/http-handler.ts";
+export { callerKey, callerOf, peerOfCall, requestIdKey, requestIdOf } from "./calls/call-context.ts";
+export { type ClientAddress, grpcAddressOf, isLoopbackAddress } from "./calls/client-address.ts";
+export type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn, RequestDoor } from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
 export { hasTooManyParts } from "./calls/message-parts.ts";
 export { Outbox } from "./calls/outbox.ts";
@@ -25,6 +25,7 @@ export {
   type ServicePolicies,
 } from "./calls/policy.ts";
 export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
+export { refuseCall, sendWhole } from "./connect/answer-error.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
 export type { HttpPage, PageAnswer, PageRequest } from "./connect/serve-pages.ts";
 export {

@@ -15,6 +15,7 @@ export {
   type NewAccessToken,
   pruneAccessTokens,
   revokeAccessToken,
+  type TokenOwner,
 } from "./access/access-tokens.ts";
 export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
 export { type AuditCut, type AuditPruning, pruneAudit, readAuditCut } from "./access/audit-cut.ts";
@@ -60,6 +61,21 @@ export {
   verifyAudit,
 } from "./access/verify-audit.ts";
 export * from "./backup/index.ts";
+export {
+  endSurplusSessions,
+  insertConsoleSession,
+  lockSignIns,
+  type NewConsoleSession,
+} from "./console/sessions.ts";
+export {
+  countSignInCodes,
+  findSignInCode,
+  insertSignInCode,
+  lockSignInCode,
+  type NewSignInCode,
+  type SignInCode,
+  useUpSignInCode,
+} from "./console/sign-in-codes.ts";
 export type { Change, CommittedChange } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";

@@ -1,3 +1,4 @@
+import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
@@ -29,9 +30,16 @@ interface Device {
   state: "pending" | "approved" | "denied";
 }
 
+/** What a browser came with, for the code that it takes back. */
+interface Authorization {
+  readonly redirectUri: string;
+  readonly challenge: string;
+  readonly nonce: string;
+}
+
 /**
- * An OpenID Connect issuer on loopback, with real keys: discovery, keys that rotate, the device flow and refresh
- * tokens. It can be made to be away.
+ * An OpenID Connect issuer on loopback, with real keys: discovery, keys that rotate, the device flow, the authorization
+ * code flow with PKCE, and refresh tokens. It can be made to be away.
  */
 export class TestIssuer {
   /** The audience of its tokens. */
@@ -49,6 +57,7 @@ export class TestIssuer {
   #made = 0;
   #devices: Device[] = [];
   #refreshTokens = new Set<string>();
+  readonly #authorizations = new Map<string, Authorization>();
   readonly #server = createServer((request, response) => this.#answer(request, response));
   #port = 0;
 
@@ -110,6 +119,19 @@ export class TestIssuer {
     device.state = state;
   }
 
+  /** What a browser does that is sent here to sign in: the person consents. Answers where it is sent back to. */
+  authorize(url: string): string {
+    const asked = new URL(url).searchParams;
+    const text = (name: string) => asked.get(name) ?? "";
+    if (text("client_id") !== this.clientId || text("response_type") !== "code")
+      throw new Error(`not a client: ${url}`);
+    if (text("code_challenge_method") !== "S256") throw new Error(`without PKCE: ${url}`);
+    const code = randomUUID();
+    const redirectUri = text("redirect_uri");
+    this.#authorizations.set(code, { redirectUri, challenge: text("code_challenge"), nonce: text("nonce") });
+    return `${redirectUri}?${new URLSearchParams({ code, state: text("state"), iss: this.url })}`;
+  }
+
   /** No refresh token is good any more. */
   forgetLogins(): void {
     this.#refreshTokens.clear();
@@ -152,8 +174,10 @@ export class TestIssuer {
     return {
       issuer: this.url,
       jwks_uri: `${this.url}/jwks`,
+      authorization_endpoint: `${this.url}/authorize`,
       device_authorization_endpoint: `${this.url}/device`,
       token_endpoint: `${this.url}/token`,
+      id_token_signing_alg_values_supported: ["ES256", "RS256"],
     };
   }
 
@@ -177,12 +201,29 @@ export class TestIssuer {
       const isGood = this.#refreshTokens.delete(form.get("refresh_token") ?? "");
       return isGood ? [200, await this.#tokens()] : [400, { error: "invalid_grant" }];
     }
+    if (form.get("grant_type") === "authorization_code") return this.#giveFor(form);
     const device = this.#devices.find(({ code }) => code === form.get("device_code"));
     if (device === undefined) return [400, { error: "expired_token" }];
     device.polls += 1;
     if (device.state === "denied") return [400, { error: "access_denied" }];
     if (device.state === "pending") return [400, { error: "authorization_pending" }];
     return [200, await this.#tokens()];
+  }
+
+  async #giveFor(form: URLSearchParams): Promise<readonly [number, unknown]> {
+    const code = form.get("code") ?? "";
+    const begun = this.#authorizations.get(code);
+    // Good once.
+    this.#authorizations.delete(code);
+    const challenge = createHash("sha256")
+      .update(form.get("code_verifier") ?? "")
+      .digest("base64url");
+    const isGood = begun?.redirectUri === form.get("redirect_uri") && begun?.challenge === challenge;
+    if (!isGood) return [400, { error: "invalid_grant", error_description: "the code is not good" }];
+    const id_token = await this.token({ ...this.claims, nonce: begun.nonce }, { audience: this.clientId });
+    // As issuers do that give access tokens for an audience.
+    const access_token = await this.token(this.claims, { expiresInS: this.tokenLifeS });
+    return [200, { ...(await this.#tokens()), id_token, access_token }];
   }
 
   async #tokens() {

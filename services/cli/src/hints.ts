@@ -1,3 +1,5 @@
+import { ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 
 /**
@@ -31,6 +33,7 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
     () => "`rollcall job run --dry-run` says why, and --queue-timeout or queueTimeout waits for a node",
   ],
   [ErrorReason.EXECUTION_NOT_FOUND, () => "`rollcall job executions` shows all executions"],
+  [ErrorReason.TOO_MANY_SIGN_IN_CODES, () => "each is valid for a minute: wait, and run it again"],
   [ErrorReason.TLS_REQUIRED, () => "name an authority that this machine does not trust with --ca-file"],
   [ErrorReason.CLIENT_CERTIFICATE_REQUIRED, () => "name one with --client-cert and --client-key"],
 ]);
@@ -38,6 +41,12 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
 /** What to type after a refusal, without "hint: "; null where the refusal says all. */
 export function refusalHint(reason: ErrorReason, details: Details): string | null {
   return HINTS.get(reason)?.(details) ?? null;
+}
+
+/** Why a call was refused; UNSPECIFIED for other errors, and for a reason of a newer control plane. */
+export function reasonIn(error: unknown): ErrorReason {
+  const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
+  return reasonNamed(info?.reason ?? "");
 }
 
 /** The reason that an ErrorInfo names; UNSPECIFIED for one of a newer control plane. */

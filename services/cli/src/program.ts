@@ -95,6 +95,11 @@ const NOUNS: readonly Noun[] = [
     load: async () => (await import("./nouns/login.ts")).defineWhoami,
   },
   {
+    name: "console",
+    description: "Open the console in a browser, signed in as who you are here",
+    load: async () => (await import("./nouns/console.ts")).defineConsole,
+  },
+  {
     name: "access",
     description: "Manage access tokens, with which people and programs call the API",
     load: async () => (await import("./nouns/access.ts")).defineAccess,

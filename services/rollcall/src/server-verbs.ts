@@ -16,7 +16,7 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "serve",
     usage: "<service>...",
-    description: "Run one service or several: registry, health, health-query, admin, scheduler",
+    description: "Run one service or several: registry, health, health-query, admin, scheduler, console",
     choices: SERVICE_NAMES,
     load: async () => {
       const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");

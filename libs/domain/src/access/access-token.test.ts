@@ -22,12 +22,16 @@ describe("strangersTokenRefusal()", () => {
     ["operator", "other", "ROLE_TOO_LOW"],
     ["viewer", null, "ROLE_TOO_LOW"],
   ])("should judge %s with token %s", (role, tokenId, reason) => {
-    expect(strangersTokenRefusal("t1", { role, tokenId })?.reason ?? null).toBe(reason);
+    expect(strangersTokenRefusal("t1", { role, tokenId, sessionId: null })?.reason ?? null).toBe(reason);
+  });
+
+  it("should let a session of the console end itself", () => {
+    expect(strangersTokenRefusal("t1", { role: "viewer", tokenId: "other", sessionId: "t1" })).toBeNull();
   });
 });
 
 describe("endAccessToken()", () => {
-  const by = { tokenId: "a", role: "admin", actor: "token:a", message: "lost" };
+  const by = { tokenId: "a", sessionId: null, role: "admin", actor: "token:a", message: "lost" };
 
   it("should refuse revoked tokens only", () => {
     expect(endAccessToken(TOKEN, by).ok).toBe(true);
@@ -54,6 +58,7 @@ describe("endAccessToken()", () => {
       ],
     });
     expect(endAccessToken(TOKEN, { ...by, tokenId: "t1" })).toMatchObject({ events: [{ reason: "SELF_REVOKED" }] });
+    expect(endAccessToken(TOKEN, { ...by, sessionId: "t1" })).toMatchObject({ events: [{ reason: "SELF_REVOKED" }] });
   });
 });
 

@@ -22,6 +22,8 @@ export type RevocationRefusal = Refusal<"ROLE_TOO_LOW" | "ACCESS_TOKEN_ALREADY_R
 export interface Revoker {
   /** The id of the access token that the caller came with; null for one who came without. */
   readonly tokenId: string | null;
+  /** The id of the session of the console that the caller came with; null for one who came without. */
+  readonly sessionId: string | null;
   readonly role: string;
 }
 
@@ -36,7 +38,7 @@ export function accessTokenState(token: AccessTokenFacts): AccessTokenState {
  * looked for.
  */
 export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {
-  if (by.role === "admin" || by.tokenId === id) return null;
+  if (by.role === "admin" || isOwn(id, by)) return null;
   return {
     reason: "ROLE_TOO_LOW",
     message: `revoking access token ${id} takes the role admin, not ${by.role}; any token may revoke itself`,
@@ -78,8 +80,12 @@ function accessTokenRevoked(
   by: Revoker & { readonly actor: string; readonly message: string },
 ): NewEvent {
   const { actor, message } = by;
-  const reason = by.tokenId === token.id ? "SELF_REVOKED" : "ADMIN_REVOKED";
+  const reason = isOwn(token.id, by) ? "SELF_REVOKED" : "ADMIN_REVOKED";
   const before: Json = { state: accessTokenState(token) };
   const what = { type: "access.token.revoked", subject: token.id, before } as const;
   return { ...what, actor, reason, message, after: { state: "REVOKED" } };
+}
+
+function isOwn(id: string, { tokenId, sessionId }: Revoker): boolean {
+  return tokenId === id || sessionId === id;
 }

@@ -23,6 +23,11 @@ export function requestIdOf(context: Pick<HandlerContext, "values">): string {
 /** The address that a call comes from, as HOST:PORT; HOST alone where a proxy named no port. */
 export const peerKey = createContextKey<string>("", { description: "address of the caller" });
 
+/** The address that a call comes from: see peerKey. */
+export function peerOfCall(context: Pick<HandlerContext, "values">): string {
+  return context.values.get(peerKey);
+}
+
 /** Whether the call got as far as the interceptors; one that did not has left no line in the log. */
 export const seenKey = createContextKey<boolean>(false, { description: "seen by the log" });
 

@@ -45,6 +45,12 @@ function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(",") : value;
 }
 
+/** Whether an address, as sockets name it, in brackets or not, is of this machine alone. */
+export function isLoopbackAddress(address: string): boolean {
+  const plain = address.replace(/^\[(.*)\]$/, "$1").replace(/^::ffff:/i, "");
+  return plain === "::1" || /^127(?:\.\d{1,3}){3}$/.test(plain);
+}
+
 /** The other end of a connection as HOST:PORT, an IPv6 address in brackets: what limits and logs know a caller by. */
 export function peerOf({
   remoteAddress = "",

@@ -1,11 +1,31 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
 
 /** A request over HTTP/1.1 or HTTP/2. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
 
 /** A response over HTTP/1.1 or HTTP/2. */
 export type HttpResponse = ServerResponse | Http2ServerResponse;
+
+/**
+ * Looks at each request before anything of it is read. It may put a credential that came in another form into the
+ * authorization header. Answers the error of a request that is refused; null for others.
+ */
+export type RequestDoor = (request: HttpRequest) => ConnectError | null;
+
+/** A call of a method that is not served here. */
+export interface ForeignCall {
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  /** As "/rollcall.admin.v1.AccessService/WhoAmI". */
+  readonly path: string;
+  /** Where it comes from, as HOST:PORT. */
+  readonly peer: string;
+}
+
+/** Takes calls of methods that are served elsewhere; whether it has taken this one. */
+export type PassOn = (call: ForeignCall) => boolean;
 
 /** A plain HTTP handler for what is no RPC, for example the console's pages. */
 export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void;

@@ -17,7 +17,7 @@ import { mapError } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
-import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
+import type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn } from "../calls/http-handler.ts";
 import { methodName } from "../calls/method-name.ts";
 import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
 import { connectionOf } from "../connections/connection.ts";
@@ -52,6 +52,7 @@ export interface RpcHandlerOptions {
   readonly answers: AnswerWatch;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress | undefined;
+  readonly passOn?: PassOn | undefined;
   readonly fallback?: HttpHandler | undefined;
 }
 
@@ -149,20 +150,11 @@ function admit(
   }
 }
 
-/** A request for what is no method here. */
-interface OtherRequest {
-  readonly request: HttpRequest;
-  readonly response: HttpResponse;
-  readonly path: string;
-  readonly peer: string;
-}
-
 /** Nothing that is thrown in a request listener may end the process. */
-function serveElse(
-  { request, response, path, peer }: OtherRequest,
-  { fallback, log, onUnknownMethod }: RpcHandlerOptions,
-): void {
+function serveElse(call: ForeignCall, { fallback, passOn, log, onUnknownMethod }: RpcHandlerOptions): void {
+  const { request, response, path, peer } = call;
   try {
+    if (passOn?.(call)) return;
     const isCall = answerUnknownPath(request, response, path, fallback);
     if (isCall) onUnknownMethod(path, peer);
   } catch (error) {

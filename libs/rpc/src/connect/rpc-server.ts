@@ -87,11 +87,11 @@ function inputsOf(services: readonly DescService[]): readonly DescMessage[] {
   return services.flatMap(({ methods }) => methods.map(({ input }) => input));
 }
 
-/** A request under another server's name reaches nothing of this one. */
-function guarded(options: HostGuardOptions, handler: HttpHandler): HttpHandler {
+/** A request under another server's name reaches nothing of this one, nor one that the door refuses. */
+function guarded(options: HostGuardOptions & Pick<RpcServerOptions, "door">, handler: HttpHandler): HttpHandler {
   const guard = new HostGuard(options);
   return (request, response) => {
-    const refusal = guard.refusalOf(request);
+    const refusal = guard.refusalOf(request) ?? options.door?.(request) ?? null;
     if (refusal === null) handler(request, response);
     else refuseCall(request, response, refusal);
   };
@@ -195,6 +195,7 @@ function rpcHandler(
     answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
     calls,
     clientAddress,
+    passOn: options.passOn,
     fallback: tls === undefined ? pages : serveAuthority(tls, pages),
   });
 }

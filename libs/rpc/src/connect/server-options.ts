@@ -4,7 +4,7 @@ import type { Authenticator, ReplicaAuthenticator, TlsSource } from "@rollcall/i
 import type { Clock, Logger, MetricsRegistry, Tracer } from "@rollcall/process";
 import type { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
-import type { HttpHandler } from "../calls/http-handler.ts";
+import type { HttpHandler, PassOn, RequestDoor } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import type { PageTurns } from "../interceptors/limit-pages.ts";
 import type { RecordRefusal } from "../interceptors/record-refusals.ts";
@@ -38,6 +38,10 @@ export interface RpcServerOptions {
   readonly recordRefusal?: RecordRefusal;
   /** Which names a browser may call this server by; any when absent. Others are refused with HOST_NOT_ALLOWED. */
   readonly hosts?: HostRule | undefined;
+  /** Lets in who comes with a credential in another form than a bearer token, such as a cookie. None when absent. */
+  readonly door?: RequestDoor | undefined;
+  /** Takes calls of methods that this server does not have; they are refused with UNKNOWN_METHOD when absent. */
+  readonly passOn?: PassOn | undefined;
   /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
   readonly failures?: FailedAttempts;
   /**
@@ -67,7 +71,7 @@ export interface RpcServerOptions {
   /** What is read by plain HTTP. */
   readonly pages?: readonly HttpPage[];
   /** Answers what is no RPC and no page, but for the authority of `tls`. Without it: 404. */
-  readonly fallback?: HttpHandler;
+  readonly fallback?: HttpHandler | undefined;
   /** How long close() waits for calls under way. Default 5 s. */
   readonly closeGraceMs?: number;
   /** How long a new connection may take for its first bytes. Default 10 s. */

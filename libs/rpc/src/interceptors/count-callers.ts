@@ -10,7 +10,8 @@ export const countCallers: Interceptor = (next) => async (request) => {
   const caller = request.contextValues.get(callerKey);
   const place = request.contextValues.get(placeKey);
   if (caller.kind !== "anonymous") {
-    place?.claim(actorOf(caller));
+    // Pages of a browser must not take the places of the programs that have the same token.
+    place?.claim(caller.session === undefined ? actorOf(caller) : `${actorOf(caller)} in session ${caller.session}`);
     request.contextValues.get(onKnownKey)("known");
   }
   return await next(request);

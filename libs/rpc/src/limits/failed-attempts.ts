@@ -31,6 +31,9 @@ const FAILURES: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "JOIN_TOKEN_WRONG_CLUSTER",
   "SERVICE_ACCOUNT_TOKEN_INVALID",
   "SERVICE_ACCOUNT_NOT_ADMITTED",
+  "SIGN_IN_CODE_INVALID",
+  "SIGN_IN_CODE_USED",
+  "SIGN_IN_FAILED",
 ]);
 
 /** One attempt to prove an identity. */

@@ -21,7 +21,14 @@ export interface AccessToken {
   readonly lastUsedAtMs: number | null;
   /** Null for a token that is not revoked. */
   readonly revocation: AccessTokenRevocation | null;
+  /** For whom a session of the console acts; null for a token that is none. */
+  readonly session: TokenOwner | null;
 }
+
+/** For whom a session of the console, or a code that begins one, acts. */
+export type TokenOwner =
+  | { readonly kind: "token"; readonly id: string }
+  | { readonly kind: "person"; readonly issuer: string; readonly subject: string };
 
 /** Who revoked a token, and when. */
 export interface AccessTokenRevocation {
@@ -136,12 +143,17 @@ export async function countAccessTokens(db: Db, role: string): Promise<number> {
     .selectFrom("access_tokens")
     .select(({ fn }) => fn.countAll<bigint>().as("count"))
     .where("role", "=", role)
+    // A session of the console ends soon, and creates no other.
+    .where("kind", "=", "TOKEN")
     .where(isValid())
     .executeTakeFirstOrThrow();
   return Number(count);
 }
 
-/** End a token for good. Its row is locked, and it is not revoked yet. */
+/**
+ * End a token for good, and with it the sessions of the console that act for it. Its row is locked, and it is not
+ * revoked yet.
+ */
 export async function revokeAccessToken(
   tx: Tx,
   id: string,
@@ -150,19 +162,26 @@ export async function revokeAccessToken(
   await tx
     .updateTable("access_tokens")
     .set({ revoked_at: sql<Date>`now()`, revoked_by: by.actor, revoke_reason: by.reason })
-    .where("id", "=", id)
+    .where((where) =>
+      where.or([where("id", "=", id), where.and([where("owner_token", "=", id), where("revoked_at", "is", null)])]),
+    )
     .execute();
 }
 
 /**
  * Note when tokens were last used, given by how long ago that was, in milliseconds. A later use that is known already
- * stays.
+ * stays. A session of the console lives on by its use, unless it has ended already.
  */
 export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, number>): Promise<void> {
   if (uses.size === 0) return;
   await sql`
     update access_tokens as token
-    set last_used_at = used.at
+    set
+      last_used_at = used.at,
+      expires_at = case
+        when token.kind = 'TOKEN' or token.expires_at <= now() then token.expires_at
+        else greatest(token.expires_at, least(token.ends_at, used.at + token.idle_ms * interval '1 millisecond'))
+      end
     from (
       select id, now() - age_ms * interval '1 millisecond' as at
       from unnest(${[...uses.keys()]}::text[], ${[...uses.values()]}::float8[]) as given (id, age_ms)
@@ -202,6 +221,7 @@ function selectTokens(db: Db) {
     .select([
       ...(["id", "number", "name", "role", "hash", "created_at", "created_by"] as const),
       ...(["expires_at", "last_used_at", "revoked_at", "revoked_by"] as const),
+      ...(["owner_token", "owner_issuer", "owner_subject"] as const),
       sql<boolean>`coalesce(expires_at <= now(), false)`.as("is_expired"),
     ]);
 }
@@ -222,6 +242,16 @@ interface TokenRow {
   readonly last_used_at: Date | null;
   readonly revoked_at: Date | null;
   readonly revoked_by: string | null;
+  readonly owner_token: string | null;
+  readonly owner_issuer: string | null;
+  readonly owner_subject: string | null;
+}
+
+/** The owner that a row names; null where it names none. */
+export function ownerIn(row: Pick<TokenRow, "owner_token" | "owner_issuer" | "owner_subject">): TokenOwner | null {
+  const { owner_token: id, owner_issuer: issuer, owner_subject: subject } = row;
+  if (id !== null) return { kind: "token", id };
+  return issuer === null || subject === null ? null : { kind: "person", issuer, subject };
 }
 
 function toAccessToken(row: TokenRow): AccessToken {
@@ -236,5 +266,6 @@ function toAccessToken(row: TokenRow): AccessToken {
     isExpired: row.is_expired,
     lastUsedAtMs: row.last_used_at?.getTime() ?? null,
     revocation: row.revoked_at === null ? null : { atMs: row.revoked_at.getTime(), actor: row.revoked_by ?? "" },
+    session: ownerIn(row),
   };
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { refuse } from "@rollcall/errors";
-import { type Authenticator, type Caller, isRole } from "@rollcall/identity";
+import { type Authenticator, type Caller, isRole, type KnownCaller } from "@rollcall/identity";
 import { Batcher, type Clock } from "@rollcall/process";
 import type { CallStore } from "../database/store.ts";
 import { type AccessToken, findAccessTokens } from "./access-tokens.ts";
@@ -18,8 +18,8 @@ export interface AuthenticatorOptions {
 
 /** What the record says of a token. */
 type Finding =
-  | { readonly kind: "good"; readonly caller: Extract<Caller, { readonly kind: "token" }> }
-  | { readonly kind: "expired" | "revoked"; readonly id: string; readonly atMs: number }
+  | { readonly kind: "good"; readonly caller: KnownCaller }
+  | { readonly kind: "expired" | "revoked"; readonly id: string; readonly atMs: number; readonly isSession: boolean }
   | { readonly kind: "unknown" };
 
 interface Answer {
@@ -77,7 +77,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const known = answers.get(key);
     const isFresh = known !== undefined && clock.nowMs() < known.untilMs;
     const finding = await (isFresh ? known.finding : ask(key, hash));
-    if (finding.kind === "good") onUse?.(finding.caller.id);
+    if (finding.kind === "good") for (const id of tokensOf(finding.caller)) onUse?.(id);
     return callerOf(finding);
   };
 }
@@ -85,11 +85,19 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 function findingOf(token: AccessToken | null): Finding {
   // A token with a role of a newer version is refused here, rather than given a guessed role.
   if (token === null || !isRole(token.role)) return { kind: "unknown" };
-  const { id, role, expiresAtMs, revocation } = token;
-  if (revocation !== null) return { kind: "revoked", id, atMs: revocation.atMs };
+  const { id, role, expiresAtMs, revocation, session } = token;
+  const isSession = session !== null;
+  if (revocation !== null) return { kind: "revoked", id, atMs: revocation.atMs, isSession };
   if (expiresAtMs === null) return { kind: "good", caller: { kind: "token", id, role } };
-  if (token.isExpired) return { kind: "expired", id, atMs: expiresAtMs };
-  return { kind: "good", caller: { kind: "token", id, role, expiresAtMs } };
+  if (token.isExpired) return { kind: "expired", id, atMs: expiresAtMs, isSession };
+  const caller = session === null ? { kind: "token" as const, id } : { ...session, session: id };
+  return { kind: "good", caller: { ...caller, role, expiresAtMs } };
+}
+
+/** What is used with a call: an access token, a session of the console, or both. */
+function tokensOf(caller: KnownCaller): readonly string[] {
+  const tokens = caller.kind === "token" ? [caller.id] : [];
+  return caller.session === undefined ? tokens : [caller.session, ...tokens];
 }
 
 function callerOf(finding: Finding): Caller | null {
@@ -105,7 +113,9 @@ function callerOf(finding: Finding): Caller | null {
       const verb = kind === "expired" ? "expired" : "was revoked";
       throw refuse(
         kind === "expired" ? "TOKEN_EXPIRED" : "TOKEN_REVOKED",
-        `access token ${id} ${verb} at ${at}: ask an admin for another one`,
+        finding.isSession
+          ? `session ${id} ${verb} at ${at}: sign in again`
+          : `access token ${id} ${verb} at ${at}: ask an admin for another one`,
         { metadata: { token: id, at } },
       );
     }

@@ -33,6 +33,7 @@ export const RECORD_TABLES: readonly string[] = [
   "nodes",
   "process_reports",
   "request_ids",
+  "sign_in_codes",
   "upkeep_runs",
   "used_challenges",
   "webhook_backlog",

@@ -14,6 +14,7 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { SignInCodesTable } from "../console/sign-in-codes-table.ts";
 import type { WebhookBacklogTable, WebhooksTable } from "../webhooks/webhook-tables.ts";
 import type { WorkTables } from "../work/work-tables.ts";
 
@@ -280,6 +281,7 @@ export interface Database extends WorkTables {
   readonly audit_cut: AuditCutTable;
   readonly audit_head: AuditHeadTable;
   readonly access_tokens: AccessTokensTable;
+  readonly sign_in_codes: SignInCodesTable;
   readonly join_tokens: JoinTokensTable;
   readonly join_token_uses: JoinTokenUsesTable;
   readonly leases: LeasesTable;
@@ -335,6 +337,12 @@ export interface AccessTokensTable {
   readonly last_used_at: Date | null;
   readonly revoked_by: string | null;
   readonly revoke_reason: string | null;
+  readonly kind: Generated<"TOKEN" | "CONSOLE_SESSION">;
+  readonly owner_token: string | null;
+  readonly owner_issuer: string | null;
+  readonly owner_subject: string | null;
+  readonly ends_at: Date | null;
+  readonly idle_ms: number | null;
 }
 
 /** Tokens by which machines join, stored as hashes. */

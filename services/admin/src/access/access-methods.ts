@@ -73,6 +73,7 @@ function whoAmI({ store }: AdminServices): MethodImpl<typeof AccessService.metho
       clusterId: store.clusterId(),
       ...(expiresAtMs === undefined ? {} : { expireTime: timestampFromMs(expiresAtMs) }),
       credential: await credentialOf(caller, store),
+      sessionId: caller.session ?? "",
     });
   };
 }

@@ -3,6 +3,7 @@ import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   type AccessToken,
+  AccessTokenKind,
   AccessTokenSchema,
   AccessTokenState,
   type CreateAccessTokenRequest,
@@ -21,12 +22,13 @@ const STATES = {
 
 /** A token as the API shows it. */
 export function accessTokenToProto(token: StoredToken): AccessToken {
-  const { id, name, role, createdBy, createdAtMs, expiresAtMs, lastUsedAtMs, revocation } = token;
+  const { id, name, role, createdBy, createdAtMs, expiresAtMs, lastUsedAtMs, revocation, session } = token;
   return create(AccessTokenSchema, {
     id,
     name,
     role: roleToProto(role),
     state: STATES[accessTokenState(token)],
+    kind: session === null ? AccessTokenKind.TOKEN : AccessTokenKind.CONSOLE_SESSION,
     creator: createdBy,
     createTime: timestampFromMs(createdAtMs),
     ...(expiresAtMs === null ? {} : { expireTime: timestampFromMs(expiresAtMs) }),
@@ -81,5 +83,9 @@ export function knownCallerOf(context: Pick<HandlerContext, "values">): KnownCal
 
 /** A caller as one who revokes. */
 export function revokerOf(caller: KnownCaller): Revoker {
-  return { role: caller.role, tokenId: caller.kind === "token" ? caller.id : null };
+  return {
+    role: caller.role,
+    tokenId: caller.kind === "token" ? caller.id : null,
+    sessionId: caller.session ?? null,
+  };
 }

@@ -1,7 +1,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { reasonNamed, refusalHint } from "../hints.ts";
+import { reasonIn, refusalHint } from "../hints.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 
@@ -47,7 +47,7 @@ export async function alreadyDone<T>(
   } catch (error) {
     const { rawMessage } = ConnectError.from(error);
     const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
-    const reason = reasonNamed(info?.reason ?? "");
+    const reason = reasonIn(error);
     const isDone = isAlreadyDone(reason) || alsoDone.has(reason);
     if (strict || !isDone) throw error;
     const hint = alsoDone.has(reason) ? null : refusalHint(reason, info?.metadata ?? {});

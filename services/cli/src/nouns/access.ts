@@ -3,6 +3,7 @@ import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   AccessService,
   type AccessToken,
+  AccessTokenKind,
   AccessTokenState,
   AccessTokenStateSchema,
   type CreateAccessTokenResponse,
@@ -43,7 +44,7 @@ export function defineAccess(access: Command, shell: Shell): void {
   );
   const list = access
     .command("list")
-    .description("List access tokens, the oldest first")
+    .description("List access tokens and sessions of the console, the oldest first")
     .option("--all", "Those that have expired or were revoked, too")
     .action(action(shell, accessList));
   addNotes(
@@ -52,12 +53,13 @@ export function defineAccess(access: Command, shell: Shell): void {
   );
   const revoke = access
     .command("revoke")
-    .description("Revoke an access token; it is refused within a second")
-    .argument("<access-id>", "Id of the access token, as `access list` shows it")
+    .description("Revoke an access token, or a session of the console; it is refused within a second")
+    .argument("<access-id>", "Id of the access token or session, as `access list` shows it")
     .action(action(shell, accessRevoke));
   addNotes(
     addChangeOptions(revoke).option(...STRICT),
-    "Any token may revoke itself; revoking another one needs the role admin.",
+    "Any token may revoke itself; revoking another one needs the role admin. A session of the console ends with the " +
+      "token that it acts for.",
     "-o json|yaml prints a rollcall.admin.v1.RevokeAccessTokenResponse in proto JSON.",
   );
 }
@@ -132,6 +134,12 @@ const accessList: Verb<AccessListOptions> = async (invocation) => {
   });
 };
 
+/** A control plane of before names none. */
+const KIND_WORDS: ReadonlyMap<AccessTokenKind, string> = new Map([
+  [AccessTokenKind.TOKEN, "token"],
+  [AccessTokenKind.CONSOLE_SESSION, "session"],
+]);
+
 const COLUMNS: readonly Column<AccessToken>[] = [
   { title: "ID", name: "id", cell: ({ id }) => ({ text: id }) },
   { title: "NAME", name: "name", limit: 32, cell: ({ name }) => ({ text: name }) },
@@ -149,6 +157,7 @@ const COLUMNS: readonly Column<AccessToken>[] = [
   { title: "LAST USE", name: "last_use", rank: 3, cell: ({ lastUseTime }) => timeCell(lastUseTime) },
   { title: "CREATED", name: "created", rank: 5, cell: ({ createTime }) => timeCell(createTime) },
   { title: "BY", name: "creator", limit: 32, rank: 4, cell: ({ creator }) => ({ text: creator }) },
+  { title: "KIND", name: "kind", rank: 6, cell: ({ kind }) => ({ text: KIND_WORDS.get(kind) ?? "token" }) },
 ];
 
 interface AccessRevokeOptions {

@@ -1,6 +1,7 @@
 import { ADMIN_KEYS } from "@rollcall/admin";
 import { agentKeys } from "@rollcall/agent";
 import type { ConfigValues, KeyDeclaration } from "@rollcall/config";
+import { CONSOLE_KEYS } from "@rollcall/console";
 import { EVENTS_KEYS } from "@rollcall/events/config";
 import { HEALTH_KEYS } from "@rollcall/health";
 import { OIDC_KEYS } from "@rollcall/identity/oidc";
@@ -23,6 +24,7 @@ export const ALL_KEYS = {
   ...ADMIN_KEYS,
   ...OIDC_KEYS,
   ...EVENTS_KEYS,
+  ...CONSOLE_KEYS,
   ...agentKeys,
   "Compute.Heartbeat.Interval": withBothAliases(
     HEALTH_KEYS["Compute.Heartbeat.Interval"],

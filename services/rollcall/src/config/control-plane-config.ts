@@ -1,5 +1,6 @@
 import { ADMIN_KEYS, type AdminConfig } from "@rollcall/admin";
 import type { Config } from "@rollcall/config";
+import { CONSOLE_KEYS, type ConsoleConfig, checkConsoleConfig } from "@rollcall/console";
 import { checkEventsConfig, EVENTS_KEYS, type EventsConfig } from "@rollcall/events/config";
 import { checkHealthConfig, HEALTH_KEYS, type HealthConfig } from "@rollcall/health";
 import { checkOidcConfig, OIDC_KEYS, type OidcConfig } from "@rollcall/identity/oidc";
@@ -17,6 +18,7 @@ export const CONTROL_PLANE_KEYS = {
   ...OIDC_KEYS,
   ...HEALTH_KEYS,
   ...EVENTS_KEYS,
+  ...CONSOLE_KEYS,
   "Compute.Heartbeat.Interval": ALL_KEYS["Compute.Heartbeat.Interval"],
   "Compute.Heartbeat.InfoUpdateInterval": ALL_KEYS["Compute.Heartbeat.InfoUpdateInterval"],
 };
@@ -27,7 +29,8 @@ export type ControlPlaneConfig = ProcessConfig &
   HealthConfig &
   AdminConfig &
   OidcConfig &
-  EventsConfig;
+  EventsConfig &
+  ConsoleConfig;
 
 /** Load the configuration of a process of the control plane. Throws Failure that tells every problem. */
 export function loadControlPlaneConfig(sources: ConfigurationSources): Promise<Config<ControlPlaneConfig>> {
@@ -53,5 +56,6 @@ export function checkControlPlaneConfig(values: ControlPlaneConfig) {
     ...checkHealthConfig(values),
     ...checkEventsConfig(values),
     ...checkOidcConfig(values),
+    ...checkConsoleConfig(values),
   ];
 }

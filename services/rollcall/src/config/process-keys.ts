@@ -291,6 +291,16 @@ export const PROCESS_KEYS = defineKeys({
     default: 7794,
     doc: "Port of /livez, /readyz and /metrics of `serve scheduler`.",
   },
+  "Listen.ConsolePort": {
+    schema: port(),
+    default: 7700,
+    doc: "Port of `serve console`.",
+  },
+  "Listen.ConsoleProbePort": {
+    schema: port(),
+    default: 7795,
+    doc: "Port of /livez, /readyz and /metrics of `serve console`.",
+  },
   "Up.Agent": {
     schema: bool(),
     default: true,

@@ -3,7 +3,9 @@ import { hostname } from "node:os";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
+import { type ConsoleApp, createApp as createConsole, type PageFiles } from "@rollcall/console";
 import { agentEndpointOf, createApp as createHealth, createQueryApp, type HealthApp } from "@rollcall/health";
+import type { Authenticator } from "@rollcall/identity";
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
@@ -19,6 +21,7 @@ import type {
 import { createApp as createScheduler } from "@rollcall/scheduler";
 import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { consoleSettings } from "./console-parts.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -39,6 +42,12 @@ export interface SharedParts {
   readonly metrics: MetricsRegistry;
   /** How other processes are reached over TLS; null in clear text. */
   readonly peerTls?: PeerTls | null;
+  /** The authority that other processes' certificates are of; null for those that the system trusts. */
+  readonly caFile?: string | null;
+  /** Whose token a text is. */
+  readonly authenticate: Authenticator;
+  /** The console's pages; null where they are not served, or not built. */
+  readonly pages?: PageFiles | null;
   /** Who fails too often to prove who they are. */
   readonly failures: FailedAttempts;
   /** Where lines about those are written who are not known. */
@@ -58,6 +67,8 @@ export interface Services {
   readonly tasks: readonly Task[];
   /** The agents' side, in a process that runs health. */
   readonly health: HealthApp | null;
+  /** The pages and the browser's way in, in a process that runs the console. */
+  readonly console: ConsoleApp | null;
   ready(): Promise<ReadyReport>;
   /** How long what follows the log here, and is furthest behind, has lacked something of it. */
   feedLagMs(): number;
@@ -86,6 +97,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
   const signals = new WorkSignals(feed);
   const apps: App[] = [];
   let health: HealthApp | null = null;
+  let pages: ConsoleApp | null = null;
   for (const service of plan.services) {
     const shared = { ...parts, log: parts.log.child({ service }) };
     if (service === "registry") {
@@ -94,6 +106,12 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     }
     if (service === "admin") {
       apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(parts.config) }));
+    }
+    if (service === "console") {
+      const { peerTls = null, caFile = null } = parts;
+      const settings = consoleSettings(plan, parts.config, { peerTls, caFile });
+      pages = createConsole({ ...shared, ...settings, pages: parts.pages ?? null });
+      apps.push(pages);
     }
     if (service === "health-query") apps.push(createQueryApp({ ...shared, feed }));
     if (service === "scheduler") apps.push(createScheduler({ ...shared, feed, signals }));
@@ -111,6 +129,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     pages: apps.flatMap((app) => app.pages ?? []),
     tasks: apps.flatMap((app) => app.tasks),
     health,
+    console: pages,
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
     feedLagMs: () => Math.max(0, ...feed.lags().map(({ sinceEndMs }) => sinceEndMs)),
     start: async () => {

@@ -9,13 +9,22 @@ const { values } = result.config;
 
 describe("planUp()", () => {
   it("should run everything on the ports that are documented", () => {
-    expect(planUp(values)).toEqual({
+    expect(planUp({ ...values, "Console.Enabled": true })).toEqual({
       name: "up",
-      services: ["registry", "health", "admin", "scheduler"],
+      services: ["registry", "health", "admin", "scheduler", "console"],
       host: "127.0.0.1",
       port: 7700,
       probePort: 7790,
     });
+  });
+
+  it("should leave the console out where that is configured", () => {
+    expect(planUp({ ...values, "Console.Enabled": false }).services).toEqual([
+      "registry",
+      "health",
+      "admin",
+      "scheduler",
+    ]);
   });
 });
 
@@ -26,6 +35,7 @@ describe("planServe()", () => {
     ["admin", 7712, 7793],
     ["health-query", 8811, 7792],
     ["scheduler", 7713, 7794],
+    ["console", 7700, 7795],
   ] as const)("should run %s alone on its own ports", (service, port, probePort) => {
     expect(planServe([service], values)).toEqual({
       name: service,
@@ -53,7 +63,7 @@ describe("chooseServices()", () => {
 
   it.each([
     [[], "no service was named"],
-    [["registry", "console"], "'console' is not a service"],
+    [["registry", "pages"], "'pages' is not a service"],
     [["registry", "admin", "registry"], "'registry' is named twice"],
     [["health", "health-query"], "health answers readers itself"],
   ])("should say what is wrong with %j", (words, problem) => {

@@ -1,3 +1,4 @@
+import type { ConsoleConfig } from "@rollcall/console";
 import type { ProcessConfig } from "../config/process-keys.ts";
 
 /** What one process of the control plane runs, and where it listens. */
@@ -14,10 +15,11 @@ export interface ProcessPlan {
 }
 
 /** Everything in one process. */
-export function planUp(config: ProcessConfig): ProcessPlan {
+export function planUp(config: ProcessConfig & Pick<ConsoleConfig, "Console.Enabled">): ProcessPlan {
+  const left = config["Console.Enabled"] ? ["health-query"] : ["health-query", "console"];
   return {
     name: "up",
-    services: SERVICE_NAMES.filter((name) => name !== "health-query"),
+    services: SERVICE_NAMES.filter((name) => !left.includes(name)),
     host: config["Listen.Host"],
     port: config["Listen.Port"],
     probePort: config["Listen.ProbePort"],
@@ -31,6 +33,7 @@ export const PORT_KEYS = {
   "health-query": { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
   admin: { port: "Listen.AdminPort", probePort: "Listen.AdminProbePort" },
   scheduler: { port: "Listen.SchedulerPort", probePort: "Listen.SchedulerProbePort" },
+  console: { port: "Listen.ConsolePort", probePort: "Listen.ConsoleProbePort" },
 } as const satisfies Record<ServiceName, Record<"port" | "probePort", keyof ProcessConfig & string>>;
 
 /** The ports of several services in one process, as those of `up`. */
@@ -101,7 +104,7 @@ export function localAddress(host: string, port: number): string {
 }
 
 /** The services that `serve` runs. health-query is the readers' side of health, without a replica for agents. */
-export const SERVICE_NAMES = ["registry", "health", "health-query", "admin", "scheduler"] as const;
+export const SERVICE_NAMES = ["registry", "health", "health-query", "admin", "scheduler", "console"] as const;
 
 /** A service of the control plane. */
 export type ServiceName = (typeof SERVICE_NAMES)[number];

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import { browserDoor } from "@rollcall/console";
 import type { DescriptorPlan } from "@rollcall/domain";
 import type { TlsSource } from "@rollcall/identity";
 import {
@@ -22,6 +23,7 @@ import { exposeBuild, exposeLease } from "../observability/expose-process.ts";
 import { openTracer } from "../observability/open-tracer.ts";
 import { reportProcess } from "../observability/report-process.ts";
 import { boundGarbage } from "./bound-garbage.ts";
+import { readConsolePages } from "./console-parts.ts";
 import { advertisedHost, agentEndpoint, createServices, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
@@ -98,8 +100,11 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const shared = { ...common, failures, strangers, clientAddress };
   if (plan.services.includes("health")) boundGarbage();
   let agents: GrpcServer | null = null;
+  const authentication = await openAuthentication({ store, config, clock, log });
+  const { authenticate } = authentication;
+  const browsers = { authenticate, pages: await readConsolePages(plan), caFile: options.caFile ?? null };
   const onWelcomed = (peer: string) => agents?.known(peer);
-  const services = createServices(plan, { ...shared, onWelcomed }, nats);
+  const services = createServices(plan, { ...shared, ...browsers, onWelcomed }, nats);
   let isServing = true;
   const closeServices = async () => {
     if (!isServing) return;
@@ -109,7 +114,6 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   parts.onClose(closeServices);
   await services.start();
 
-  const authentication = await openAuthentication({ store, config, clock, log });
   const limit = openFilesLimit();
   const shares = limitConnections(plan, config, { limit, log });
   const servers = await listen(options, {
@@ -199,7 +203,7 @@ interface Listening {
 }
 
 async function listen(
-  { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
+  { plan, config, store, probes, tls, clock, log }: ControlPlaneOptions,
   { services, authentication, guards, serving, parts, shares, tracer, closeServices }: Listening,
 ): Promise<Servers> {
   const { calls, strangers, clientAddress } = guards;
@@ -257,6 +261,9 @@ async function listen(
     failures: guards.failures,
     tracer,
     hosts: hostRule(config, tls ?? null),
+    door: browserDoor({ clusterId: store.clusterId(), isNetworkTrusted: config["Listen.InsecurePlaintext"] }),
+    passOn: services.console?.passOn ?? undefined,
+    fallback: services.console?.serve,
     serving,
   });
   parts.add(api);

@@ -40,8 +40,20 @@ async function sourcesKey(): Promise<string> {
       }
     }
   }
+  // The console's pages are a part of it.
+  for (const file of await pageSources()) digest.update(file);
   const packages = await stat(join(WORKSPACE, "pnpm-lock.yaml"));
   return digest.update(`${packages.size} ${packages.mtimeMs}`).digest("hex").slice(0, 32);
+}
+
+async function pageSources(): Promise<readonly string[]> {
+  const folder = join(WORKSPACE, "services/console/web");
+  if (!existsSync(folder)) return [];
+  const names = (await readdir(folder, { recursive: true })).filter(
+    (it) => !/(^|\/)(node_modules|dist|\.dist-)/.test(it),
+  );
+  const stats = await Promise.all(names.sort().map(async (name) => [name, await stat(join(folder, name))] as const));
+  return stats.filter(([, it]) => it.isFile()).map(([name, { size, mtimeMs }]) => `${name} ${size} ${mtimeMs}\n`);
 }
 
 async function discardOld(): Promise<void> {

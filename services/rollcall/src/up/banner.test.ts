@@ -32,6 +32,7 @@ Next, in another terminal:
 
   bin/rollcall node list
   bin/rollcall node watch
+  bin/rollcall console
   bin/rollcall agent --server 127.0.0.1:7700 --name second --state-dir /data/.rollcall/second
 `);
   });

@@ -36,6 +36,7 @@ export function formatBanner(facts: BannerFacts): string {
     "",
     `  ${program} node list`,
     `  ${program} node watch`,
+    `  ${program} console`,
     `  ${program} agent --server ${facts.server}${trusting} --name second --state-dir ${facts.dataDirectory}/second`,
     "",
     ...exposure(facts).map((line) => `${line}\n`),

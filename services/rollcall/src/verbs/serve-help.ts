@@ -3,8 +3,8 @@ import { CONTROL_PLANE_KEYS } from "../config/control-plane-config.ts";
 import type { VerbHelp } from "../config/verb-help.ts";
 import { chooseServices, portKeysOf } from "../control-plane/process-plan.ts";
 
-// The local agent and development certificates belong to `up` alone.
-const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
+// The local agent, development certificates and the choice of the console belong to `up` alone.
+const { "Up.Agent": _agent, "Up.TLS": _tls, "Console.Enabled": _console, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
 
 export { SERVE_KEYS };
 
@@ -12,14 +12,16 @@ const HELP: VerbHelp = {
   usage: "serve <service>... [options]",
   description:
     "Run services of the control plane in one process behind one port, against the Postgres that all processes " +
-    "share (--database-url or DATABASE_URL): registry, health, admin, scheduler, and health-query, which answers " +
-    "readers of health by asking the health processes.",
+    "share (--database-url or DATABASE_URL): registry, health, admin, scheduler, console, and health-query, which " +
+    "answers readers of health by asking the health processes.",
   keys: SERVE_KEYS,
   notes: [
     "Several services listen on 7700 and 7790. For one alone, --port and --probe-port",
     "set Listen.<Service>Port and Listen.<Service>ProbePort: registry 7710 and 7791,",
     "health and health-query 7711 and 7792, admin 7712 and 7793, scheduler 7713 and",
-    "7794. Agents' streams come to health, on 7701.",
+    "7794, console 7700 and 7795. Agents' streams come to health, on 7701.",
+    "A console that does not run with all other services passes their calls on to",
+    "--upstream.",
   ],
 };
 

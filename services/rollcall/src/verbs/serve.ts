@@ -7,6 +7,7 @@ import { refusePlaintext } from "../config/check-tls-config.ts";
 import { type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
+import { hasUpstream } from "../control-plane/console-parts.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
@@ -54,6 +55,9 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
   const url = values["Database.URL"];
   if (url === undefined) {
     throw new UsageError(`serve ${services.join(" ")} needs a Postgres: set DATABASE_URL or --database-url`);
+  }
+  if (services.length === 1 && services[0] === "console" && !hasUpstream(values)) {
+    throw new UsageError("serve console passes calls on: set --upstream to the URL of the API");
   }
   const plan = planServe(services, values);
   const log = openLog(values, shell, plan.name);

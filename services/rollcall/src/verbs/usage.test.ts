@@ -13,17 +13,18 @@ const shell = createTestShell();
 
 describe("up, serve and agent", () => {
   it.each([
-    [runServe, [], "no service was named, should be one of: registry, health, health-query, admin, scheduler"],
+    [runServe, [], "no service was named, should be one of: registry, health, health-query, admin, scheduler, console"],
     [
       runServe,
-      ["console"],
-      "'console' is not a service, should be one of: registry, health, health-query, admin, scheduler",
+      ["pages"],
+      "'pages' is not a service, should be one of: registry, health, health-query, admin, scheduler, console",
     ],
     [runServe, ["admin", "admin"], "'admin' is named twice"],
     [runServe, ["health-query", "health"], "health answers readers itself: name health or health-query"],
     [runServe, ["admin", "registry"], "serve registry admin needs a Postgres: set DATABASE_URL or --database-url"],
     [runMigrate, [], "migrate needs a Postgres: set DATABASE_URL or --database-url"],
     [runMigrate, ["now"], "migrate takes no arguments: 'now'"],
+    [runServe, ["console"], "serve console needs a Postgres: set DATABASE_URL or --database-url"],
     [runServe, ["registry"], "serve registry needs a Postgres: set DATABASE_URL or --database-url"],
     [runServe, ["registry", "--agent"], "unknown option '--agent'"],
     [runUp, ["now"], "up takes no arguments: 'now'"],
@@ -80,6 +81,7 @@ describe("up, serve and agent", () => {
     ["health", /--probe-port VALUE[\s\S]{0,200}Default 7792\./, true],
     ["admin", /--port VALUE[^-]*Default 7712\./, false],
     ["health-query", /--port VALUE[\s\S]{0,200}Default 7711\./, false],
+    ["console", /--probe-port VALUE[^-]*Default 7795\./, false],
     ["admin registry", /--port VALUE[^-]*Default 7700\./, false],
     ["health registry", /--probe-port VALUE[^-]*Default 7790\./, true],
   ])("should print the ports of what is named: %s", async (services, port, hasStreams) => {

@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/access.proto.
  */
 export const file_rollcall_admin_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yb2xsY2FsbC9hZG1pbi92MS9hY2Nlc3MucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIuoCCgtBY2Nlc3NUb2tlbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEiUKBHJvbGUYAyABKA4yFy5yb2xsY2FsbC5hZG1pbi52MS5Sb2xlEjIKBXN0YXRlGAQgASgOMiMucm9sbGNhbGwuYWRtaW4udjEuQWNjZXNzVG9rZW5TdGF0ZRIPCgdjcmVhdG9yGAUgASgJEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNbGFzdF91c2VfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmV2b2tlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Jldm9rZXIYCiABKAkiwQEKGENyZWF0ZUFjY2Vzc1Rva2VuUmVxdWVzdBIYCgRuYW1lGAEgASgJQgq6SAdyBRABGIABEjEKBHJvbGUYAiABKA4yFy5yb2xsY2FsbC5hZG1pbi52MS5Sb2xlQgq6SAeCAQQQASAAEjoKA3R0bBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkISukgPqgEMIgYIgIawlgEyAggBEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABIl8KGUNyZWF0ZUFjY2Vzc1Rva2VuUmVzcG9uc2USNAoMYWNjZXNzX3Rva2VuGAEgASgLMh4ucm9sbGNhbGwuYWRtaW4udjEuQWNjZXNzVG9rZW4SDAoEdGV4dBgCIAEoCSJqChdMaXN0QWNjZXNzVG9rZW5zUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSEgoKc2hvd19lbmRlZBgDIAEoCCJqChhMaXN0QWNjZXNzVG9rZW5zUmVzcG9uc2USNQoNYWNjZXNzX3Rva2VucxgBIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLkFjY2Vzc1Rva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJqChhSZXZva2VBY2Nlc3NUb2tlblJlcXVlc3QSFgoCaWQYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAASJsChlSZXZva2VBY2Nlc3NUb2tlblJlc3BvbnNlEjQKDGFjY2Vzc190b2tlbhgBIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLkFjY2Vzc1Rva2VuEhkKEWFkbWluX3Rva2Vuc19sZWZ0GAIgASgFIg8KDVdob0FtSVJlcXVlc3Qi/gEKDldob0FtSVJlc3BvbnNlEg0KBWFjdG9yGAEgASgJEiUKBHJvbGUYAiABKA4yFy5yb2xsY2FsbC5hZG1pbi52MS5Sb2xlEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpjbHVzdGVyX2lkGAQgASgJEjYKDGFjY2Vzc190b2tlbhgFIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLkFjY2Vzc1Rva2VuSAASKwoGcGVyc29uGAYgASgLMhkucm9sbGNhbGwuYWRtaW4udjEuUGVyc29uSABCDAoKY3JlZGVudGlhbCIpCgZQZXJzb24SDgoGaXNzdWVyGAEgASgJEg8KB3N1YmplY3QYAiABKAkiGAoWR2V0TG9naW5PcHRpb25zUmVxdWVzdCJKChdHZXRMb2dpbk9wdGlvbnNSZXNwb25zZRIvCgdpc3N1ZXJzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTG9naW5Jc3N1ZXIiUgoLTG9naW5Jc3N1ZXISDgoGaXNzdWVyGAEgASgJEhEKCWNsaWVudF9pZBgCIAEoCRIQCghhdWRpZW5jZRgDIAEoCRIOCgZzY29wZXMYBCABKAkqZAoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9WSUVXRVIQARIRCg1ST0xFX09QRVJBVE9SEAISDgoKUk9MRV9BRE1JThADEhIKDlJPTEVfU1VCTUlUVEVSEAQqlAEKEEFjY2Vzc1Rva2VuU3RhdGUSIgoeQUNDRVNTX1RPS0VOX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYQUNDRVNTX1RPS0VOX1NUQVRFX1ZBTElEEAESHgoaQUNDRVNTX1RPS0VOX1NUQVRFX0VYUElSRUQQAhIeChpBQ0NFU1NfVE9LRU5fU1RBVEVfUkVWT0tFRBADMqQECg1BY2Nlc3NTZXJ2aWNlEm4KEUNyZWF0ZUFjY2Vzc1Rva2VuEisucm9sbGNhbGwuYWRtaW4udjEuQ3JlYXRlQWNjZXNzVG9rZW5SZXF1ZXN0Giwucm9sbGNhbGwuYWRtaW4udjEuQ3JlYXRlQWNjZXNzVG9rZW5SZXNwb25zZRJwChBMaXN0QWNjZXNzVG9rZW5zEioucm9sbGNhbGwuYWRtaW4udjEuTGlzdEFjY2Vzc1Rva2Vuc1JlcXVlc3QaKy5yb2xsY2FsbC5hZG1pbi52MS5MaXN0QWNjZXNzVG9rZW5zUmVzcG9uc2UiA5ACARJuChFSZXZva2VBY2Nlc3NUb2tlbhIrLnJvbGxjYWxsLmFkbWluLnYxLlJldm9rZUFjY2Vzc1Rva2VuUmVxdWVzdBosLnJvbGxjYWxsLmFkbWluLnYxLlJldm9rZUFjY2Vzc1Rva2VuUmVzcG9uc2USUgoGV2hvQW1JEiAucm9sbGNhbGwuYWRtaW4udjEuV2hvQW1JUmVxdWVzdBohLnJvbGxjYWxsLmFkbWluLnYxLldob0FtSVJlc3BvbnNlIgOQAgESbQoPR2V0TG9naW5PcHRpb25zEikucm9sbGNhbGwuYWRtaW4udjEuR2V0TG9naW5PcHRpb25zUmVxdWVzdBoqLnJvbGxjYWxsLmFkbWluLnYxLkdldExvZ2luT3B0aW9uc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ch5yb2xsY2FsbC9hZG1pbi92MS9hY2Nlc3MucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIpwDCgtBY2Nlc3NUb2tlbhIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEiUKBHJvbGUYAyABKA4yFy5yb2xsY2FsbC5hZG1pbi52MS5Sb2xlEjIKBXN0YXRlGAQgASgOMiMucm9sbGNhbGwuYWRtaW4udjEuQWNjZXNzVG9rZW5TdGF0ZRIPCgdjcmVhdG9yGAUgASgJEi8KC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNbGFzdF91c2VfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmV2b2tlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Jldm9rZXIYCiABKAkSMAoEa2luZBgLIAEoDjIiLnJvbGxjYWxsLmFkbWluLnYxLkFjY2Vzc1Rva2VuS2luZCLBAQoYQ3JlYXRlQWNjZXNzVG9rZW5SZXF1ZXN0EhgKBG5hbWUYASABKAlCCrpIB3IFEAEYgAESMQoEcm9sZRgCIAEoDjIXLnJvbGxjYWxsLmFkbWluLnYxLlJvbGVCCrpIB4IBBBABIAASOgoDdHRsGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhK6SA+qAQwiBgiAhrCWATICCAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiXwoZQ3JlYXRlQWNjZXNzVG9rZW5SZXNwb25zZRI0CgxhY2Nlc3NfdG9rZW4YASABKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5BY2Nlc3NUb2tlbhIMCgR0ZXh0GAIgASgJImoKF0xpc3RBY2Nlc3NUb2tlbnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBISCgpzaG93X2VuZGVkGAMgASgIImoKGExpc3RBY2Nlc3NUb2tlbnNSZXNwb25zZRI1Cg1hY2Nlc3NfdG9rZW5zGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuQWNjZXNzVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImoKGFJldm9rZUFjY2Vzc1Rva2VuUmVxdWVzdBIWCgJpZBgBIAEoCUIKukgHcgUQARiAARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYAyABKAlCCLpIBXIDGIABImwKGVJldm9rZUFjY2Vzc1Rva2VuUmVzcG9uc2USNAoMYWNjZXNzX3Rva2VuGAEgASgLMh4ucm9sbGNhbGwuYWRtaW4udjEuQWNjZXNzVG9rZW4SGQoRYWRtaW5fdG9rZW5zX2xlZnQYAiABKAUiDwoNV2hvQW1JUmVxdWVzdCKSAgoOV2hvQW1JUmVzcG9uc2USDQoFYWN0b3IYASABKAkSJQoEcm9sZRgCIAEoDjIXLnJvbGxjYWxsLmFkbWluLnYxLlJvbGUSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmNsdXN0ZXJfaWQYBCABKAkSNgoMYWNjZXNzX3Rva2VuGAUgASgLMh4ucm9sbGNhbGwuYWRtaW4udjEuQWNjZXNzVG9rZW5IABIrCgZwZXJzb24YBiABKAsyGS5yb2xsY2FsbC5hZG1pbi52MS5QZXJzb25IABISCgpzZXNzaW9uX2lkGAcgASgJQgwKCmNyZWRlbnRpYWwiKQoGUGVyc29uEg4KBmlzc3VlchgBIAEoCRIPCgdzdWJqZWN0GAIgASgJIhgKFkdldExvZ2luT3B0aW9uc1JlcXVlc3QiSgoXR2V0TG9naW5PcHRpb25zUmVzcG9uc2USLwoHaXNzdWVycxgBIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLkxvZ2luSXNzdWVyIlIKC0xvZ2luSXNzdWVyEg4KBmlzc3VlchgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkSEAoIYXVkaWVuY2UYAyABKAkSDgoGc2NvcGVzGAQgASgJKmQKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfVklFV0VSEAESEQoNUk9MRV9PUEVSQVRPUhACEg4KClJPTEVfQURNSU4QAxISCg5ST0xFX1NVQk1JVFRFUhAEKpQBChBBY2Nlc3NUb2tlblN0YXRlEiIKHkFDQ0VTU19UT0tFTl9TVEFURV9VTlNQRUNJRklFRBAAEhwKGEFDQ0VTU19UT0tFTl9TVEFURV9WQUxJRBABEh4KGkFDQ0VTU19UT0tFTl9TVEFURV9FWFBJUkVEEAISHgoaQUNDRVNTX1RPS0VOX1NUQVRFX1JFVk9LRUQQAyp4Cg9BY2Nlc3NUb2tlbktpbmQSIQodQUNDRVNTX1RPS0VOX0tJTkRfVU5TUEVDSUZJRUQQABIbChdBQ0NFU1NfVE9LRU5fS0lORF9UT0tFThABEiUKIUFDQ0VTU19UT0tFTl9LSU5EX0NPTlNPTEVfU0VTU0lPThACMqQECg1BY2Nlc3NTZXJ2aWNlEm4KEUNyZWF0ZUFjY2Vzc1Rva2VuEisucm9sbGNhbGwuYWRtaW4udjEuQ3JlYXRlQWNjZXNzVG9rZW5SZXF1ZXN0Giwucm9sbGNhbGwuYWRtaW4udjEuQ3JlYXRlQWNjZXNzVG9rZW5SZXNwb25zZRJwChBMaXN0QWNjZXNzVG9rZW5zEioucm9sbGNhbGwuYWRtaW4udjEuTGlzdEFjY2Vzc1Rva2Vuc1JlcXVlc3QaKy5yb2xsY2FsbC5hZG1pbi52MS5MaXN0QWNjZXNzVG9rZW5zUmVzcG9uc2UiA5ACARJuChFSZXZva2VBY2Nlc3NUb2tlbhIrLnJvbGxjYWxsLmFkbWluLnYxLlJldm9rZUFjY2Vzc1Rva2VuUmVxdWVzdBosLnJvbGxjYWxsLmFkbWluLnYxLlJldm9rZUFjY2Vzc1Rva2VuUmVzcG9uc2USUgoGV2hvQW1JEiAucm9sbGNhbGwuYWRtaW4udjEuV2hvQW1JUmVxdWVzdBohLnJvbGxjYWxsLmFkbWluLnYxLldob0FtSVJlc3BvbnNlIgOQAgESbQoPR2V0TG9naW5PcHRpb25zEikucm9sbGNhbGwuYWRtaW4udjEuR2V0TG9naW5PcHRpb25zUmVxdWVzdBoqLnJvbGxjYWxsLmFkbWluLnYxLkdldExvZ2luT3B0aW9uc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * AccessToken is what may be known of a token.
@@ -92,6 +92,13 @@ export type AccessToken = Message<"rollcall.admin.v1.AccessToken"> & {
    * @generated from field: string revoker = 10;
    */
   revoker: string;
+
+  /**
+   * What it is used by. For a session, creator is whose it is, and expire_time when it ends if it is not used meanwhile.
+   *
+   * @generated from field: rollcall.admin.v1.AccessTokenKind kind = 11;
+   */
+  kind: AccessTokenKind;
 };
 
 /**
@@ -370,6 +377,13 @@ export type WhoAmIResponse = Message<"rollcall.admin.v1.WhoAmIResponse"> & {
     value: Person;
     case: "person";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The session of the console by which the caller came; empty for one that came by itself.
+   *
+   * @generated from field: string session_id = 7;
+   */
+  sessionId: string;
 };
 
 /**
@@ -591,6 +605,47 @@ export const AccessTokenStateSchema: GenEnum<AccessTokenState> = /*@__PURE__*/
   enumDesc(file_rollcall_admin_v1_access, 1);
 
 /**
+ * AccessTokenKind is what a token is used by.
+ *
+ * @generated from enum rollcall.admin.v1.AccessTokenKind
+ */
+export const AccessTokenKind = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ACCESS_TOKEN_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A text that people and programs send.
+   *
+   * @generated from enum value: ACCESS_TOKEN_KIND_TOKEN = 1;
+   */
+  TOKEN: 1,
+
+  /**
+   * The session of a browser with the console. It acts for its creator, and ends with the token that it was made for.
+   *
+   * @generated from enum value: ACCESS_TOKEN_KIND_CONSOLE_SESSION = 2;
+   */
+  CONSOLE_SESSION: 2,
+} as const;
+
+/**
+ * AccessTokenKind is what a token is used by.
+ *
+ * @generated from enum rollcall.admin.v1.AccessTokenKind
+ */
+export type AccessTokenKind = (typeof AccessTokenKind)[keyof typeof AccessTokenKind] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.admin.v1.AccessTokenKind.
+ */
+export const AccessTokenKindSchema: GenEnum<AccessTokenKind> = /*@__PURE__*/
+  enumDesc(file_rollcall_admin_v1_access, 2);
+
+/**
  * AccessService gives people and programs their way in. The text of a token is shown once, when it is created; what is kept is its hash.
  *
  * @generated from service rollcall.admin.v1.AccessService
@@ -607,7 +662,7 @@ export const AccessService: GenService<{
     output: typeof CreateAccessTokenResponseSchema;
   },
   /**
-   * ListAccessTokens answers a page of tokens, oldest first, never their texts or hashes. Refused with INVALID_PAGE_TOKEN.
+   * ListAccessTokens answers a page of tokens and of sessions of the console, oldest first, never their texts or hashes. Refused with INVALID_PAGE_TOKEN.
    *
    * @generated from rpc rollcall.admin.v1.AccessService.ListAccessTokens
    */
@@ -618,7 +673,8 @@ export const AccessService: GenService<{
   },
   /**
    * RevokeAccessToken ends a token for good: within a second no process takes it, and streams that were opened with it are ended
-   * with TOKEN_REVOKED within a few seconds. Any token may revoke itself; to revoke another one takes the role admin (ROLE_TOO_LOW).
+   * with TOKEN_REVOKED within a few seconds. The sessions of the console that were made for it end with it. Any token, and any session, may revoke itself; to revoke another one takes
+   * the role admin (ROLE_TOO_LOW).
    * Refused with ACCESS_TOKEN_NOT_FOUND and ACCESS_TOKEN_ALREADY_REVOKED.
    *
    * @generated from rpc rollcall.admin.v1.AccessService.RevokeAccessToken

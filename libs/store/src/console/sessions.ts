@@ -1,0 +1,85 @@
+import { sql } from "kysely";
+import { type AccessToken, getAccessToken, type TokenOwner } from "../access/access-tokens.ts";
+import type { Tx } from "../database/store.ts";
+
+/** A session of the console to keep. */
+export interface NewConsoleSession {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+  /** SHA-256 of the whole secret, 32 bytes. */
+  readonly hash: Uint8Array;
+  readonly owner: TokenOwner;
+  /** The owner as an actor. */
+  readonly actor: string;
+  /** How long it lives without a use, in milliseconds. */
+  readonly idleMs: number;
+  /** How long it lives however it is used, in milliseconds. */
+  readonly longestMs: number;
+}
+
+/**
+ * Wait for other transactions in which this actor signs in or makes a code, so that what there may be of each can be
+ * counted.
+ */
+export async function lockSignIns(tx: Tx, actor: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`rollcall sign-in ${actor}`}, 0))`.execute(tx);
+}
+
+/** Keep a new session. It ends with the token that it acts for, if that has an end. */
+export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): Promise<AccessToken> {
+  const { id, name, role, hash, owner, actor, idleMs, longestMs } = session;
+  const { owner_token, owner_issuer, owner_subject } = ownerColumns(owner);
+  await sql`
+    insert into access_tokens (
+      id, name, role, hash, created_by, kind, owner_token, owner_issuer, owner_subject, idle_ms, ends_at, expires_at
+    )
+    select
+      ${id}, ${name}, ${role}, ${Buffer.from(hash)}, ${actor}, 'CONSOLE_SESSION',
+      ${owner_token}::text, ${owner_issuer}::text, ${owner_subject}::text, ${idleMs}::integer,
+      life.ends_at, least(life.ends_at, now() + ${idleMs} * interval '1 millisecond')
+    from (
+      select least(
+        now() + ${longestMs} * interval '1 millisecond',
+        (select token.expires_at from access_tokens as token where token.id = ${owner_token}::text)
+      ) as ends_at
+    ) as life
+  `.execute(tx);
+  const kept = await getAccessToken(tx, id);
+  if (kept === null) throw new Error(`session ${id} is gone while it is kept`);
+  return kept;
+}
+
+/**
+ * End the sessions of an owner beyond so many, those that were not used for the longest time first. How many ended. The
+ * owner's sign-ins are locked.
+ */
+export async function endSurplusSessions(
+  tx: Tx,
+  owner: TokenOwner,
+  most: number,
+  by: { readonly actor: string; readonly reason: string },
+): Promise<number> {
+  const columns = ownerColumns(owner);
+  const { numAffectedRows } = await sql`
+    update access_tokens set revoked_at = now(), revoked_by = ${by.actor}, revoke_reason = ${by.reason}
+    where id in (
+      select id from access_tokens
+      where
+        kind = 'CONSOLE_SESSION' and revoked_at is null and expires_at > now()
+        and owner_token is not distinct from ${columns.owner_token}::text
+        and owner_issuer is not distinct from ${columns.owner_issuer}::text
+        and owner_subject is not distinct from ${columns.owner_subject}::text
+      order by coalesce(last_used_at, created_at) desc, number desc
+      offset ${most}
+    )
+  `.execute(tx);
+  return Number(numAffectedRows ?? 0n);
+}
+
+/** The columns that name an owner. */
+export function ownerColumns(owner: TokenOwner) {
+  return owner.kind === "token"
+    ? { owner_token: owner.id, owner_issuer: null, owner_subject: null }
+    : { owner_token: null, owner_issuer: owner.issuer, owner_subject: owner.subject };
+}

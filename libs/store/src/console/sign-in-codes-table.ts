@@ -1,0 +1,14 @@
+import type { Generated } from "kysely";
+
+/** Codes by which browsers sign in once, stored as hashes. */
+export interface SignInCodesTable {
+  readonly hash: Buffer;
+  readonly role: string;
+  readonly name: string;
+  readonly owner_token: string | null;
+  readonly owner_issuer: string | null;
+  readonly owner_subject: string | null;
+  readonly created_at: Generated<Date>;
+  readonly expires_at: Date;
+  readonly used_at: Date | null;
+}

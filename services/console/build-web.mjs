@@ -1,0 +1,118 @@
+// Builds the console's pages in web/ into web/dist, when their sources have changed since: `vite build`, and beside each
+// file that is worth it the same file compressed, since the server compresses nothing for each browser again.
+
+import { execFile } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, extname, isAbsolute, join, relative } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const WORKSPACE = join(HERE, "../..");
+const WEB = join(HERE, "web");
+const DIST = join(WEB, "dist");
+/** Which sources web/dist was built from. */
+const KNOWN_FILE = join(HERE, "node_modules/.cache/web-build.json");
+/** What the pages are made of besides web/: whatever they import of the workspace. */
+const ALSO = ["libs/api/src", "libs/domain/src", "pnpm-lock.yaml"];
+const NO_SOURCE = new Set(["dist", "node_modules"]);
+const COMPRESSED = new Set([".js", ".css", ".svg", ".json", ".webmanifest", ".txt"]);
+/** Below, the headers weigh more than what is saved. */
+const LEAST_BYTES = 512;
+const LONGEST_BUILD_MS = 300_000;
+
+/**
+ * Build the pages if they are not those of the sources. Answers their folder, and the files that went into them, from
+ * the root of the workspace; null in a tree that has no pages.
+ */
+export async function buildWeb() {
+  const names = existsSync(WEB) ? await readdir(WEB) : [];
+  if (!names.some((name) => /^vite\.config\.[cm]?[jt]s$/.test(name))) return null;
+  const key = await sourcesKey();
+  const known = await readKnown();
+  if (known?.key === key && existsSync(join(DIST, "index.html"))) return { folder: DIST, inputs: known.inputs };
+  // Two programs that build at the same time do not see each other's halves.
+  const draft = join(WEB, `.dist-${randomUUID()}`);
+  let inputs = [];
+  try {
+    // In a process of its own: vite changes the environment of the one that it runs in.
+    const words = [fileURLToPath(import.meta.url), draft];
+    const { stdout } = await promisify(execFile)(process.execPath, words, { timeout: LONGEST_BUILD_MS });
+    inputs = JSON.parse(stdout);
+    await compressFiles(draft);
+    await rm(DIST, { recursive: true, force: true });
+    await rename(draft, DIST);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+  await mkdir(dirname(KNOWN_FILE), { recursive: true });
+  await writeFile(KNOWN_FILE, JSON.stringify({ key, inputs }));
+  return { folder: DIST, inputs };
+}
+
+async function readKnown() {
+  try {
+    return JSON.parse(await readFile(KNOWN_FILE, "utf8"));
+  } catch {
+    // Never built here, or by a build that was interrupted: it is built.
+    return null;
+  }
+}
+
+/** Run vite, and answer the files that it made the pages of. */
+async function runVite(outDir) {
+  const { resolve } = createRequire(join(WEB, "package.json"));
+  const { build } = await import(pathToFileURL(resolve("vite")).href);
+  const output = await build({ root: WEB, logLevel: "error", build: { outDir, emptyOutDir: true } });
+  const modules = output.output.flatMap(({ moduleIds = [] }) => moduleIds);
+  const files = modules.map((id) => id.split("?", 1)[0]).filter((file) => isAbsolute(file) && existsSync(file));
+  return [...new Set(files)].map((file) => relative(WORKSPACE, file)).sort();
+}
+
+async function compressFiles(folder) {
+  for (const file of await filesIn(folder)) {
+    if (!COMPRESSED.has(extname(file))) continue;
+    const body = await readFile(file);
+    if (body.length < LEAST_BYTES) continue;
+    const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
+    const forms = {
+      ".br": await promisify(brotliCompress)(body, { params }),
+      ".gz": await promisify(gzip)(body, { level: 9 }),
+    };
+    for (const [ending, form] of Object.entries(forms)) {
+      if (form.length < body.length) await writeFile(file + ending, form);
+    }
+  }
+}
+
+/** A digest of what the sources are: their names, sizes and times. */
+async function sourcesKey() {
+  const digest = createHash("sha256");
+  for (const place of [WEB, ...ALSO.map((path) => join(WORKSPACE, path))]) {
+    for (const file of await filesIn(place)) {
+      const { size, mtimeMs } = await stat(file);
+      digest.update(`${relative(WORKSPACE, file)} ${size} ${mtimeMs}\n`);
+    }
+  }
+  return digest.digest("hex");
+}
+
+async function filesIn(place) {
+  if ((await stat(place)).isFile()) return [place];
+  const entries = await readdir(place, { withFileTypes: true });
+  const nested = entries
+    .filter(({ name }) => !NO_SOURCE.has(name) && !name.startsWith(".dist-"))
+    .map((entry) => {
+      const path = join(place, entry.name);
+      return entry.isDirectory() ? filesIn(path) : [path];
+    });
+  return (await Promise.all(nested)).flat().sort();
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2] !== undefined) {
+  process.stdout.write(JSON.stringify(await runVite(process.argv[2])));
+}

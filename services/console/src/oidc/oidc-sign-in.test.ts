@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { OidcIssuer } from "@rollcall/identity/oidc";
+import { findAccessToken } from "@rollcall/store";
+import { createTestDatabase } from "@rollcall/testkit";
+import { TestIssuer } from "@rollcall/testkit/issuer";
+import { hashOf } from "../sign-in/session-secret.ts";
+import { type ConsoleRig, startConsole, type TestBrowser } from "../testing/console-rig.ts";
+
+const issuer = new TestIssuer();
+let rig: ConsoleRig;
+beforeAll(async () => {
+  await issuer.start();
+  const configured: OidcIssuer = {
+    issuer: issuer.url,
+    audience: issuer.audience,
+    clientId: issuer.clientId,
+    scopes: "openid offline_access",
+    roleClaim: "rollcall_role",
+    roleMap: {},
+    subjectClaim: "sub",
+    subjectPrefix: "",
+    subjectRoles: {},
+    defaultRole: null,
+    caFile: null,
+    jwksUrl: null,
+  };
+  rig = await startConsole(await createTestDatabase(), { issuers: [configured] });
+});
+afterAll(async () => {
+  await rig.close();
+  await issuer.stop();
+});
+
+/** Begin in a browser, and come back from the issuer. */
+async function comeBack(browser: TestBrowser) {
+  const { body } = await browser.call("BeginOidcSignIn", { issuer: issuer.url });
+  const callbackUrl = issuer.authorize(String(body.authorizationUrl));
+  return { attempt: String(body.attempt), callbackUrl };
+}
+
+describe("sign-in at an issuer", () => {
+  it("should make a session for the person, by a code with PKCE, once", async () => {
+    const browser = rig.browser();
+    const begun = await browser.call("BeginOidcSignIn", { issuer: issuer.url });
+    const asked = new URL(String(begun.body.authorizationUrl)).searchParams;
+    expect(Object.fromEntries(asked)).toMatchObject({
+      scope: "openid",
+      code_challenge_method: "S256",
+      redirect_uri: `${rig.origin}/sign-in/oidc`,
+    });
+    const callbackUrl = issuer.authorize(String(begun.body.authorizationUrl));
+    const oidc = { attempt: begun.body.attempt, callbackUrl };
+    const answer = await browser.signIn({ oidc });
+    expect(answer.body).toMatchObject({ actor: "user:alice", role: "ROLE_OPERATOR" });
+    const kept = await findAccessToken(rig.store.db, hashOf(browser.bearer));
+    expect(kept?.session).toEqual({ kind: "person", issuer: issuer.url, subject: "alice" });
+    // The same answer again, as from a browser's history.
+    expect((await rig.browser().signIn({ oidc })).reason).toBe("SIGN_IN_FAILED");
+  });
+
+  it("should refuse the answer to another attempt, as a page of an attacker's would bring it", async () => {
+    const [victim, attacker] = [rig.browser(), rig.browser()];
+    const [mine, theirs] = [await comeBack(victim), await comeBack(attacker)];
+    const answer = await victim.signIn({ oidc: { attempt: mine.attempt, callbackUrl: theirs.callbackUrl } });
+    expect([answer.reason, answer.setCookie]).toEqual(["SIGN_IN_FAILED", []]);
+  });
+
+  it("should refuse attempts that it has not sealed, and answers that went elsewhere", async () => {
+    const browser = rig.browser();
+    const { attempt, callbackUrl } = await comeBack(browser);
+    const changed = `${attempt.slice(0, -2)}AA`;
+    const elsewhere = callbackUrl.replace("/sign-in/oidc", "/elsewhere");
+    const otherPort = callbackUrl.replace(/127\.0\.0\.1:\d+/, "127.0.0.1:1");
+    for (const oidc of [
+      { attempt: changed, callbackUrl },
+      { attempt, callbackUrl: elsewhere },
+      { attempt, callbackUrl: otherPort },
+      { attempt, callbackUrl: "not a URL" },
+      { attempt, callbackUrl: callbackUrl.replace(/code=[^&]+/, "code=guessed") },
+      { attempt, callbackUrl: `${rig.origin}/sign-in/oidc?error=access_denied&state=x` },
+    ]) {
+      expect([oidc, (await browser.signIn({ oidc })).reason]).toEqual([oidc, "SIGN_IN_FAILED"]);
+    }
+  });
+
+  it("should refuse people without a role, and issuers that are not configured", async () => {
+    const { claims } = issuer;
+    issuer.claims = { sub: "mallory" };
+    const browser = rig.browser();
+    expect((await browser.signIn({ oidc: await comeBack(browser) })).reason).toBe("ROLE_TOO_LOW");
+    issuer.claims = claims;
+    const other = await browser.call("BeginOidcSignIn", { issuer: "https://issuer.example" });
+    expect(other.reason).toBe("SIGN_IN_FAILED");
+    const foreign = { origin: "https://evil.example" };
+    expect((await browser.call("BeginOidcSignIn", { issuer: issuer.url }, foreign)).reason).toBe("ORIGIN_NOT_ALLOWED");
+  });
+
+  it("should say that the issuer is away, and work again when it is back", async () => {
+    const browser = rig.browser();
+    const back = await comeBack(browser);
+    issuer.away = true;
+    expect((await browser.signIn({ oidc: back })).reason).toBe("ISSUER_UNAVAILABLE");
+    issuer.away = false;
+    expect((await browser.signIn({ oidc: await comeBack(browser) })).status).toBe(200);
+  });
+});

@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import { type HttpHandler, type HttpRequest, type HttpResponse, sendWhole } from "@rollcall/rpc";
+import { NONCE_PLACEHOLDER, type PageFile, type PageFiles } from "./page-files.ts";
+import { contentSecurityPolicy, PAGE_HEADERS } from "./page-headers.ts";
+
+const NONCE_BYTES = 18;
+/** What is a method, a file of the build or of the server, whether it is there or not; never a page. */
+const NO_PAGE = /^\/(?:rollcall\.|grpc\.|buf\.|assets\/|ca\.pem$)/;
+const NOT_BUILT = "The pages of the console are not built: run `make build`.\n";
+
+/**
+ * Serve the pages: the files of the build by their names, and for every other path that a browser opens as a page the
+ * one page that they all are, which finds out by itself what to show. Null for pages that are not built.
+ */
+export function servePages(pages: PageFiles | null): HttpHandler {
+  return (request, response) => {
+    const [path = "/"] = (request.url ?? "/").split("?", 1);
+    const { method } = request;
+    if (method !== "GET" && method !== "HEAD") {
+      send(request, response, 405, { allow: "GET, HEAD" }, "method not allowed\n");
+      return;
+    }
+    const file = pages?.files.get(path);
+    if (file !== undefined) {
+      sendFile(request, response, file);
+      return;
+    }
+    if (!isPage(request, path)) send(request, response, 404, { "cache-control": "no-store" }, "not found\n");
+    else if (pages === null) send(request, response, 503, { "cache-control": "no-store" }, NOT_BUILT);
+    else sendIndex(request, response, pages.index);
+  };
+}
+
+/** Programs that ask for a path that is not there are told so; browsers that open a page get it. */
+function isPage({ headers }: HttpRequest, path: string): boolean {
+  if (NO_PAGE.test(path)) return false;
+  if (path === "/") return true;
+  const mode = headers["sec-fetch-mode"];
+  if (mode !== undefined) return mode === "navigate";
+  return (headers.accept ?? "").includes("text/html");
+}
+
+function sendIndex(request: HttpRequest, response: HttpResponse, index: string): void {
+  const nonce = randomBytes(NONCE_BYTES).toString("base64");
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": contentSecurityPolicy(nonce),
+    // With its nonce it is for once.
+    "cache-control": "no-store",
+  };
+  sendPage(request, response, 200, headers, Buffer.from(index.replaceAll(NONCE_PLACEHOLDER, nonce)));
+}
+
+function sendFile(request: HttpRequest, response: HttpResponse, file: PageFile): void {
+  const { type, etag, isImmutable } = file;
+  const cache = isImmutable ? "public, max-age=31536000, immutable" : "no-cache";
+  const common = { etag, "cache-control": cache, vary: "accept-encoding" };
+  if (request.headers["if-none-match"] === etag) {
+    response.writeHead(304, { ...PAGE_HEADERS, ...common });
+    response.end();
+    return;
+  }
+  const { encoding, body } = bestOf(file, String(request.headers["accept-encoding"] ?? ""));
+  const encoded: Record<string, string> = encoding === null ? {} : { "content-encoding": encoding };
+  sendPage(request, response, 200, { ...common, ...encoded, "content-type": type }, body);
+}
+
+/** The smallest form that the browser takes. */
+function bestOf({ brotli, gzip, body }: PageFile, accepted: string) {
+  const names = accepted.split(",").map((it) => it.trim());
+  const takes = (name: string) =>
+    names.some((it) => it === name || (it.startsWith(`${name};`) && !/;q=0(\.0*)?$/.test(it)));
+  if (brotli !== null && takes("br")) return { encoding: "br", body: brotli };
+  if (gzip !== null && takes("gzip")) return { encoding: "gzip", body: gzip };
+  return { encoding: null, body };
+}
+
+function send(
+  request: HttpRequest,
+  response: HttpResponse,
+  status: number,
+  headers: Record<string, string>,
+  text: string,
+): void {
+  const type = { "content-type": "text/plain; charset=utf-8" };
+  sendPage(request, response, status, { ...type, ...headers }, Buffer.from(text));
+}
+
+function sendPage(
+  request: HttpRequest,
+  response: HttpResponse,
+  status: number,
+  headers: Record<string, string>,
+  body: Buffer,
+): void {
+  if (request.method !== "HEAD") {
+    sendWhole(request, response, status, { ...PAGE_HEADERS, ...headers }, body);
+    return;
+  }
+  response.writeHead(status, { ...PAGE_HEADERS, ...headers, "content-length": String(body.length) });
+  response.end();
+}

@@ -1,0 +1,177 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, MethodImpl } from "@connectrpc/connect";
+import { ConsoleService, type SignInRequest, SignInResponseSchema } from "@rollcall/api/rollcall/console/v1/console_pb";
+import { accessTokenState, fromSessionRefusal, SIGN_IN_LIMITS, signInCodeRefusal } from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/errors";
+import { bearerOf } from "@rollcall/identity";
+import { auditedCall, callerKey, tokenAttempt } from "@rollcall/rpc";
+import {
+  AUDIT_OK,
+  endSurplusSessions,
+  findAccessToken,
+  insertConsoleSession,
+  lockAccessToken,
+  lockSignInCode,
+  lockSignIns,
+  revokeAccessToken,
+  type Tx,
+  useUpSignInCode,
+} from "@rollcall/store";
+import type { ConsoleServices } from "../console-services.ts";
+import type { OidcSignIn } from "../oidc/oidc-sign-in.ts";
+import { type BrowserCall, browserCallOf } from "./browser-call.ts";
+import { actorFor, callerFor, type Identity, identityOf, refuseEnded, roleToProto } from "./convert.ts";
+import type { SessionCookie } from "./session-cookie.ts";
+import { hashOf, newSessionSecret, type SessionSecret } from "./session-secret.ts";
+
+/** What signing in takes besides the services. */
+export interface SignInParts extends ConsoleServices {
+  readonly cookie: SessionCookie;
+  readonly oidc: OidcSignIn;
+}
+
+type Context = Pick<HandlerContext, "values" | "requestHeader" | "responseHeader" | "url" | "signal">;
+
+/** Make a session for who proves to be its owner. */
+export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.method.signIn> {
+  const { store, cookie, settings } = parts;
+  return async ({ credential }, context) => {
+    const browser = browserCallOf(context, settings.isNetworkTrusted);
+    const identify = await identifying(parts, credential, browser, context);
+    // Never one that the browser brings: who had its halves before would have the session as well.
+    const secret = newSessionSecret();
+    const { result } = await store.change(async (tx) => {
+      const identity = await identify(tx);
+      const actor = actorFor(identity.owner);
+      const kept = await keepSession(tx, parts, { identity, secret, browser });
+      await endPrevious(tx, context.requestHeader.get("authorization"), actor);
+      const caller = callerFor(identity.owner, kept.role, kept.id, kept.expiresAtMs ?? 0);
+      context.values.set(callerKey, caller);
+      const audit = { ...auditedCall(context, ConsoleService.method.signIn), target: kept.id };
+      return { result: { kept, actor }, events: [], audit: [{ ...audit, reason: "", outcome: AUDIT_OK }] };
+    });
+    const { kept, actor } = result;
+    context.responseHeader.append("set-cookie", cookie.set(secret.cookie, browser.isSecure, settings.longestMs));
+    return create(SignInResponseSchema, {
+      proof: secret.proof,
+      actor,
+      role: roleToProto(kept.role),
+      sessionId: kept.id,
+      expireTime: timestampFromMs(kept.expiresAtMs ?? 0),
+    });
+  };
+}
+
+/**
+ * Find who signs in: all that can be known without a transaction at once, the rest in the transaction of the session.
+ * Failures count against the address, as those of any token do.
+ */
+async function identifying(
+  parts: SignInParts,
+  credential: SignInRequest["credential"],
+  browser: BrowserCall,
+  context: Context,
+): Promise<(tx: Tx) => Promise<Identity>> {
+  const { failures } = parts;
+  const attempt = tokenAttempt(browser.peer, credentialText(credential));
+  failures?.check(attempt);
+  const counted = async <T>(work: () => Promise<T>) => {
+    try {
+      const result = await work();
+      failures?.passed(attempt);
+      return result;
+    } catch (error) {
+      failures?.ended(attempt, error);
+      throw error;
+    }
+  };
+  switch (credential.case) {
+    case "code": {
+      const { value } = credential;
+      return (tx) => counted(() => useCode(tx, value));
+    }
+    case "accessToken": {
+      const { value } = credential;
+      const identity = await counted(() => identityOfToken(parts, value));
+      return async () => identity;
+    }
+    case "oidc": {
+      const { value } = credential;
+      const identity = await counted(async () => {
+        const caller = await parts.oidc.finish(value, browser.origin, context.signal);
+        return identityOf(caller);
+      });
+      return async () => identity;
+    }
+    case undefined:
+      throw new Error("a request without a credential passed its rules");
+  }
+}
+
+/** What names an attempt without revealing it: its digest alone is kept. */
+function credentialText(credential: SignInRequest["credential"]): string {
+  switch (credential.case) {
+    case "code":
+      return `code ${credential.value}`;
+    case "accessToken":
+      return `Bearer ${credential.value}`;
+    case "oidc":
+      return `oidc ${credential.value.attempt}`;
+    case undefined:
+      return "";
+  }
+}
+
+async function useCode(tx: Tx, text: string): Promise<Identity> {
+  const hash = hashOf(text);
+  // The second of two callers with one code waits here, and finds it used.
+  const code = await lockSignInCode(tx, hash);
+  const refusal = signInCodeRefusal(code);
+  if (refusal !== null || code === null) {
+    throw refusal === null ? new Error("a code is missing and not refused") : refusalError(refusal, "code");
+  }
+  await useUpSignInCode(tx, hash);
+  return code;
+}
+
+async function identityOfToken({ authenticate }: SignInParts, text: string): Promise<Identity> {
+  const bearer = bearerOf(`Bearer ${text.trim()}`);
+  const caller = bearer === null ? null : await authenticate(bearer);
+  if (caller === null || caller.kind === "anonymous") {
+    throw refuse("TOKEN_INVALID", "the access token is unknown or malformed: check that it was copied whole");
+  }
+  const refusal = fromSessionRefusal(caller.session ?? null);
+  if (refusal !== null) throw refusalError(refusal, caller.session ?? "");
+  return identityOf(caller);
+}
+
+async function keepSession(
+  tx: Tx,
+  { settings }: SignInParts,
+  { identity, secret, browser }: { readonly identity: Identity; secret: SessionSecret; browser: BrowserCall },
+) {
+  const { owner } = identity;
+  const actor = actorFor(owner);
+  await lockSignIns(tx, actor);
+  let { role } = identity;
+  if (owner.kind === "token") {
+    // Locked: a revocation that comes now finds the session, and one that came before is seen.
+    const token = await lockAccessToken(tx, owner.id);
+    if (token === null || accessTokenState(token) !== "VALID") throw refuseEnded(owner.id, token);
+    role = token.role;
+  }
+  await endSurplusSessions(tx, owner, SIGN_IN_LIMITS.sessions - 1, { actor, reason: "another session took its place" });
+  const name = `console from ${browser.peer.replace(/:\d+$/, "")}`;
+  const { id, hash } = secret;
+  const { idleMs, longestMs } = settings;
+  return insertConsoleSession(tx, { id, name, role, hash, owner, actor, idleMs, longestMs });
+}
+
+/** The browser has one cookie: the session that it was for can be used by no page any more. */
+async function endPrevious(tx: Tx, authorization: string | null, actor: string): Promise<void> {
+  const bearer = bearerOf(authorization);
+  const previous = bearer === null ? null : await findAccessToken(tx, hashOf(bearer));
+  if (previous?.session == null || previous.revocation !== null) return;
+  await revokeAccessToken(tx, previous.id, { actor, reason: "signed in again" });
+}

@@ -1,0 +1,29 @@
+import { lazy, Suspense } from "react";
+import { Observable, useObservable } from "../live/observable.ts";
+import type { NodeVerb } from "../state/cli-command.ts";
+
+const VerbDialog = lazy(() => import("./verb-dialog.tsx").then((module) => ({ default: module.VerbDialog })));
+
+/** What is to be done with which nodes, once it is confirmed. */
+interface Asked {
+  readonly verb: NodeVerb | "label";
+  readonly ids: readonly string[];
+}
+
+const asked = new Observable<Asked | null>(null);
+
+/** Ask the reader to confirm something about nodes. */
+export function ask(verb: Asked["verb"], ids: readonly string[]): void {
+  if (ids.length > 0) asked.set({ verb, ids });
+}
+
+/** The confirmation that is open, if any; once in the page. */
+export function AskedDialog() {
+  const open = useObservable(asked);
+  if (open === null) return null;
+  return (
+    <Suspense fallback={null}>
+      <VerbDialog {...open} onClose={() => asked.set(null)} />
+    </Suspense>
+  );
+}

@@ -1,0 +1,60 @@
+import { type ReactNode, useState } from "react";
+import { Button } from "../ui/button.tsx";
+import { CopyCommand } from "../ui/copy.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Field } from "../ui/field.tsx";
+import { sayFailure } from "../ui/toasts.tsx";
+
+/** Ask for a reason before something is done that is not about nodes. */
+export function ReasonDialog({
+  title,
+  verb,
+  children,
+  commandOf,
+  run,
+  onClose,
+  danger,
+}: {
+  readonly title: string;
+  /** What the button says. */
+  readonly verb: string;
+  readonly children: ReactNode;
+  readonly commandOf: (reason: string) => string;
+  readonly run: (reason: string) => Promise<unknown>;
+  readonly onClose: () => void;
+  readonly danger?: boolean;
+}) {
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const confirm = async () => {
+    setBusy(true);
+    try {
+      await run(reason);
+      onClose();
+    } catch (cause) {
+      sayFailure(verb, cause);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      <Field
+        label="Reason (optional)"
+        hint="Kept with the change"
+        maxLength={1024}
+        value={reason}
+        onChange={(event) => setReason(event.target.value)}
+        autoFocus
+      />
+      <CopyCommand text={commandOf(reason)} label="The same in a terminal" />
+      <div className="actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look={danger ? "danger" : "primary"} disabled={busy} onClick={confirm}>
+          {verb}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

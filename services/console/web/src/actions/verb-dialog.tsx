@@ -1,0 +1,132 @@
+import { useState } from "react";
+import { command, type NodeVerb, nodeCommand } from "../state/cli-command.ts";
+import { parseLabelWords } from "../state/label-words.ts";
+import { parseDuration } from "../state/time-words.ts";
+import { Button } from "../ui/button.tsx";
+import { CopyCommand } from "../ui/copy.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Check, Field } from "../ui/field.tsx";
+import { Notice } from "../ui/notices.tsx";
+import { say, sayFailure } from "../ui/toasts.tsx";
+import { NamedNodes, Outcomes } from "./named-nodes.tsx";
+import { type Outcome, runVerb, VERBS, type VerbOptions } from "./verbs.ts";
+
+/** Ask before something is done with nodes: which ones, why, and what would come of it. */
+export function VerbDialog({
+  verb,
+  ids,
+  onClose,
+}: {
+  readonly verb: NodeVerb | "label";
+  readonly ids: readonly string[];
+  readonly onClose: () => void;
+}) {
+  const [reason, setReason] = useState("");
+  const [labels, setLabels] = useState("");
+  const [deadline, setDeadline] = useState("1h");
+  const [force, setForce] = useState(false);
+  const [ignoreDaemons, setIgnoreDaemons] = useState(false);
+  const [outcomes, setOutcomes] = useState<readonly Outcome[] | null>(null);
+  const [busy, setBusy] = useState<number | null>(null);
+  const description = verb === "label" ? LABEL : VERBS[verb];
+  const words = parseLabelWords(labels);
+  const deadlineMs = parseDuration(deadline);
+  const lacksReason = description.needsReason === true && reason.trim() === "";
+  const isReady = !lacksReason && (verb !== "label" || words.ok) && (verb !== "drain" || deadlineMs !== null);
+  const options = (validateOnly: boolean): VerbOptions => ({
+    reason,
+    validateOnly,
+    ...(verb === "label" && words.ok ? { labels: words } : {}),
+    ...(verb === "drain" ? { drain: { deadlineS: Math.ceil((deadlineMs ?? 0) / 1000), force, ignoreDaemons } } : {}),
+  });
+  const run = async (validateOnly: boolean) => {
+    setBusy(0);
+    try {
+      const all = await runVerb(verb, ids, options(validateOnly), setBusy);
+      if (validateOnly) return setOutcomes(all);
+      const refused = all.filter(({ refusal }) => refusal !== "");
+      if (refused.length > 0) return setOutcomes(all);
+      say("good", `${description.label}: done for ${all.length === 1 ? (all[0]?.id ?? "") : `${all.length} nodes`}`);
+      onClose();
+    } catch (cause) {
+      sayFailure(description.label, cause);
+    } finally {
+      setBusy(null);
+    }
+  };
+  const more = [
+    ...(verb === "drain" && deadline !== "1h" ? ["--deadline", deadline] : []),
+    ...(verb === "drain" && force ? ["--force"] : []),
+    ...(verb === "drain" && ignoreDaemons ? ["--ignore-daemons"] : []),
+  ];
+  const message = reason === "" ? [] : ["-m", reason];
+  const text =
+    verb === "label"
+      ? command("node", "label", ...ids.slice(0, 50), ...labels.split(/\s+/).filter(Boolean), ...message)
+      : nodeCommand(verb, ids, reason, more);
+  const subject = ids.length === 1 ? (ids[0] ?? "") : `${ids.length.toLocaleString("en-US")} nodes`;
+  return (
+    <Dialog title={`${description.label} ${subject}`} onClose={onClose}>
+      <p className="soft">{description.tells}</p>
+      <NamedNodes ids={ids} />
+      {verb === "label" && (
+        <Field
+          label="Labels"
+          hint="zone=a sets a label, spot- removes one"
+          value={labels}
+          onChange={(event) => setLabels(event.target.value)}
+          wrong={labels !== "" && !words.ok ? words.message : undefined}
+          autoFocus
+        />
+      )}
+      {verb === "drain" && (
+        <>
+          <Field
+            label="Deadline"
+            hint="What still runs then is ended; 0s is at once"
+            value={deadline}
+            wrong={deadlineMs === null ? "for example 30m or 1h" : undefined}
+            onChange={(event) => setDeadline(event.target.value)}
+          />
+          <Check checked={force} onChange={setForce}>
+            End everything at once, and do not wait for a node that is lost
+          </Check>
+          <Check checked={ignoreDaemons} onChange={setIgnoreDaemons}>
+            Let daemons run on
+          </Check>
+        </>
+      )}
+      <Field
+        label={description.needsReason ? "Reason" : "Reason (optional)"}
+        hint="Kept with the change, and shown to the node"
+        maxLength={1024}
+        value={reason}
+        onChange={(event) => setReason(event.target.value)}
+        autoFocus={verb !== "label"}
+      />
+      {outcomes !== null && <Outcomes outcomes={outcomes} />}
+      <CopyCommand text={text} label="The same in a terminal" />
+      {busy !== null && <Notice tone="busy">{`${busy} of ${ids.length} done`}</Notice>}
+      <div className="actions">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button disabled={!isReady || busy !== null} onClick={() => run(true)}>
+          Dry run
+        </Button>
+        <Button
+          look={description.danger ? "danger" : "primary"}
+          disabled={!isReady || busy !== null}
+          onClick={() => run(false)}
+        >
+          {description.label} {subject}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+const LABEL = {
+  label: "Label",
+  tells: "Labels of operators win over those of join tokens and of the node itself.",
+  danger: false,
+  needsReason: false,
+};

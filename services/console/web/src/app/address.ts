@@ -1,0 +1,34 @@
+import { useLocation } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { history } from "./history.ts";
+
+/** The values of the present address. */
+export function useSearch(): Readonly<Record<string, string>> {
+  const { searchStr } = useLocation();
+  return useMemo(() => Object.fromEntries(new URLSearchParams(searchStr)), [searchStr]);
+}
+
+/** Change values of the present address in place; undefined removes one. */
+export function useSetSearch(): (change: Readonly<Record<string, string | undefined>>) => void {
+  return useCallback((change) => {
+    const search = new URLSearchParams(window.location.search);
+    for (const [key, value] of Object.entries(change)) {
+      if (value === undefined || value === "") search.delete(key);
+      else search.set(key, value);
+    }
+    const text = search.toString();
+    history.replace(`${window.location.pathname}${text === "" ? "" : `?${text}`}`);
+  }, []);
+}
+
+/** Go to a path of the pages, which may have values. */
+export function goTo(path: string): void {
+  history.push(path);
+}
+
+/** A path with values; undefined ones are left out. */
+export function pathWith(path: string, search: Readonly<Record<string, string | undefined>>): string {
+  const entries = Object.entries(search).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const text = new URLSearchParams(entries).toString();
+  return text === "" ? path : `${path}?${text}`;
+}

@@ -1,0 +1,125 @@
+import {
+  type AccessToken,
+  AccessTokenKind,
+  AccessTokenStateSchema,
+  Role,
+} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { useState } from "react";
+import { ReasonDialog } from "../../actions/reason-dialog.tsx";
+import { access } from "../../live/clients.ts";
+import { useRead } from "../../live/queries.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { roleWord } from "../../state/roles.ts";
+import { enumWord } from "../../state/words.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { type DataColumn, DataTable } from "../../ui/data-table.tsx";
+import { Check } from "../../ui/field.tsx";
+import { Empty, Read } from "../../ui/notices.tsx";
+import { PageHead, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+import { NewToken } from "./new-token.tsx";
+
+/** Tokens of people and programs, and the sessions of browsers. */
+export function AccessPage() {
+  const [ended, setEnded] = useState(false);
+  const [making, setMaking] = useState(false);
+  const [revoking, setRevoking] = useState<AccessToken | null>(null);
+  const read = useRead(
+    ["access-tokens", ended],
+    (signal) => access.listAccessTokens({ pageSize: 500, showEnded: ended }, { signal }),
+    { on: ["access.token."] },
+  );
+  const revoke = {
+    title: "",
+    cell: (token: AccessToken) =>
+      enumWord(AccessTokenStateSchema, token.state) === "VALID" ? (
+        <Button small look="danger" onClick={() => setRevoking(token)}>
+          Revoke
+        </Button>
+      ) : null,
+  };
+  return (
+    <>
+      <PageHead title="Access">
+        <Check checked={ended} onChange={setEnded}>
+          Ended ones too
+        </Check>
+        <Button look="primary" onClick={() => setMaking(true)}>
+          Make a token
+        </Button>
+        <CopyButton text={command("access", "list", ...(ended ? ["--all"] : []))}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <Read from={read}>
+          {({ accessTokens }) => {
+            const isSession = ({ kind }: AccessToken) => kind === AccessTokenKind.CONSOLE_SESSION;
+            const sessions = accessTokens.filter(isSession);
+            return (
+              <>
+                <Panel title="Access tokens" flush>
+                  <DataTable
+                    label="Access tokens"
+                    rows={accessTokens.filter((token) => !isSession(token))}
+                    keyOf={({ id }) => id}
+                    columns={[
+                      { title: "Name", cell: ({ name }) => <span className="breaks">{name}</span> },
+                      ...COLUMNS,
+                      revoke,
+                    ]}
+                  />
+                </Panel>
+                <Panel title="Sessions of browsers" flush>
+                  {sessions.length === 0 ? (
+                    <Empty title="No sessions" />
+                  ) : (
+                    <DataTable
+                      label="Sessions"
+                      rows={sessions}
+                      keyOf={({ id }) => id}
+                      columns={[
+                        { title: "Of", cell: ({ name, creator }) => <span className="breaks">{name || creator}</span> },
+                        ...COLUMNS,
+                        revoke,
+                      ]}
+                    />
+                  )}
+                </Panel>
+              </>
+            );
+          }}
+        </Read>
+      </div>
+      {making && <NewToken onClose={() => setMaking(false)} onMade={() => read.refetch()} />}
+      {revoking !== null && (
+        <ReasonDialog
+          title={`Revoke ${revoking.name || revoking.id}`}
+          verb="Revoke"
+          danger
+          commandOf={(reason) => command("access", "revoke", revoking.id, ...(reason === "" ? [] : ["-m", reason]))}
+          run={async (reason) => {
+            await access.revokeAccessToken({ id: revoking.id, reason, requestId: crypto.randomUUID() });
+            await read.refetch();
+          }}
+          onClose={() => setRevoking(null)}
+        >
+          <p className="soft">
+            Within a second no process takes it; its sessions and streams end within a few seconds.
+          </p>
+        </ReasonDialog>
+      )}
+    </>
+  );
+}
+
+const COLUMNS: readonly DataColumn<AccessToken>[] = [
+  { title: "Id", cell: ({ id }) => <code>{id}</code> },
+  { title: "Role", cell: ({ role }) => (role === Role.UNSPECIFIED ? "-" : roleWord(role)) },
+  { title: "State", cell: ({ state }) => <StateMark word={enumWord(AccessTokenStateSchema, state)} /> },
+  { title: "Made by", cell: ({ creator }) => <span className="breaks">{creator}</span> },
+  { title: "Made", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
+  { title: "Ends", cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />) },
+  { title: "Last used", cell: ({ lastUseTime }) => <Time ms={toMs(lastUseTime)} /> },
+];

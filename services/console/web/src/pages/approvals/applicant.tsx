@@ -1,0 +1,67 @@
+import { type ReactNode, useMemo } from "react";
+import { NodeLink, PageLink } from "../../app/link.tsx";
+import { registry } from "../../live/clients.ts";
+import { fleet } from "../../live/fleet.ts";
+import { useRead } from "../../live/queries.ts";
+import { likelyDuplicates } from "../../state/nodes/duplicates.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { formatBytes } from "../../state/units.ts";
+import { Notice } from "../../ui/notices.tsx";
+import { Facts, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+
+/** A machine that asks to join: who, from where, what it is, and whether it may be one that is known. */
+export function Applicant({ row, children }: { readonly row: NodeRow; readonly children: ReactNode }) {
+  const duplicates = useMemo(() => likelyDuplicates(row, fleet.rows.values()), [row]);
+  const read = useRead(["node", row.id], (signal) => registry.getNode({ node: row.id }, { signal }), {
+    on: ["node."],
+    subject: row.id,
+  });
+  const info = read.data?.node?.info;
+  const addresses = info?.interfaces.flatMap((one) => one.addresses.map((address) => `${one.name} ${address}`)) ?? [];
+  return (
+    <Panel title={<NodeLink id={row.id} />} actions={children}>
+      <div className="stack">
+        {duplicates.length > 0 && (
+          <Notice tone="warn">
+            It may be a machine that is known, installed again or cloned:
+            {duplicates.map(({ id, why }) => (
+              <div key={id}>
+                <NodeLink id={id} />: {why}
+              </div>
+            ))}
+          </Notice>
+        )}
+        {row.joinedWithoutToken && <Notice tone="warn">It came without a join token.</Notice>}
+        <Facts
+          of={[
+            ["Waits since", <ExactTime key="since" ms={row.membership.sinceMs} />],
+            ["Connection", <StateMark key="connection" word={row.connection.word} />],
+            ["Host name", row.hostname],
+            ["Addresses", addresses.join(", ")],
+            ["Hardware addresses", row.macs.join(", ")],
+            ["Processor", `${row.cpuModel}, ${row.cores} threads`],
+            ["Memory", row.memoryBytes === 0 ? "" : formatBytes(row.memoryBytes)],
+            ["Disk", row.diskBytes === 0 ? "" : formatBytes(row.diskBytes)],
+            ["GPUs", row.gpus === 0 ? "none" : `${row.gpus} x ${row.gpuModels}`],
+            ["System", `${row.os} ${row.architecture}`],
+            ["Agent", row.version],
+            ["Labels", row.labelsText],
+            ["Key", <code key="key">{row.keyFingerprint}</code>],
+            [
+              "Join token",
+              row.joinTokenId === "" ? (
+                "none"
+              ) : (
+                <PageLink key="token" to={`/join?token=${encodeURIComponent(row.joinTokenId)}`}>
+                  {row.joinTokenId}
+                </PageLink>
+              ),
+            ],
+          ]}
+        />
+      </div>
+    </Panel>
+  );
+}

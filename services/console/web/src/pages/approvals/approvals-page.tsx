@@ -1,0 +1,189 @@
+import { useEffect, useMemo, useState } from "react";
+import { usePageKeys } from "../../app/shell-keys.ts";
+import { fleet } from "../../live/fleet.ts";
+import { useObservable } from "../../live/observable.ts";
+import { useRights } from "../../session/session.ts";
+import { listCommand } from "../../state/cli-command.ts";
+import { NO_FILTER } from "../../state/nodes/node-filter.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Field } from "../../ui/field.tsx";
+import { Empty } from "../../ui/notices.tsx";
+import { PageHead } from "../../ui/panel.tsx";
+import { Time } from "../../ui/time.tsx";
+import { Applicant } from "./applicant.tsx";
+import { decide, takeBack, waiting } from "./decisions.ts";
+
+const WAITING = { ...NO_FILTER, approval: ["PENDING"] };
+/** More than these are not listed at once; the list goes on as they are decided. */
+const MOST_LISTED = 200;
+
+/** Machines that wait for a decision, one after the other, by keys. */
+export function ApprovalsPage() {
+  const rights = useRights();
+  const version = useObservable(fleet.version);
+  const decided = useObservable(waiting);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [rejecting, setRejecting] = useState<readonly string[] | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
+  const pending = useMemo(
+    () =>
+      [...fleet.rows.values()]
+        .filter((row) => row.type === "compute" && row.membership.word === "PENDING")
+        .sort((a, b) => (a.createdMs ?? 0) - (b.createdMs ?? 0) || (a.id < b.id ? -1 : 1)),
+    [version],
+  );
+  const gone = useMemo(() => new Set(decided.flatMap(({ what }) => what.ids)), [decided]);
+  const rows = useMemo(() => pending.filter(({ id }) => !gone.has(id)), [pending, gone]);
+  const at = Math.max(
+    0,
+    rows.findIndex(({ id }) => id === chosen),
+  );
+  const row = rows[at];
+  // What is shown stays shown when another one arrives or leaves.
+  useEffect(() => {
+    if (row !== undefined && row.id !== chosen) setChosen(row.id);
+  }, [row, chosen]);
+  const next = () => setChosen(rows[at + 1]?.id ?? rows[at - 1]?.id ?? null);
+  const approve = (ids: readonly string[]) => {
+    next();
+    decide({ verb: "approve", ids, reason: "" });
+  };
+  const keys = {
+    j: { does: "Next machine", run: () => setChosen(rows[Math.min(at + 1, rows.length - 1)]?.id ?? null) },
+    k: { does: "Machine before", run: () => setChosen(rows[Math.max(at - 1, 0)]?.id ?? null) },
+    ...(rights.operate
+      ? {
+          a: { does: "Approve", run: () => row !== undefined && approve([row.id]) },
+          r: { does: "Reject, with a reason", run: () => row !== undefined && setRejecting([row.id]) },
+          z: { does: "Take the last decision back", run: () => takeBack() },
+        }
+      : {}),
+  };
+  usePageKeys(keys);
+  return (
+    <>
+      <PageHead title="Approvals">
+        {rights.operate && rows.length > 1 && (
+          <>
+            <Button onClick={() => approve(rows.map(({ id }) => id))}>Approve all {rows.length}</Button>
+            <Button look="danger" onClick={() => setRejecting(rows.map(({ id }) => id))}>
+              Reject all
+            </Button>
+          </>
+        )}
+        <CopyButton text={listCommand(WAITING, { by: "id", reversed: false })}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        {row === undefined ? (
+          <section className="panel">
+            <Empty title="No machine waits">
+              <p>Machines that register under manual approval, without a preauthorized token, wait here.</p>
+            </Empty>
+          </section>
+        ) : (
+          <div className="split">
+            <nav className="panel" aria-label="Machines that wait">
+              <ul style={{ listStyle: "none", padding: 4, maxHeight: "70vh", overflow: "auto" }}>
+                {rows.slice(0, MOST_LISTED).map((one) => (
+                  <li key={one.id}>
+                    <WaitingLine row={one} chosen={one.id === row.id} onChoose={() => setChosen(one.id)} />
+                  </li>
+                ))}
+              </ul>
+            </nav>
+            <Applicant row={row}>
+              {rights.operate && (
+                <div className="row">
+                  <Button look="primary" onClick={() => approve([row.id])}>
+                    Approve <kbd>a</kbd>
+                  </Button>
+                  <Button look="danger" onClick={() => setRejecting([row.id])}>
+                    Reject <kbd>r</kbd>
+                  </Button>
+                </div>
+              )}
+            </Applicant>
+          </div>
+        )}
+      </div>
+      {rejecting !== null && (
+        <RejectDialog
+          ids={rejecting}
+          onClose={() => setRejecting(null)}
+          onReject={(reason) => {
+            next();
+            setRejecting(null);
+            decide({ verb: "reject", ids: rejecting, reason });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function WaitingLine({
+  row,
+  chosen,
+  onChoose,
+}: {
+  readonly row: NodeRow;
+  readonly chosen: boolean;
+  readonly onChoose: () => void;
+}) {
+  return (
+    <button
+      type="button"
+      className="menu-item"
+      aria-current={chosen}
+      style={{ width: "100%", border: 0, textAlign: "left", background: chosen ? "var(--selected)" : "none" }}
+      onClick={onChoose}
+    >
+      <span className="cut">{row.id}</span>
+      <span className="soft small">
+        <Time ms={row.createdMs} />
+      </span>
+    </button>
+  );
+}
+
+function RejectDialog({
+  ids,
+  onClose,
+  onReject,
+}: {
+  readonly ids: readonly string[];
+  readonly onClose: () => void;
+  readonly onReject: (reason: string) => void;
+}) {
+  const [reason, setReason] = useState("");
+  const subject = ids.length === 1 ? (ids[0] ?? "") : `${ids.length} machines`;
+  return (
+    <Dialog title={`Reject ${subject}`} onClose={onClose}>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (reason.trim() !== "") onReject(reason.trim());
+        }}
+      >
+        <Field
+          label="Reason"
+          hint="Kept, and told to the machine"
+          maxLength={1024}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+          autoFocus
+        />
+        <div className="actions">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="danger" type="submit" disabled={reason.trim() === ""}>
+            Reject {subject}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,148 @@
+import { type AuditEntry, AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useSearch, useSetSearch } from "../../app/address.ts";
+import { clientOf } from "../../live/clients.ts";
+import { command } from "../../state/cli-command.ts";
+import { toCsv } from "../../state/csv.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { download } from "../../ui/download.ts";
+import { Field } from "../../ui/field.tsx";
+import { Empty, Notice, Read } from "../../ui/notices.tsx";
+import { PageHead, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+import { sayFailure } from "../../ui/toasts.tsx";
+
+const audit = clientOf(AuditService);
+const FILTERS = ["actor", "method", "target", "outcome"] as const;
+
+/** Who did what and was refused what. */
+export function AuditPage() {
+  const search = useSearch();
+  const setSearch = useSetSearch();
+  const [checked, setChecked] = useState<{ readonly ok: boolean; readonly text: string } | null>(null);
+  const filter = Object.fromEntries(FILTERS.map((name) => [name, search[name] ?? ""])) as Record<
+    (typeof FILTERS)[number],
+    string
+  >;
+  const list = useInfiniteQuery({
+    queryKey: ["audit", filter],
+    queryFn: ({ pageParam, signal }) =>
+      audit.listAuditEntries({ ...filter, pageSize: 100, pageToken: pageParam }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    retry: false,
+    staleTime: 0,
+  });
+  const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
+  const words = FILTERS.flatMap((name) => (filter[name] === "" ? [] : [`--${name}`, filter[name]]));
+  const verify = async () => {
+    try {
+      let after: { sequence: bigint; hash: string } | undefined;
+      for (;;) {
+        const found = await audit.verifyAuditLog(after === undefined ? {} : { after });
+        if (found.problem !== undefined) return setChecked({ ok: false, text: found.problem.message });
+        if (found.complete || found.through === undefined) {
+          return setChecked({
+            ok: true,
+            text: `Whole up to entry ${found.head?.sequence ?? 0n}, hash ${found.head?.hash ?? ""}`,
+          });
+        }
+        after = { sequence: found.through.sequence, hash: found.through.hash };
+      }
+    } catch (cause) {
+      sayFailure("Verify", cause);
+    }
+  };
+  return (
+    <>
+      <PageHead title="Audit">
+        <Button onClick={verify}>Verify the chain</Button>
+        <Button onClick={() => download("audit.csv", "text/csv", csvOf(entries))}>Export CSV</Button>
+        <CopyButton text={command("audit", "list", ...words)}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <search className="filters">
+          {FILTERS.map((name) => (
+            <Field
+              key={name}
+              label={name.charAt(0).toUpperCase() + name.slice(1)}
+              placeholder={{ actor: "token:ID", method: "ApproveNode", target: "node id", outcome: "OK" }[name]}
+              defaultValue={filter[name]}
+              onChange={(event) => setSearch({ [name]: event.target.value.trim() })}
+            />
+          ))}
+        </search>
+        {checked !== null && (
+          <Notice tone={checked.ok ? "good" : "bad"}>
+            <span className="breaks">{checked.text}</span>
+          </Notice>
+        )}
+        <Panel
+          title="Entries"
+          flush
+          actions={
+            <Button small onClick={() => list.refetch()}>
+              Read again
+            </Button>
+          }
+        >
+          <Read from={list}>
+            {() =>
+              entries.length === 0 ? (
+                <Empty title="No entry matches" />
+              ) : (
+                <DataTable
+                  label="Audit entries"
+                  rows={entries}
+                  keyOf={({ sequence }) => String(sequence)}
+                  columns={[
+                    { title: "Entry", right: true, cell: ({ sequence }) => String(sequence) },
+                    { title: "When", cell: ({ time }) => <Time ms={toMs(time)} /> },
+                    { title: "Who", cell: ({ actor }) => <span className="breaks">{actor}</span> },
+                    { title: "Method", cell: ({ method }) => <code title={method}>{method.split("/").at(-1)}</code> },
+                    { title: "About", cell: ({ target }) => <span className="breaks">{target || "-"}</span> },
+                    {
+                      title: "Outcome",
+                      cell: ({ outcome }) => <StateMark word={outcome === "OK" ? "OK" : "REJECTED"} title={outcome} />,
+                    },
+                    {
+                      title: "Reason",
+                      cell: ({ reason, outcome }) => (
+                        <span className="breaks">{reason || (outcome === "OK" ? "-" : outcome)}</span>
+                      ),
+                    },
+                    { title: "From", cell: ({ address }) => <code>{address}</code> },
+                  ]}
+                />
+              )
+            }
+          </Read>
+          {list.hasNextPage && (
+            <div className="empty">
+              <Button onClick={() => list.fetchNextPage()} disabled={list.isFetchingNextPage}>
+                Earlier entries
+              </Button>
+            </div>
+          )}
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+function csvOf(entries: readonly AuditEntry[]): string {
+  const header = ["sequence", "time", "actor", "method", "target", "reason", "outcome", "address", "hash"];
+  return toCsv(
+    header,
+    entries.map(({ sequence, time, actor, method, target, reason, outcome, address, hash }) => [
+      String(sequence),
+      new Date(toMs(time) ?? 0).toISOString(),
+      ...[actor, method, target, reason, outcome, address, hash],
+    ]),
+  );
+}

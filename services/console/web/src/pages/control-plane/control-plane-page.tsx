@@ -1,0 +1,197 @@
+import { DiagnosisService } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
+import { UpkeepOutcomeSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { useMemo } from "react";
+import { NodeLink } from "../../app/link.tsx";
+import { clientOf, registry } from "../../live/clients.ts";
+import { fleet } from "../../live/fleet.ts";
+import { useObservable } from "../../live/observable.ts";
+import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { shortDuration } from "../../state/time-words.ts";
+import { formatBytes, formatCount } from "../../state/units.ts";
+import { enumWord } from "../../state/words.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Notice, Read } from "../../ui/notices.tsx";
+import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+
+/** The control plane itself: its processes and their leases, the log, the relay and upkeep. */
+export function ControlPlanePage() {
+  const rights = useRights();
+  const version = useObservable(fleet.version);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
+  const processes = useMemo(
+    () =>
+      [...fleet.rows.values()].filter(({ type }) => type === "control-plane").sort((a, b) => (a.id < b.id ? -1 : 1)),
+    [version],
+  );
+  const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
+    on: ["node.registered", "join.token"],
+  });
+  return (
+    <>
+      <PageHead title="Processes">
+        <Button onClick={() => status.refetch()}>Read again</Button>
+        <CopyButton
+          text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}
+        >
+          Copy as command
+        </CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <Panel title="Leases" flush>
+          {processes.length === 0 ? (
+            <Empty title="No process has a lease" />
+          ) : (
+            <DataTable
+              label="Leases"
+              rows={processes}
+              keyOf={({ id }) => id}
+              columns={[
+                { title: "Process", cell: ({ id }) => <NodeLink id={id} /> },
+                {
+                  title: "Lease",
+                  cell: ({ connection }) => <StateMark word={connection.word} title={connection.message} />,
+                },
+                { title: "Since", cell: ({ connection }) => <Time ms={connection.sinceMs} /> },
+                { title: "Why", cell: ({ connection }) => <code>{connection.reason}</code> },
+                { title: "Labels", cell: ({ labelsText }) => <span className="breaks">{labelsText || "-"}</span> },
+              ]}
+            />
+          )}
+        </Panel>
+        <Read from={status}>
+          {({ log, relay, upkeep, joining, clusterId }) => (
+            <>
+              <div className="grid">
+                <Panel title="Log">
+                  <Facts
+                    of={[
+                      ["Cluster", <code key="cluster">{clusterId}</code>],
+                      ["History", <code key="log">{log?.logId}</code>],
+                      ["Head", formatCount(Number(log?.headRevision ?? 0n))],
+                      ["Forgotten up to", formatCount(Number(log?.compactedRevision ?? 0n))],
+                    ]}
+                  />
+                </Panel>
+                <Panel title="Relay to NATS">
+                  {relay?.configured ? (
+                    <Facts
+                      of={[
+                        ["Relayed by", relay.instance || "no process just now"],
+                        ["Acknowledged up to", formatCount(Number(relay.revision))],
+                        ["Behind", `${formatCount(Number(relay.lag))} revisions`],
+                        ["Saved", <Time key="saved" ms={toMs(relay.saveTime)} />],
+                      ]}
+                    />
+                  ) : (
+                    <p className="soft">No NATS is configured.</p>
+                  )}
+                </Panel>
+                <Panel title="Joining">
+                  <Facts
+                    of={[
+                      ["Manual approval", joining?.manualApproval ? "yes" : "no"],
+                      ["Joined without a token", String(joining?.joinedWithoutToken ?? 0)],
+                      ["Which", joining?.joinedWithoutTokenIds.join(", ")],
+                    ]}
+                  />
+                  {joining?.warnings.map((warning) => (
+                    <Notice key={warning} tone="warn">
+                      {warning}
+                    </Notice>
+                  ))}
+                </Panel>
+              </div>
+              <Panel title="Upkeep" flush>
+                <DataTable
+                  label="Upkeep"
+                  rows={upkeep}
+                  keyOf={({ name }) => name}
+                  columns={[
+                    { title: "Kind", cell: ({ name }) => <code>{name}</code> },
+                    {
+                      title: "Last run",
+                      cell: ({ outcome, message }) => (
+                        <StateMark word={enumWord(UpkeepOutcomeSchema, outcome)} title={message} />
+                      ),
+                    },
+                    { title: "Begun", cell: ({ startTime }) => <Time ms={toMs(startTime)} /> },
+                    { title: "Rows", right: true, cell: ({ rows }) => formatCount(Number(rows)) },
+                    { title: "Runs", right: true, cell: ({ runs }) => formatCount(Number(runs)) },
+                    { title: "By", cell: ({ instance }) => instance },
+                    { title: "Message", cell: ({ message }) => <span className="breaks">{message}</span> },
+                  ]}
+                />
+              </Panel>
+            </>
+          )}
+        </Read>
+        {rights.administer && <Diagnosis />}
+      </div>
+    </>
+  );
+}
+
+/** What the processes and Postgres say of themselves; for admins. */
+function Diagnosis() {
+  const read = useRead(["diagnosis"], (signal) => clientOf(DiagnosisService).getDiagnosis({}, { signal }));
+  const ms = (time: { readonly seconds: bigint; readonly nanos: number } | undefined) =>
+    time === undefined ? "-" : shortDuration(Math.abs(Number(time.seconds) * 1000 + time.nanos / 1e6));
+  return (
+    <Read from={read}>
+      {({ record, processes, agentVersions }) => (
+        <>
+          <Panel title="Processes, as they say" flush>
+            <DataTable
+              label="Processes"
+              rows={processes}
+              keyOf={({ instance }) => instance}
+              columns={[
+                { title: "Process", cell: ({ instance }) => instance },
+                { title: "Services", cell: ({ service }) => service },
+                { title: "Machine", cell: ({ host }) => host },
+                { title: "Version", cell: ({ version }) => version },
+                { title: "Record answers in", right: true, cell: ({ recordLatency }) => ms(recordLatency) },
+                { title: "Behind the log", right: true, cell: ({ feedLag }) => ms(feedLag) },
+                { title: "Clock off by", right: true, cell: ({ clockAhead }) => ms(clockAhead) },
+                {
+                  title: "Open files",
+                  right: true,
+                  cell: ({ openFiles, openFilesLimit }) => `${openFiles} / ${openFilesLimit}`,
+                },
+                {
+                  title: "Certificate ends",
+                  cell: ({ certificateExpireTime }) => <Time ms={toMs(certificateExpireTime)} />,
+                },
+              ]}
+            />
+          </Panel>
+          <div className="grid">
+            <Panel title="Postgres">
+              <Facts
+                of={[
+                  ["Version", record?.version],
+                  ["Size", record === undefined ? "" : formatBytes(Number(record.sizeBytes))],
+                  ["Connections", String(record?.connections ?? "")],
+                  ["Answers in", ms(record?.latency)],
+                  ["Standbys", record?.standbys.map(({ name, state }) => `${name} ${state}`).join(", ")],
+                ]}
+              />
+            </Panel>
+            <Panel title="Versions of agents">
+              <Facts
+                of={agentVersions.map(({ version, nodes }) => [version || "not told", formatCount(nodes)] as const)}
+              />
+            </Panel>
+          </div>
+        </>
+      )}
+    </Read>
+  );
+}

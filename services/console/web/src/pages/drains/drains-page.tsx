@@ -1,0 +1,134 @@
+import { AdminService, DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { useMemo, useState } from "react";
+import { ask } from "../../actions/asked.tsx";
+import { NodeLink, PageLink } from "../../app/link.tsx";
+import { clientOf } from "../../live/clients.ts";
+import { fleet } from "../../live/fleet.ts";
+import { useObservable } from "../../live/observable.ts";
+import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { enumWord } from "../../state/words.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Read } from "../../ui/notices.tsx";
+import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+
+const MOST_SHOWN = 500;
+
+/** Nodes that are emptied, and what each still waits for. */
+export function DrainsPage() {
+  const version = useObservable(fleet.version);
+  const rights = useRights();
+  const [chosen, setChosen] = useState<string | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
+  const rows = useMemo(
+    () =>
+      [...fleet.rows.values()]
+        .filter((row) => row.holds.includes("DRAIN"))
+        .sort((a, b) => (b.scheduling.sinceMs ?? 0) - (a.scheduling.sinceMs ?? 0))
+        .slice(0, MOST_SHOWN),
+    [version],
+  );
+  return (
+    <>
+      <PageHead title="Drains">
+        <CopyButton text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}>
+          Copy as command
+        </CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <Panel title={`${rows.length} nodes`} flush>
+          {rows.length === 0 ? (
+            <Empty title="No node is drained">
+              <p>
+                Choose nodes on the page <PageLink to="/nodes">Nodes</PageLink> to drain them.
+              </p>
+            </Empty>
+          ) : (
+            <DataTable
+              label="Drains"
+              rows={rows}
+              keyOf={({ id }) => id}
+              columns={[
+                { title: "Node", cell: ({ id }) => <NodeLink id={id} /> },
+                { title: "Scheduling", cell: ({ scheduling }) => <StateMark word={scheduling.word} /> },
+                { title: "Since", cell: ({ scheduling }) => <Time ms={scheduling.sinceMs} /> },
+                { title: "Why", cell: ({ scheduling }) => <span className="breaks">{scheduling.message || "-"}</span> },
+                { title: "By", cell: ({ scheduling }) => scheduling.actor },
+                {
+                  title: "",
+                  cell: ({ id }) => (
+                    <span className="row">
+                      <Button small onClick={() => setChosen(id)}>
+                        What it waits for
+                      </Button>
+                      {rights.operate && (
+                        <Button small onClick={() => ask("undrain", [id])}>
+                          Cancel drain
+                        </Button>
+                      )}
+                    </span>
+                  ),
+                },
+              ]}
+            />
+          )}
+        </Panel>
+        {chosen !== null && <DrainPanel id={chosen} />}
+      </div>
+    </>
+  );
+}
+
+function DrainPanel({ id }: { readonly id: string }) {
+  const read = useRead(["drain", id], (signal) => clientOf(AdminService).getDrain({ node: id }, { signal }), {
+    on: ["node.", "job."],
+  });
+  return (
+    <Panel
+      title={`Drain of ${id}`}
+      actions={<CopyButton text={command("node", "drain", id, "--monitor")}>Copy as command</CopyButton>}
+    >
+      <Read from={read}>
+        {({ drain }) =>
+          drain === undefined ? null : (
+            <div className="stack">
+              <Facts
+                of={[
+                  ["State", <StateMark key="state" word={enumWord(DrainStateSchema, drain.state)} />],
+                  ["Begun", <Time key="begun" ms={toMs(drain.startTime)} />],
+                  ["Deadline", drain.deadline === undefined ? "" : <Time key="deadline" ms={toMs(drain.deadline)} />],
+                  ["Waits for", drain.waitingCount === 0 ? "nothing" : `${drain.waitingCount} executions`],
+                  ["Ends everything at once", drain.force ? "yes" : ""],
+                  ["Daemons run on", drain.ignoreDaemons ? "yes" : ""],
+                ]}
+              />
+              {drain.waitingFor.length > 0 && (
+                <DataTable
+                  label="What the drain waits for"
+                  rows={drain.waitingFor}
+                  keyOf={({ executionId }) => executionId}
+                  columns={[
+                    {
+                      title: "Execution",
+                      cell: ({ executionId }) => (
+                        <PageLink to={`/executions/${executionId}`}>{executionId.slice(0, 12)}</PageLink>
+                      ),
+                    },
+                    { title: "Job", cell: ({ job }) => job },
+                    { title: "Waits for", cell: ({ waitingFor }) => waitingFor },
+                  ]}
+                />
+              )}
+            </div>
+          )
+        }
+      </Read>
+    </Panel>
+  );
+}

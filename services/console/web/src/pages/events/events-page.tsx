@@ -1,0 +1,160 @@
+import { EVENT_TYPES } from "@rollcall/domain";
+import { useMemo, useRef, useState } from "react";
+import { useSearch, useSetSearch } from "../../app/address.ts";
+import { events as client, registry } from "../../live/clients.ts";
+import { type ShownEvent, showEvent } from "../../live/events-read.ts";
+import { useStream } from "../../live/use-stream.ts";
+import { command } from "../../state/cli-command.ts";
+import { toCsv } from "../../state/csv.ts";
+import { exactTime } from "../../state/time-words.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { download } from "../../ui/download.ts";
+import { EventList } from "../../ui/event-list.tsx";
+import { Field } from "../../ui/field.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Empty, Loading, Notice } from "../../ui/notices.tsx";
+import { PageHead, Panel } from "../../ui/panel.tsx";
+
+/** Events that the page keeps. */
+const MOST_KEPT = 1000;
+/** How far before the head the page begins, in revisions; each wish for earlier ones goes four times as far. */
+const FIRST_REACH = 500;
+
+/** Everything that changes, as it changes: filtered by the server, and resumed after a break. */
+export function EventsPage() {
+  const search = useSearch();
+  const setSearch = useSetSearch();
+  const [shown, setShown] = useState<readonly ShownEvent[]>([]);
+  const [begun, setBegun] = useState(false);
+  const [oldest, setOldest] = useState(false);
+  const [isPaused, setPaused] = useState(false);
+  const token = useRef("");
+  const types = useMemo(() => (search.types ?? "").split(",").filter((type) => type !== ""), [search.types]);
+  const subject = search.subject ?? "";
+  const actor = search.actor ?? "";
+  const reach = Number(search.reach ?? FIRST_REACH) || FIRST_REACH;
+  const key = JSON.stringify([types, subject, actor, reach, isPaused]);
+  const link = useStream(key, () => {
+    if (isPaused) return null;
+    const filter = { types, subject, actor, excludeTypes: types.length === 0 ? ["node.session.moved"] : [] };
+    token.current = "";
+    return {
+      open: async function* (signal: AbortSignal) {
+        if (token.current !== "") {
+          return yield* client.watchEvents(
+            { ...filter, start: { case: "resumeToken", value: token.current } },
+            { signal },
+          );
+        }
+        const { log } = await registry.getControlPlaneStatus({}, { signal });
+        const from = (log?.headRevision ?? 0n) - BigInt(reach);
+        const compacted = log?.compactedRevision ?? 0n;
+        setOldest(from <= compacted);
+        setShown([]);
+        const value = from > compacted ? from : compacted;
+        yield* client.watchEvents({ ...filter, start: { case: "afterRevision", value } }, { signal });
+      },
+      onMessage: ({ events, resumeToken }) => {
+        token.current = resumeToken;
+        setBegun(true);
+        if (events.length > 0) {
+          setShown((before) => [...events.map(showEvent).reverse(), ...before].slice(0, MOST_KEPT));
+        }
+      },
+      onEnd: ({ reason }) => {
+        if (reason === "REVISION_COMPACTED" || reason === "INVALID_RESUME_TOKEN") token.current = "";
+        return true;
+      },
+    };
+  });
+  const toggle = (type: string) => {
+    const next = types.includes(type) ? types.filter((one) => one !== type) : [...types, type];
+    setSearch({ types: next.join(",") || undefined });
+  };
+  const words = [
+    ...(types.length === 0 ? [] : ["--type", types.join(",")]),
+    ...(subject === "" ? [] : ["--node", subject]),
+  ];
+  const exportCsv = () =>
+    download(
+      "events.csv",
+      "text/csv",
+      toCsv(
+        ["revision", "time", "type", "subject", "change", "reason", "message", "actor"],
+        shown.map((event) => [
+          event.revision,
+          event.atMs === null ? "" : exactTime(event.atMs),
+          ...[event.type, event.subject, event.change, event.reason, event.message, event.actor],
+        ]),
+      ),
+    );
+  return (
+    <>
+      <PageHead title="Events">
+        <Button onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
+          {isPaused ? "Go on" : "Pause"}
+        </Button>
+        <Menu
+          items={[
+            { label: "CSV", onSelect: exportCsv },
+            {
+              label: "JSON",
+              onSelect: () => download("events.json", "application/json", `${JSON.stringify(shown, null, 2)}\n`),
+            },
+          ]}
+        >
+          Export
+        </Menu>
+        <CopyButton text={command("events", "-f", ...words)}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <search className="filters">
+          <Field
+            label="Subject"
+            placeholder="node id, exactly"
+            value={subject}
+            onChange={(event) => setSearch({ subject: event.target.value })}
+          />
+          <Field
+            label="Actor"
+            placeholder="token:ID or user:NAME"
+            value={actor}
+            onChange={(event) => setSearch({ actor: event.target.value })}
+          />
+          <div className="field">
+            <span className="label">Types</span>
+            <Menu
+              look={types.length > 0 ? "on" : ""}
+              items={[...EVENT_TYPES].map((type) => ({
+                label: type,
+                checked: types.includes(type),
+                onSelect: () => toggle(type),
+              }))}
+            >
+              {types.length === 0 ? "All types" : `${types.length} types`}
+            </Menu>
+          </div>
+        </search>
+        {isPaused && <Notice tone="warn">Paused: what happens meanwhile is shown when it goes on.</Notice>}
+        {link.state === "stale" && <Notice tone="bad">{link.why}</Notice>}
+        <Panel title={`${shown.length} events`}>
+          {!begun ? (
+            <Loading />
+          ) : shown.length === 0 ? (
+            <Empty title="No event matches">
+              <p>What happens from now on is shown here.</p>
+            </Empty>
+          ) : (
+            <EventList events={shown} withSubject />
+          )}
+          {begun && !oldest && shown.length < MOST_KEPT && (
+            <div className="empty">
+              <Button onClick={() => setSearch({ reach: String(reach * 4) })}>Earlier events</Button>
+            </div>
+          )}
+        </Panel>
+      </div>
+    </>
+  );
+}

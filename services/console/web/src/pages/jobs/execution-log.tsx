@@ -1,0 +1,78 @@
+import { HealthQueryService, OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { useEffect, useRef, useState } from "react";
+import type { CallError } from "../../live/call-error.ts";
+import { clientOf } from "../../live/clients.ts";
+import { useStream } from "../../live/use-stream.ts";
+import { addOutput, NO_OUTPUT, type Output, outputText } from "../../state/output.ts";
+import { Check, Choice } from "../../ui/field.tsx";
+import { Notice } from "../../ui/notices.tsx";
+
+/** How much of the end is read first. */
+const TAIL_BYTES = 256 * 1024;
+const OUTPUTS = [OutputStream.UNSPECIFIED, OutputStream.STDOUT, OutputStream.STDERR] as const;
+
+/** What an execution writes, as it writes it. It is shown as text, whatever is in it. */
+export function ExecutionLog({ id }: { readonly id: string }) {
+  const [stream, setStream] = useState<OutputStream>(OutputStream.UNSPECIFIED);
+  const [follow, setFollow] = useState(true);
+  const [output, setOutput] = useState<Output>(NO_OUTPUT);
+  const [error, setError] = useState<CallError | null>(null);
+  const offset = useRef(0);
+  const end = useRef<HTMLPreElement>(null);
+  useStream(`${id} ${stream} ${follow}`, () => {
+    offset.current = 0;
+    setOutput(NO_OUTPUT);
+    setError(null);
+    return {
+      open: (signal) => {
+        // Of both outputs together a position means nothing: they are read from their ends again.
+        const isOne = stream !== OutputStream.UNSPECIFIED;
+        if (!isOne || offset.current === 0) setOutput(NO_OUTPUT);
+        const from =
+          isOne && offset.current > 0 ? { offset: BigInt(offset.current) } : { tailBytes: BigInt(TAIL_BYTES) };
+        return clientOf(HealthQueryService).readExecutionLog({ executionId: id, stream, follow, ...from }, { signal });
+      },
+      onMessage: (piece) => {
+        offset.current = Number(piece.offset) + piece.data.length;
+        setOutput((before) => addOutput(before, piece.data));
+        setError(null);
+      },
+      onEnd: (ended) => {
+        if (ended.reason !== "ENDED") setError(ended);
+        // The output has ended with the execution, or is not there: to read it again would tell the same.
+        return ended.kind === "away" && ended.reason !== "ENDED";
+      },
+    };
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it follows each piece.
+  useEffect(() => {
+    const element = end.current;
+    if (follow && element !== null) element.scrollTop = element.scrollHeight;
+  }, [output, follow]);
+  return (
+    <div>
+      <div className="row" style={{ padding: "8px 16px" }}>
+        <Choice
+          label="Output"
+          hideLabel
+          value={String(stream)}
+          onChange={(value) => setStream(OUTPUTS.find((one) => String(one) === value) ?? OutputStream.UNSPECIFIED)}
+          options={[
+            [String(OutputStream.UNSPECIFIED), "Both outputs"],
+            [String(OutputStream.STDOUT), "Standard output"],
+            [String(OutputStream.STDERR), "Standard error"],
+          ]}
+        />
+        <Check checked={follow} onChange={setFollow}>
+          Follow
+        </Check>
+        {output.dropped > 0 && <span className="soft small">Only the last 2 MiB are shown.</span>}
+      </div>
+      {error !== null && <Notice tone="warn">{error.message}</Notice>}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
+      <pre className="output" ref={end} tabIndex={0} data-testid="output">
+        {outputText(output) || "Nothing was written."}
+      </pre>
+    </div>
+  );
+}

@@ -1,0 +1,81 @@
+import { type Execution, ExecutionStateSchema, JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { useMemo, useState } from "react";
+import { NodeLink, PageLink } from "../../app/link.tsx";
+import { clientOf } from "../../live/clients.ts";
+import { useStream } from "../../live/use-stream.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { enumWord } from "../../state/words.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Loading } from "../../ui/notices.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+
+/** Executions that a page keeps, the newest first. */
+const MOST_KEPT = 1000;
+
+/** Executions of a job or on a node, live; null before they are all there. */
+export function useExecutions(of: { readonly job?: string; readonly nodeId?: string }): readonly Execution[] | null {
+  const [known, setKnown] = useState<ReadonlyMap<string, Execution>>(new Map());
+  const [done, setDone] = useState(false);
+  useStream(`${of.job ?? ""} ${of.nodeId ?? ""}`, () => ({
+    open: (signal) => clientOf(JobService).watchExecutions(of, { signal }),
+    onMessage: ({ executions, snapshotDone }) => {
+      if (executions.length > 0) {
+        setKnown((before) => {
+          const all = new Map([...before, ...executions.map((one) => [one.id, one] as const)]);
+          return all.size <= MOST_KEPT ? all : new Map([...all].slice(-MOST_KEPT));
+        });
+      }
+      if (snapshotDone) setDone(true);
+    },
+  }));
+  return useMemo(() => (done ? [...known.values()].sort(newestFirst) : null), [known, done]);
+}
+
+/** The name of an execution's state. */
+export function executionWord(execution: Execution): string {
+  return enumWord(ExecutionStateSchema, execution.state);
+}
+
+/** A table of executions. */
+export function ExecutionTable({
+  executions,
+  withJob,
+}: {
+  readonly executions: readonly Execution[] | null;
+  readonly withJob?: boolean;
+}) {
+  if (executions === null) return <Loading />;
+  if (executions.length === 0) return <Empty title="No executions" />;
+  const job = { title: "Job", cell: (one: Execution) => <PageLink to={jobPath(one.job)}>{one.job}</PageLink> };
+  const node = { title: "Node", cell: (one: Execution) => (one.nodeId === "" ? "-" : <NodeLink id={one.nodeId} />) };
+  return (
+    <DataTable
+      label="Executions"
+      rows={executions}
+      keyOf={({ id }) => id}
+      columns={[
+        {
+          title: "Execution",
+          cell: ({ id }) => <PageLink to={`/executions/${encodeURIComponent(id)}`}>{id.slice(0, 12)}</PageLink>,
+        },
+        withJob ? job : node,
+        { title: "Index", right: true, cell: ({ index }) => index },
+        { title: "Version", right: true, cell: ({ version }) => version },
+        { title: "State", cell: (one) => <StateMark word={executionWord(one)} title={one.message} /> },
+        { title: "Why", cell: ({ reason, message }) => <span className="breaks">{message || reason || "-"}</span> },
+        { title: "Placed", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
+        { title: "Ended", cell: ({ endTime }) => <Time ms={toMs(endTime)} /> },
+      ]}
+    />
+  );
+}
+
+/** The path of a job's page. */
+export function jobPath(name: string): string {
+  return `/jobs/${encodeURIComponent(name)}`;
+}
+
+function newestFirst(a: Execution, b: Execution): number {
+  return (toMs(b.createTime) ?? 0) - (toMs(a.createTime) ?? 0) || (a.id < b.id ? -1 : 1);
+}

@@ -1,0 +1,110 @@
+import { type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { useMemo, useState } from "react";
+import { useSearch, useSetSearch } from "../../app/address.ts";
+import { PageLink } from "../../app/link.tsx";
+import { clientOf } from "../../live/clients.ts";
+import { useStream } from "../../live/use-stream.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { enumWord } from "../../state/words.ts";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Choice } from "../../ui/field.tsx";
+import { Empty, Loading } from "../../ui/notices.tsx";
+import { PageHead, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+import { jobPath } from "./execution-table.tsx";
+
+/** Every job, live. */
+export function JobsPage() {
+  const search = useSearch();
+  const setSearch = useSetSearch();
+  const [known, setKnown] = useState<ReadonlyMap<string, Job>>(new Map());
+  const [done, setDone] = useState(false);
+  useStream("jobs", () => ({
+    open: (signal) => clientOf(JobService).watchJobs({}, { signal }),
+    onMessage: ({ jobs, snapshotDone }) => {
+      if (jobs.length > 0)
+        setKnown((before) => new Map([...before, ...jobs.map((job) => [job.spec?.name ?? "", job] as const)]));
+      if (snapshotDone) setDone(true);
+    },
+  }));
+  const state = (search.state ?? "").toUpperCase();
+  const shown = useMemo(
+    () =>
+      [...known.values()]
+        .filter((job) => state === "" || jobWord(job) === state)
+        .sort((a, b) => ((a.spec?.name ?? "") < (b.spec?.name ?? "") ? -1 : 1)),
+    [known, state],
+  );
+  return (
+    <>
+      <PageHead title="Jobs">
+        <Choice
+          label="State"
+          hideLabel
+          value={state}
+          onChange={(value) => setSearch({ state: value.toLowerCase() || undefined })}
+          options={[
+            ["", "All states"],
+            ["ACTIVE", "Active"],
+            ["STOPPED", "Stopped"],
+            ["COMPLETED", "Completed"],
+            ["FAILED", "Failed"],
+          ]}
+        />
+        <CopyButton text={command("job", "list", ...(state === "" ? [] : ["--states", state.toLowerCase()]))}>
+          Copy as command
+        </CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <Panel title={`${shown.length} jobs`} flush>
+          {!done ? (
+            <Loading />
+          ) : shown.length === 0 ? (
+            <Empty title="No jobs">
+              <p>
+                <code>rollcall job run FILE</code> submits one.
+              </p>
+            </Empty>
+          ) : (
+            <DataTable
+              label="Jobs"
+              rows={shown}
+              keyOf={({ spec }) => spec?.name ?? ""}
+              columns={[
+                {
+                  title: "Job",
+                  cell: ({ spec }) => <PageLink to={jobPath(spec?.name ?? "")}>{spec?.name ?? ""}</PageLink>,
+                },
+                { title: "Type", cell: ({ spec }) => enumWord(JobTypeSchema, spec?.type).toLowerCase() },
+                { title: "State", cell: (job) => <StateMark word={jobWord(job)} title={job.message} /> },
+                { title: "Version", right: true, cell: ({ version }) => version },
+                {
+                  title: "Ready",
+                  right: true,
+                  cell: ({ executions, wanted }) => `${executions?.ready ?? 0} / ${wanted}`,
+                },
+                { title: "Waiting", right: true, cell: ({ executions }) => executions?.waiting ?? 0 },
+                { title: "Lost", right: true, cell: ({ executions }) => executions?.lost ?? 0 },
+                { title: "Failed", right: true, cell: ({ executions }) => executions?.failed ?? 0 },
+                {
+                  title: "Message",
+                  cell: ({ message, update }) => <span className="breaks">{update?.message || message}</span>,
+                },
+                { title: "Changed", cell: ({ updateTime }) => <Time ms={toMs(updateTime)} /> },
+              ]}
+            />
+          )}
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+/** The name of a job's state. */
+function jobWord(job: Job): string {
+  return enumWord(JobStateSchema, job.state);
+}

@@ -1,0 +1,47 @@
+import { useMemo } from "react";
+import { NodeLink } from "../../app/link.tsx";
+import { fleet } from "../../live/fleet.ts";
+import { useObservable } from "../../live/observable.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty } from "../../ui/notices.tsx";
+import { Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+
+const MOST_SHOWN = 100;
+
+/** The machines that joined with a token, as they appear. */
+export function JoinedNodes({ tokenId }: { readonly tokenId: string }) {
+  const version = useObservable(fleet.version);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
+  const rows = useMemo(
+    () =>
+      [...fleet.rows.values()]
+        .filter((row) => row.joinTokenId === tokenId)
+        .sort((a, b) => (b.createdMs ?? 0) - (a.createdMs ?? 0))
+        .slice(0, MOST_SHOWN),
+    [version, tokenId],
+  );
+  return (
+    <Panel title={`Machines that joined with ${tokenId}`} flush>
+      {rows.length === 0 ? (
+        <Empty title="Waiting for a machine">
+          <p>It appears here as soon as its agent has registered.</p>
+        </Empty>
+      ) : (
+        <DataTable
+          label="Machines that joined"
+          rows={rows}
+          keyOf={({ id }) => id}
+          columns={[
+            { title: "Node", cell: ({ id }) => <NodeLink id={id} /> },
+            { title: "Approval", cell: ({ membership }) => <StateMark word={membership.word} /> },
+            { title: "Connection", cell: ({ connection }) => <StateMark word={connection.word} /> },
+            { title: "Health", cell: ({ health }) => <StateMark word={health.word} /> },
+            { title: "Joined", cell: ({ createdMs }) => <Time ms={createdMs} /> },
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}

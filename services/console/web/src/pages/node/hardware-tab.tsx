@@ -1,0 +1,105 @@
+import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { formatBytes, formatMillicores } from "../../state/units.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Loading } from "../../ui/notices.tsx";
+import { Facts, Panel } from "../../ui/panel.tsx";
+
+/** What a node says that it is. */
+export function HardwareTab({ node }: { readonly node: Node | undefined }) {
+  if (node === undefined) return <Loading />;
+  const { info } = node;
+  if (info?.cpu === undefined) return <Empty title="A process of the control plane tells no hardware" />;
+  const bytes = (value: bigint) => (value === 0n ? "" : formatBytes(Number(value)));
+  return (
+    <div className="stack">
+      <div className="grid">
+        <Panel title="Machine">
+          <Facts
+            of={[
+              ["Host name", info.hostname],
+              ["Address", info.advertiseUrl],
+              ["Agent", info.agentVersion],
+              ["System", info.os?.name],
+              ["Kernel", info.os?.kernel],
+              ["Architecture", info.os?.architecture],
+              ["Processor", info.cpu.model],
+              ["Sockets, cores, threads", `${info.cpu.sockets}, ${info.cpu.cores}, ${info.cpu.threads}`],
+              ["Usable", `${formatMillicores(info.cpu.usableMillis)} processors`],
+              ["Memory", bytes(info.memoryBytes)],
+              ["Disk", bytes(info.diskBytes)],
+              [
+                "Virtual machines",
+                info.vm?.capable ? `yes${info.vm.nested ? ", nested" : ""}` : (info.vm?.message ?? "no"),
+              ],
+            ]}
+          />
+        </Panel>
+        <Panel title="Network" flush>
+          <DataTable
+            label="Network interfaces"
+            rows={info.interfaces}
+            keyOf={({ name }) => name}
+            columns={[
+              { title: "Name", cell: ({ name }) => name },
+              {
+                title: "Addresses",
+                cell: ({ addresses }) => <span className="breaks">{addresses.join(", ") || "-"}</span>,
+              },
+              { title: "Hardware address", cell: ({ mac }) => <code>{mac}</code> },
+              { title: "Mbit/s", right: true, cell: ({ speedMbps }) => speedMbps || "-" },
+            ]}
+          />
+        </Panel>
+      </div>
+      {info.gpus.length > 0 && (
+        <Panel title="GPUs" flush>
+          <DataTable
+            label="GPUs"
+            rows={info.gpus}
+            keyOf={({ index }) => String(index)}
+            columns={[
+              { title: "Index", cell: ({ index }) => index },
+              { title: "Model", cell: ({ name, vendor }) => `${name} (${vendor})` },
+              { title: "Memory", right: true, cell: ({ memoryMib }) => formatBytes(memoryMib * 1024 * 1024) },
+              { title: "PCI", cell: ({ pciAddress }) => <code>{pciAddress}</code> },
+              { title: "Driver", cell: ({ driverVersion }) => driverVersion },
+              { title: "UUID", cell: ({ uuid }) => <code className="breaks">{uuid || "-"}</code> },
+            ]}
+          />
+        </Panel>
+      )}
+      {info.numaNodes.length > 0 && (
+        <Panel title="NUMA nodes" flush>
+          <DataTable
+            label="NUMA nodes"
+            rows={info.numaNodes}
+            keyOf={({ id }) => String(id)}
+            columns={[
+              { title: "Id", cell: ({ id }) => id },
+              { title: "Processors", cell: ({ cpus }) => <code className="breaks">{cpus}</code> },
+              { title: "Memory", right: true, cell: ({ memoryBytes }) => formatBytes(Number(memoryBytes)) },
+              { title: "Distances", cell: ({ distances }) => distances.join(", ") },
+            ]}
+          />
+        </Panel>
+      )}
+      {info.vfioGpus.length > 0 && (
+        <Panel title="GPUs set aside for virtual machines" flush>
+          <DataTable
+            label="GPUs set aside"
+            rows={info.vfioGpus}
+            keyOf={({ pciAddress }) => pciAddress}
+            columns={[
+              { title: "PCI", cell: ({ pciAddress }) => <code>{pciAddress}</code> },
+              {
+                title: "Vendor and device",
+                cell: ({ vendorId, deviceId }) => <code>{`${vendorId}:${deviceId}`}</code>,
+              },
+              { title: "IOMMU group", right: true, cell: ({ iommuGroup }) => iommuGroup },
+            ]}
+          />
+        </Panel>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,100 @@
+import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { ask } from "../../actions/asked.tsx";
+import { PageLink } from "../../app/link.tsx";
+import { useRights } from "../../session/session.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { holdWord, tierWord } from "../../state/words.ts";
+import { Button } from "../../ui/button.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Loading } from "../../ui/notices.tsx";
+import { Facts, Panel } from "../../ui/panel.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+
+/** Labels with where they come from, the key, and how the node came to be here. */
+export function IdentityTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
+  const rights = useRights();
+  if (node === undefined) return <Loading />;
+  const holds = node.scheduling?.holds ?? [];
+  return (
+    <div className="stack">
+      <Panel
+        title="Labels"
+        flush
+        actions={
+          rights.operate && node.info !== undefined ? (
+            <Button small onClick={() => ask("label", [id])}>
+              Change labels
+            </Button>
+          ) : undefined
+        }
+      >
+        {node.labels.length === 0 ? (
+          <Empty title="No labels" />
+        ) : (
+          <DataTable
+            label="Labels"
+            rows={node.labels}
+            keyOf={({ key }) => key}
+            columns={[
+              { title: "Key", cell: ({ key }) => <code className="breaks">{key}</code> },
+              { title: "Value", cell: ({ value }) => <code className="breaks">{value}</code> },
+              { title: "Set by", cell: ({ tier }) => tierWord(tier) },
+              {
+                title: "In place of",
+                cell: ({ overrides }) =>
+                  overrides.map(({ tier, value }) => `${value} (${tierWord(tier)})`).join(", ") || "-",
+              },
+            ]}
+          />
+        )}
+      </Panel>
+      {holds.length > 0 && (
+        <Panel title="Holds on new work" flush>
+          <DataTable
+            label="Holds"
+            rows={holds}
+            keyOf={({ kind }) => String(kind)}
+            columns={[
+              { title: "Owner", cell: ({ kind }) => holdWord(kind) },
+              { title: "Since", cell: ({ since }) => <Time ms={toMs(since)} /> },
+              { title: "Until", cell: ({ untilTime }) => <Time ms={toMs(untilTime)} /> },
+              { title: "Why", cell: ({ message }) => <span className="breaks">{message}</span> },
+              { title: "By", cell: ({ actor }) => actor },
+            ]}
+          />
+        </Panel>
+      )}
+      <Panel title="Identity">
+        <Facts
+          of={[
+            ["Key", node.keyFingerprint === "" ? "" : <code key="key">{node.keyFingerprint}</code>],
+            ["Key since", node.keySince === undefined ? "" : <ExactTime key="since" ms={toMs(node.keySince)} />],
+            ["Next key", node.nextKeyFingerprint],
+            [
+              "Rotation wanted since",
+              node.keyRotationRequiredSince === undefined ? (
+                ""
+              ) : (
+                <ExactTime key="wanted" ms={toMs(node.keyRotationRequiredSince)} />
+              ),
+            ],
+            ["Joined", <ExactTime key="joined" ms={toMs(node.createTime)} />],
+            ["Changed", <ExactTime key="changed" ms={toMs(node.updateTime)} />],
+            [
+              "Join token",
+              node.joinTokenId === "" ? (
+                ""
+              ) : (
+                <PageLink key="token" to={`/join?token=${encodeURIComponent(node.joinTokenId)}`}>
+                  {node.joinTokenId}
+                </PageLink>
+              ),
+            ],
+            ["Joined without a token", node.joinedWithoutToken ? "yes, while that was warned of" : ""],
+            ["Removed when it leaves", node.ephemeral ? "yes" : ""],
+          ]}
+        />
+      </Panel>
+    </div>
+  );
+}

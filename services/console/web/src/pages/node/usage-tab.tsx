@@ -1,0 +1,89 @@
+import { HealthQueryService, type NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { lazy, Suspense, useState } from "react";
+import { clientOf } from "../../live/clients.ts";
+import { useStream } from "../../live/use-stream.ts";
+import { shortDuration } from "../../state/time-words.ts";
+import { addSample, NO_SAMPLES, type UsageSeries } from "../../state/usage-series.ts";
+import { Empty, Loading } from "../../ui/notices.tsx";
+import { Facts, Panel } from "../../ui/panel.tsx";
+
+const Chart = lazy(() => import("../../ui/chart.tsx").then((module) => ({ default: module.Chart })));
+
+/** What a node does at the moment: every two seconds while this is shown. */
+export function UsageTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
+  const [series, setSeries] = useState<UsageSeries>(NO_SAMPLES);
+  const [latest, setLatest] = useState<NodeHealth | null>(null);
+  useStream(id, () => ({
+    open: (signal) => {
+      setSeries(NO_SAMPLES);
+      return clientOf(HealthQueryService).watchNodeHealth({ nodeIds: [id], includeSamples: true }, { signal });
+    },
+    onMessage: ({ nodes }) => {
+      const [health] = nodes;
+      if (health === undefined) return;
+      setLatest(health);
+      setSeries((before) => addSample(before, health, Date.now()));
+    },
+  }));
+  if (latest === null) {
+    return (
+      <Panel title="Usage">
+        <Loading />
+        <p className="soft small">A node that no replica holds tells nothing.</p>
+      </Panel>
+    );
+  }
+  const seconds = (time: { readonly seconds: bigint; readonly nanos: number } | undefined) =>
+    time === undefined ? "" : shortDuration(Number(time.seconds) * 1000 + Math.round(time.nanos / 1e6));
+  return (
+    <div className="stack">
+      <Suspense fallback={<Loading />}>
+        {series.times.length === 0 ? (
+          <Panel title="Usage">
+            <Empty title="No sample yet">
+              <p>{latest.telemetryUnavailable || "The node's first report of usage has not come."}</p>
+            </Empty>
+          </Panel>
+        ) : (
+          <div className="grid">
+            <Panel title="Processor and memory">
+              <Chart series={series} lines={["cpu", "memory", "disk"]} unit="%" max={100} />
+            </Panel>
+            {series.lines.temperature !== undefined && (
+              <Panel title="Temperature">
+                <Chart series={series} lines={["temperature", "temperature-max"]} unit="°C" />
+              </Panel>
+            )}
+            {series.gpus.map((index) => (
+              <Panel
+                key={index}
+                title={`GPU ${index} ${node?.info?.gpus.find((gpu) => gpu.index === index)?.name ?? ""}`}
+              >
+                <Chart
+                  series={series}
+                  lines={[`gpu${index}`, `gpu${index}-memory`, `gpu${index}-temperature`]}
+                  unit="% and °C"
+                />
+              </Panel>
+            ))}
+          </div>
+        )}
+      </Suspense>
+      <Panel title="Heartbeats">
+        <Facts
+          of={[
+            ["Silent for", seconds(latest.silentFor)],
+            ["Interval", seconds(latest.heartbeatInterval)],
+            ["Unhealthy after", seconds(latest.unhealthyAfter)],
+            ["Unknown after", seconds(latest.unknownAfter)],
+            ["Held by", latest.replicaId],
+            ["Session epoch", String(latest.sessionEpoch)],
+            ["Clock ahead by", seconds(latest.clockSkew)],
+            ["Missing", latest.telemetryUnavailable],
+          ]}
+        />
+      </Panel>
+    </div>
+  );
+}

@@ -1,0 +1,164 @@
+import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { ReactNode } from "react";
+import { NodeLink } from "../../app/link.tsx";
+import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
+import type { OrderBy } from "../../state/nodes/sorted-view.ts";
+import { formatBytes, formatPercent } from "../../state/units.ts";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+
+/** What is known of a node besides its row: usage and last frame, while it is shown. */
+export type Usage = NodeHealth | undefined;
+
+/** One column of the listing. */
+export interface NodeColumn {
+  readonly name: string;
+  readonly title: string;
+  /** In pixels. */
+  readonly width: number;
+  readonly order?: OrderBy;
+  readonly right?: boolean;
+  readonly cell: (row: NodeRow, usage: Usage) => ReactNode;
+  /** For exports; numbers raw, times in RFC 3339. */
+  readonly raw: (row: NodeRow) => string | number;
+}
+
+/** Every column there is, in order. */
+export const COLUMNS: readonly NodeColumn[] = [
+  { name: "id", title: "Node", width: 180, order: "id", cell: (row) => <NodeLink id={row.id} />, raw: (row) => row.id },
+  text("type", "Type", 110, (row) => row.type, "type"),
+  state("approval", "Approval", 110, (row) => row.membership, "approval"),
+  state("health", "Health", 110, (row) => row.health, "health"),
+  state("connection", "Connection", 130, (row) => row.connection, "connection"),
+  state("scheduling", "Scheduling", 115, (row) => row.scheduling, "scheduling"),
+  {
+    ...{ name: "cpu", title: "CPU", width: 70, right: true, raw: () => "" },
+    cell: (_, usage) => ofUsage(usage, ({ cpuPercent }) => formatPercent(cpuPercent)),
+  },
+  {
+    ...{ name: "memory-used", title: "Memory used", width: 110, right: true, raw: () => "" },
+    cell: (_, usage) =>
+      ofUsage(usage, ({ memoryUsedMib, memoryTotalMib }) =>
+        memoryTotalMib === 0 ? "-" : formatPercent((memoryUsedMib / memoryTotalMib) * 100),
+      ),
+  },
+  {
+    ...{ name: "seen", title: "Last seen", width: 100, raw: () => "" },
+    cell: (_, usage) => <LastSeen usage={usage} />,
+  },
+  number("cores", "Cores", 70, (row) => row.cores, "cores"),
+  number("memory", "Memory", 90, (row) => row.memoryBytes, "memory", formatBytes),
+  number("disk", "Disk", 90, (row) => row.diskBytes, "disk", formatBytes),
+  number("gpus", "GPUs", 70, (row) => row.gpus, "gpus"),
+  text("gpu-models", "GPU models", 200, (row) => row.gpuModels),
+  text("labels", "Labels", 260, (row) => row.labelsText, "labels"),
+  text("hostname", "Host name", 160, (row) => row.hostname),
+  text("version", "Version", 80, (row) => row.version, "version"),
+  text("os", "OS", 200, (row) => row.os),
+  text("architecture", "Architecture", 100, (row) => row.architecture),
+  text("cpu-model", "Processor", 240, (row) => row.cpuModel),
+  number("numa", "NUMA nodes", 95, (row) => row.numaNodes),
+  text("vm", "VM", 60, (row) => (row.vm ? "yes" : "no")),
+  number("vfio", "VFIO GPUs", 90, (row) => row.vfioGpus),
+  text("reason", "Reason", 190, (row) => telling(row).reason),
+  text("message", "Message", 280, (row) => telling(row).message),
+  time("since", "Since", 100, (row) => telling(row).sinceMs, "since"),
+  time("created", "Joined", 100, (row) => row.createdMs, "created"),
+];
+
+/** The columns that are shown unless the address says otherwise. */
+export const DEFAULT_COLUMNS = [
+  "id",
+  "approval",
+  "health",
+  "connection",
+  "scheduling",
+  "cpu",
+  "seen",
+  "cores",
+  "memory",
+  "gpus",
+  "labels",
+];
+
+/** The columns that an address names, in the order of the listing; the id is always there. */
+export function columnsOf(names: string | undefined): readonly NodeColumn[] {
+  const wanted = names === undefined ? DEFAULT_COLUMNS : names.split(",");
+  return COLUMNS.filter(({ name }) => name === "id" || wanted.includes(name));
+}
+
+/** The state that says most about a node: its membership unless it is approved, else its health or connection. */
+function telling(row: NodeRow): StateFacts {
+  if (row.membership.word !== "APPROVED") return row.membership;
+  return row.type === "compute" ? row.health : row.connection;
+}
+
+function ofUsage(
+  usage: Usage,
+  read: (usage: NonNullable<NonNullable<NodeHealth["latest"]>["usage"]>) => string,
+): ReactNode {
+  const latest = usage?.latest?.usage;
+  return latest === undefined ? <span className="soft">-</span> : read(latest);
+}
+
+function LastSeen({ usage }: { readonly usage: Usage }) {
+  const seen = usage?.lastSeenTime;
+  return <Time ms={seen === undefined ? null : Number(seen.seconds) * 1000 + seen.nanos / 1e6} />;
+}
+
+function text(name: string, title: string, width: number, read: (row: NodeRow) => string, order?: OrderBy): NodeColumn {
+  return {
+    ...{ name, title, width, ...(order === undefined ? {} : { order }), raw: read },
+    cell: (row) => {
+      const value = read(row);
+      return value === "" ? <span className="soft">-</span> : <span title={value}>{value}</span>;
+    },
+  };
+}
+
+function number(
+  name: string,
+  title: string,
+  width: number,
+  read: (row: NodeRow) => number,
+  order?: OrderBy,
+  format: (value: number) => string = String,
+): NodeColumn {
+  return {
+    ...{ name, title, width, right: true, ...(order === undefined ? {} : { order }), raw: read },
+    cell: (row) => {
+      const value = read(row);
+      return value === 0 ? <span className="soft">-</span> : format(value);
+    },
+  };
+}
+
+function state(
+  name: string,
+  title: string,
+  width: number,
+  read: (row: NodeRow) => StateFacts,
+  order: OrderBy,
+): NodeColumn {
+  return {
+    ...{ name, title, width, order, raw: (row: NodeRow) => read(row).word },
+    cell: (row) => {
+      const { word, reason, message } = read(row);
+      return <StateMark word={word} title={[reason, message].filter(Boolean).join(": ")} />;
+    },
+  };
+}
+
+function time(
+  name: string,
+  title: string,
+  width: number,
+  read: (row: NodeRow) => number | null,
+  order: OrderBy,
+): NodeColumn {
+  const raw = (row: NodeRow) => {
+    const ms = read(row);
+    return ms === null ? "" : new Date(ms).toISOString();
+  };
+  return { ...{ name, title, width, order, raw }, cell: (row) => <Time ms={read(row)} /> };
+}

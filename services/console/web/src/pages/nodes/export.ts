@@ -1,0 +1,25 @@
+import { toCsv } from "../../state/csv.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { download } from "../../ui/download.ts";
+import { COLUMNS, type NodeColumn } from "./columns.tsx";
+
+/** Columns that are live alone: there is nothing of them to export. */
+const LIVE = new Set(["cpu", "memory-used", "seen"]);
+
+/** Export rows as CSV, with the columns that are shown. */
+export function exportCsv(rows: readonly NodeRow[], columns: readonly NodeColumn[]): void {
+  const kept = columns.filter(({ name }) => !LIVE.has(name));
+  const header = kept.map(({ name }) => name);
+  const lines = rows.map((row) => kept.map(({ raw }) => raw(row)));
+  download("nodes.csv", "text/csv", toCsv(header, lines));
+}
+
+/** Export rows as JSON, with every column. */
+export function exportJson(rows: readonly NodeRow[]): void {
+  const kept = COLUMNS.filter(({ name }) => !LIVE.has(name));
+  const values = rows.map((row) => ({
+    ...Object.fromEntries(kept.map(({ name, raw }) => [name, raw(row)])),
+    labels: Object.fromEntries(row.labels),
+  }));
+  download("nodes.json", "application/json", `${JSON.stringify(values, null, 2)}\n`);
+}

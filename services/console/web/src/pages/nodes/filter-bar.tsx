@@ -1,0 +1,151 @@
+import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
+import { useSetSearch } from "../../app/address.ts";
+import { fleet } from "../../live/fleet.ts";
+import {
+  filterToSearch,
+  isFiltered,
+  NO_FILTER,
+  type NodeFilter,
+  STATE_CHOICES,
+  STATE_FIELDS,
+} from "../../state/nodes/node-filter.ts";
+import { completeSelector, indexLabels } from "../../state/nodes/selector-completion.ts";
+import { formatCount } from "../../state/units.ts";
+import { Button } from "../../ui/button.tsx";
+import { Menu } from "../../ui/menu.tsx";
+
+const TITLES = {
+  type: "Type",
+  approval: "Approval",
+  health: "Health",
+  connection: "Connection",
+  scheduling: "Scheduling",
+} as const;
+
+/** Search, selector and states: what is chosen goes to the address, so that a view can be kept as a link. */
+export function FilterBar({ filter, wrong }: { readonly filter: NodeFilter; readonly wrong: string }) {
+  const setSearch = useSetSearch();
+  const change = (part: Partial<NodeFilter>) => setSearch(filterToSearch({ ...filter, ...part }));
+  return (
+    <search className="filters">
+      <input
+        className="input search"
+        type="search"
+        id="node-search"
+        aria-label="Search in names, labels and models"
+        placeholder="Search  ( / )"
+        defaultValue={filter.q}
+        key={filter.q === "" ? "empty" : "search"}
+        onChange={(event) => change({ q: event.target.value })}
+      />
+      <SelectorField value={filter.labels} wrong={wrong} onChange={(labels) => change({ labels })} />
+      {STATE_FIELDS.map((field) => {
+        const chosen = filter[field];
+        const toggle = (word: string) =>
+          change({ [field]: chosen.includes(word) ? chosen.filter((one) => one !== word) : [...chosen, word] });
+        return (
+          <Menu
+            key={field}
+            look={chosen.length > 0 ? "on" : ""}
+            items={STATE_CHOICES[field].map((word) => ({
+              label: word.toLowerCase(),
+              checked: chosen.includes(word),
+              onSelect: () => toggle(word),
+            }))}
+          >
+            {TITLES[field]}
+            {chosen.length > 0 && <span className="soft">: {chosen.map((word) => word.toLowerCase()).join(", ")}</span>}
+          </Menu>
+        );
+      })}
+      {isFiltered(filter) && (
+        <Button look="plain" onClick={() => setSearch(filterToSearch(NO_FILTER))}>
+          Clear
+        </Button>
+      )}
+    </search>
+  );
+}
+
+/** A label selector, with the keys and values that nodes have. */
+function SelectorField({
+  value,
+  wrong,
+  onChange,
+}: {
+  readonly value: string;
+  readonly wrong: string;
+  readonly onChange: (text: string) => void;
+}) {
+  const [text, setText] = useState(value);
+  const [open, setOpen] = useState(false);
+  const [at, setAt] = useState(-1);
+  const id = useId();
+  const own = useRef(value);
+  // The address may change by other means than this field.
+  useEffect(() => {
+    if (value !== own.current) setText(value);
+    own.current = value;
+  }, [value]);
+  // Labels are counted when the field is entered.
+  const index = useMemo(() => (open ? indexLabels(fleet.rows.values()) : new Map()), [open]);
+  const found = open ? completeSelector(text, index) : [];
+  const set = (next: string) => {
+    own.current = next.trim();
+    setText(next);
+    setAt(-1);
+    onChange(next.trim());
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
+    else if (event.key === "ArrowUp") setAt(Math.max(at - 1, -1));
+    else if ((event.key === "Enter" || event.key === "Tab") && found[at] !== undefined) set(found[at].text);
+    else if (event.key === "Escape" && open) setOpen(false);
+    else return;
+    if (event.key !== "Tab" || found[at] !== undefined) event.preventDefault();
+  };
+  return (
+    <div className="selector">
+      <input
+        className="input mono"
+        role="combobox"
+        aria-label="Label selector"
+        aria-expanded={found.length > 0}
+        aria-controls={id}
+        aria-invalid={wrong !== ""}
+        aria-describedby={`${id}-wrong`}
+        aria-activedescendant={at >= 0 ? `${id}-${at}` : undefined}
+        placeholder="zone=a,gpu in (h100),!spot"
+        spellCheck={false}
+        autoComplete="off"
+        value={text}
+        onChange={(event) => set(event.target.value)}
+        onFocus={() => setOpen(true)}
+        onBlur={() => setOpen(false)}
+        onKeyDown={press}
+      />
+      <span id={`${id}-wrong`} className="field">
+        {wrong !== "" && <span className="wrong">{wrong}</span>}
+      </span>
+      <div id={id} role="listbox" aria-label="Completions" className={found.length > 0 ? "menu completions" : ""}>
+        {found.map((completion, place) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: keys go to the text field above, as in every combobox.
+          <div
+            key={completion.text}
+            id={`${id}-${place}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={place === at}
+            className="menu-item"
+            // Before the field loses the focus, which closes the list.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => set(completion.text)}
+          >
+            <code className="cut">{completion.label}</code>
+            <span className="soft number">{formatCount(completion.nodes)}</span>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}

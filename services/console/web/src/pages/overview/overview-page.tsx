@@ -1,0 +1,166 @@
+import { useMemo } from "react";
+import { goTo, pathWith } from "../../app/address.ts";
+import { PageLink } from "../../app/link.tsx";
+import { registry } from "../../live/clients.ts";
+import { showEvent } from "../../live/events-read.ts";
+import { fleet } from "../../live/fleet.ts";
+import { log } from "../../live/log.ts";
+import { useObservable } from "../../live/observable.ts";
+import { useRead } from "../../live/queries.ts";
+import { command } from "../../state/cli-command.ts";
+import { STATE_CHOICES } from "../../state/nodes/node-filter.ts";
+import { formatBytes, formatCount, formatMillicores } from "../../state/units.ts";
+import { CopyButton } from "../../ui/copy.tsx";
+import { EventList } from "../../ui/event-list.tsx";
+import { Meter, Sparkline, StateBar } from "../../ui/meters.tsx";
+import { Empty, Loading, Read } from "../../ui/notices.tsx";
+import { PageHead, Panel, Tile } from "../../ui/panel.tsx";
+import { NeedsPerson } from "./needs-person.tsx";
+import { OwnHealth } from "./own-health.tsx";
+
+/** The fleet at a glance. */
+export function OverviewPage() {
+  const summary = useObservable(fleet.summary);
+  const complete = useObservable(fleet.complete);
+  const latest = useObservable(log.latest);
+  const shown = useMemo(() => latest.slice(0, 12).map(showEvent), [latest]);
+  const chosen = (field: string) => (word: string) => goTo(pathWith("/nodes", { [field]: word.toLowerCase() }));
+  if (!complete && summary.machines === 0) {
+    return (
+      <>
+        <PageHead title="Overview" />
+        <Loading lines={6} />
+      </>
+    );
+  }
+  const approved = summary.membership.APPROVED ?? 0;
+  return (
+    <>
+      <PageHead title="Overview">
+        <CopyButton text={command("node", "summary")}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        {summary.machines === 0 && <FirstMachine />}
+        <div className="grid narrow">
+          <Tile
+            name="Machines"
+            figure={formatCount(summary.machines)}
+            note={`${formatCount(summary.connected)} connected`}
+          />
+          <Tile
+            name="May take work"
+            figure={formatCount(summary.mayTakeWork)}
+            note={`of ${formatCount(approved)} approved`}
+          />
+          <Tile
+            name="Cores"
+            figure={formatCount(summary.available.cores)}
+            note={`available of ${formatCount(summary.total.cores)}`}
+          />
+          <Tile
+            name="Memory"
+            figure={formatBytes(summary.available.memoryBytes)}
+            note={`available of ${formatBytes(summary.total.memoryBytes)}`}
+          />
+          <Tile
+            name="GPUs"
+            figure={formatCount(summary.available.gpus)}
+            note={`available of ${formatCount(summary.total.gpus)}`}
+          />
+        </div>
+        <div className="grid">
+          <Panel title="Needs a person">
+            <NeedsPerson />
+          </Panel>
+          <Panel title="States of approved machines">
+            <div className="stack">
+              <StateBar counts={summary.health} words={STATE_CHOICES.health} onChoose={chosen("health")} />
+              <StateBar counts={summary.scheduling} words={STATE_CHOICES.scheduling} onChoose={chosen("scheduling")} />
+              <OverTime />
+            </div>
+          </Panel>
+        </div>
+        <div className="grid">
+          <Panel title="Latest events" actions={<PageLink to="/events">All events</PageLink>}>
+            {shown.length === 0 ? <Empty title="Nothing has happened yet" /> : <EventList events={shown} withSubject />}
+          </Panel>
+          <div className="stack">
+            <Panel title="Capacity for executions">
+              <WorkCapacity />
+            </Panel>
+            <Panel title="The control plane itself" actions={<PageLink to="/control-plane">Details</PageLink>}>
+              <OwnHealth />
+            </Panel>
+          </div>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function FirstMachine() {
+  return (
+    <Panel title="No machine has joined yet">
+      <Empty title="Let the first machine join">
+        <p>Make a join token, and run the command that belongs to it on the machine.</p>
+        <PageLink to="/join" className="button primary">
+          Join a machine
+        </PageLink>
+      </Empty>
+    </Panel>
+  );
+}
+
+/** How many may take work, since the page was opened. */
+function OverTime() {
+  const samples = useObservable(fleet.samples);
+  const values = samples.map(({ mayTakeWork }) => mayTakeWork);
+  const unwell = samples.map(({ health }) => (health.UNHEALTHY ?? 0) + (health.UNKNOWN ?? 0));
+  return (
+    <div className="grid narrow">
+      <figure>
+        <Sparkline values={values} label={`May take work: ${values.at(-1) ?? 0} now`} />
+        <figcaption className="soft small">May take work, since the page was opened</figcaption>
+      </figure>
+      <figure>
+        <Sparkline values={unwell} tone="bad" label={`Unhealthy or unknown: ${unwell.at(-1) ?? 0} now`} />
+        <figcaption className="soft small">Unhealthy or unknown</figcaption>
+      </figure>
+    </div>
+  );
+}
+
+function WorkCapacity() {
+  const summary = useRead(["cluster-summary"], (signal) => registry.getClusterSummary({}, { signal }), {
+    on: ["job.", "node.registered", "node.approved", "node.rejected", "node.deleted", "node.info"],
+  });
+  return (
+    <Read from={summary} lines={3}>
+      {({ offered, allocated }) =>
+        offered === undefined || offered.millicores === 0n ? (
+          <p className="soft">No approved machine offers anything to executions.</p>
+        ) : (
+          <dl className="facts">
+            {[
+              ["Cores", allocated?.millicores ?? 0n, offered.millicores, formatMillicores] as const,
+              ["Memory", allocated?.memoryBytes ?? 0n, offered.memoryBytes, formatBytes] as const,
+              ["GPUs", allocated?.gpus ?? 0n, offered.gpus, String] as const,
+            ].map(([name, part, whole, format]) => (
+              <div key={name} style={{ display: "contents" }}>
+                <dt>{name}</dt>
+                <dd className="stack tight">
+                  <span className="number">
+                    {format(Number(part))} of {format(Number(whole))} given
+                  </span>
+                  <Meter part={Number(part)} whole={Number(whole)} label={`${name} given to executions`} />
+                </dd>
+              </div>
+            ))}
+            <dt>Executions</dt>
+            <dd className="number">{formatCount(Number(allocated?.executions ?? 0n))}</dd>
+          </dl>
+        )
+      }
+    </Read>
+  );
+}

@@ -1,0 +1,42 @@
+import { UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { registry } from "../../live/clients.ts";
+import { fleet } from "../../live/fleet.ts";
+import { useObservable } from "../../live/observable.ts";
+import { useRead } from "../../live/queries.ts";
+import { formatCount } from "../../state/units.ts";
+import { Read } from "../../ui/notices.tsx";
+import { Facts } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+
+/** How the control plane's own work fares, in a few lines. */
+export function OwnHealth() {
+  const { processes, processesConnected } = useObservable(fleet.summary);
+  const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
+    on: ["node.registered", "join.token"],
+  });
+  return (
+    <Read from={status} lines={3}>
+      {({ log, relay, upkeep, clusterId }) => {
+        const failed = upkeep.filter(({ outcome }) => outcome === UpkeepOutcome.FAILED).map(({ name }) => name);
+        return (
+          <Facts
+            of={[
+              ["Cluster", <code key="id">{clusterId}</code>],
+              [
+                "Processes",
+                <StateMark
+                  key="processes"
+                  word={processesConnected === processes ? "CONNECTED" : "DISCONNECTED"}
+                  title={`${processesConnected} of ${processes}`}
+                />,
+              ],
+              ["Revision", formatCount(Number(log?.headRevision ?? 0n))],
+              ["Relay", relay?.configured ? `${formatCount(Number(relay.lag))} revisions behind` : "not configured"],
+              ["Upkeep", failed.length === 0 ? "succeeded" : `failed: ${failed.join(", ")}`],
+            ]}
+          />
+        );
+      }}
+    </Read>
+  );
+}

@@ -1,0 +1,141 @@
+import { type HealthPolicy, HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { POLICY_FIELDS } from "@rollcall/domain/policy-fields";
+import { useState } from "react";
+import { ReasonDialog } from "../../actions/reason-dialog.tsx";
+import { clientOf } from "../../live/clients.ts";
+import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { policyValueText, scopeWords } from "../../state/policy-values.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Read } from "../../ui/notices.tsx";
+import { PageHead, Panel } from "../../ui/panel.tsx";
+import { Time } from "../../ui/time.tsx";
+import { PolicyForm } from "./policy-form.tsx";
+
+const policies = clientOf(HealthPolicyService);
+const NAMES = Object.values(POLICY_FIELDS).map(({ name }) => name);
+
+/** How patient the failure detector is: what the configuration says, and every policy over it. */
+export function PoliciesPage() {
+  const rights = useRights();
+  const [editing, setEditing] = useState<HealthPolicy | "new" | null>(null);
+  const [removing, setRemoving] = useState<HealthPolicy | null>(null);
+  const read = useRead(["policies"], (signal) => policies.listHealthPolicies({ pageSize: 500 }, { signal }), {
+    on: ["policy."],
+  });
+  return (
+    <>
+      <PageHead title="Health policies">
+        {rights.operate && (
+          <Button look="primary" onClick={() => setEditing("new")}>
+            Set a policy
+          </Button>
+        )}
+        <CopyButton text={command("policy", "list")}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        <p className="soft">
+          A node's policy is put together value by value: the configuration, the default policy, each group whose
+          selector matches, then the node's own. What a policy does not set is inherited.
+        </p>
+        {editing !== null && (
+          <PolicyForm
+            key={editing === "new" ? "new" : editing.etag}
+            policy={editing === "new" ? null : editing}
+            onDone={() => {
+              setEditing(null);
+              read.refetch();
+            }}
+          />
+        )}
+        <Read from={read}>
+          {({ policies: all, configuration }) => (
+            <>
+              <Panel title="Policies" flush>
+                {all.length === 0 ? (
+                  <Empty title="No policy is set">
+                    <p>Every node has the values of the configuration.</p>
+                  </Empty>
+                ) : (
+                  <DataTable
+                    label="Policies"
+                    rows={all}
+                    keyOf={({ scope }) => scopeWords(scope).join(" ")}
+                    columns={[
+                      { title: "For", cell: ({ scope }) => <code>{scopeWords(scope).join(" ")}</code> },
+                      { title: "Selector", cell: ({ selector }) => <code className="breaks">{selector || "-"}</code> },
+                      { title: "Priority", right: true, cell: ({ priority }) => priority },
+                      {
+                        title: "Sets",
+                        cell: ({ values }) => (
+                          <span className="chips">
+                            {NAMES.flatMap((name) => {
+                              const text = policyValueText(values, name);
+                              return text === "" ? [] : [<span key={name} className="chip">{`${name} ${text}`}</span>];
+                            })}
+                          </span>
+                        ),
+                      },
+                      { title: "Why", cell: ({ reason }) => <span className="breaks">{reason || "-"}</span> },
+                      { title: "By", cell: ({ actor }) => actor },
+                      { title: "Set", cell: ({ updateTime }) => <Time ms={toMs(updateTime)} /> },
+                      {
+                        title: "",
+                        cell: (policy) =>
+                          rights.operate ? (
+                            <span className="row tight">
+                              <Button small onClick={() => setEditing(policy)}>
+                                Change
+                              </Button>
+                              <Button small look="danger" onClick={() => setRemoving(policy)}>
+                                Delete
+                              </Button>
+                            </span>
+                          ) : null,
+                      },
+                    ]}
+                  />
+                )}
+              </Panel>
+              <Panel title="Configuration" flush>
+                <DataTable
+                  label="Configuration"
+                  rows={Object.values(POLICY_FIELDS)}
+                  keyOf={({ name }) => name}
+                  columns={[
+                    { title: "Value", cell: ({ name }) => <code>{name}</code> },
+                    { title: "Is", cell: ({ name }) => policyValueText(configuration, name) || "-" },
+                    { title: "Meaning", cell: ({ doc }) => doc },
+                  ]}
+                />
+              </Panel>
+            </>
+          )}
+        </Read>
+      </div>
+      {removing?.scope !== undefined && (
+        <ReasonDialog
+          title={`Delete the policy ${scopeWords(removing.scope).join(" ")}`}
+          verb="Delete"
+          danger
+          commandOf={(reason) =>
+            command("policy", "delete", ...scopeWords(removing.scope), ...(reason === "" ? [] : ["-m", reason]))
+          }
+          run={async (reason) => {
+            const { scope, etag } = removing;
+            if (scope !== undefined)
+              await policies.deleteHealthPolicy({ scope, etag, reason, requestId: crypto.randomUUID() });
+            await read.refetch();
+          }}
+          onClose={() => setRemoving(null)}
+        >
+          <p className="soft">Its nodes inherit what it had set from below.</p>
+        </ReasonDialog>
+      )}
+    </>
+  );
+}

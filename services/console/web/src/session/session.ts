@@ -1,0 +1,78 @@
+import type { Role, WhoAmIResponse } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { type CallError, toCallError } from "../live/call-error.ts";
+import { access } from "../live/clients.ts";
+import { fleet } from "../live/fleet.ts";
+import { log } from "../live/log.ts";
+import { Observable, useObservable } from "../live/observable.ts";
+import { sessionEnded } from "../live/session-end.ts";
+import { type Rights, rightsOf } from "../state/roles.ts";
+import { dropProof, onProofChange } from "./proof.ts";
+
+/** Who reads the page. */
+export type Session =
+  | { readonly state: "unknown" }
+  | { readonly state: "signed-out"; readonly why: CallError | null }
+  /** The server cannot be asked just now. */
+  | { readonly state: "away"; readonly error: CallError }
+  | {
+      readonly state: "signed-in";
+      readonly actor: string;
+      readonly name: string;
+      readonly role: Role;
+      readonly rights: Rights;
+      readonly clusterId: string;
+    };
+
+/** The session of the page. */
+export const session = new Observable<Session>({ state: "unknown" });
+
+/** Ask the server who reads the page, and begin to follow the fleet when it knows. */
+export async function openSession(): Promise<void> {
+  try {
+    enter(await access.whoAmI({}));
+  } catch (cause) {
+    const error = toCallError(cause);
+    const isRefused = error.kind === "signed-out" || error.kind === "forbidden";
+    session.set(isRefused ? { state: "signed-out", why: null } : { state: "away", error });
+  }
+}
+
+/** End a session that the server refuses, and follow what other tabs do. Once, at the start. */
+export function followSession(): void {
+  sessionEnded.subscribe(() => {
+    if (sessionEnded.value !== null) leave(sessionEnded.value);
+  });
+  // Another tab signed in as another, or out: nothing of this one's may stay.
+  onProofChange(() => window.location.reload());
+}
+
+/** Stop everything and ask to sign in. */
+export function leave(why: CallError | null): void {
+  if (session.value.state === "signed-out") return;
+  dropProof();
+  fleet.following?.stop();
+  log.following?.stop();
+  session.set({ state: "signed-out", why });
+}
+
+function enter(who: WhoAmIResponse): void {
+  const name = who.credential.case === "accessToken" ? who.credential.value.name : "";
+  fleet.start();
+  log.start();
+  session.set({
+    state: "signed-in",
+    actor: who.actor,
+    name: name || who.actor,
+    role: who.role,
+    rights: rightsOf(who.role),
+    clusterId: who.clusterId,
+  });
+}
+
+const NO_RIGHTS: Rights = { operate: false, submit: false, administer: false };
+
+/** What the reader may do. */
+export function useRights(): Rights {
+  const current = useObservable(session);
+  return current.state === "signed-in" ? current.rights : NO_RIGHTS;
+}

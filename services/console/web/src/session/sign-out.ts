@@ -1,0 +1,13 @@
+import { clientOf } from "../live/clients.ts";
+import { leave } from "./session.ts";
+
+/** End the session here and on the server. */
+export async function signOut(): Promise<void> {
+  try {
+    const { ConsoleService } = await import("@rollcall/api/rollcall/console/v1/console_pb");
+    await clientOf(ConsoleService).signOut({});
+  } catch {
+    // The page forgets its half whatever the server says; without that half the other is worth nothing.
+  }
+  leave(null);
+}

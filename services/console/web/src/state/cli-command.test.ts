@@ -1,0 +1,52 @@
+import { describe, expect, it } from "@jest/globals";
+import { command, joinCommand, listCommand, nodeCommand, tokenCommand } from "./cli-command.ts";
+import { NO_FILTER } from "./nodes/node-filter.ts";
+
+describe("command()", () => {
+  it("should quote what a shell would take for something else", () => {
+    expect(command("node", "reject", "n1", "-m", "it's $(reboot)")).toBe(
+      "rollcall node reject n1 -m 'it'\\''s $(reboot)'",
+    );
+    expect(command("node", "describe", "")).toBe("rollcall node describe ''");
+  });
+});
+
+describe("nodeCommand()", () => {
+  it("should name nodes and the reason", () => {
+    expect(nodeCommand("cordon", ["a", "b"], "disk")).toBe("rollcall node cordon a b -m disk");
+  });
+});
+
+describe("listCommand()", () => {
+  it("should have the filters of a view", () => {
+    const filter = {
+      ...NO_FILTER,
+      approval: ["APPROVED"],
+      health: ["UNKNOWN"],
+      connection: ["CONNECTED"],
+      labels: "a in (b)",
+    };
+    expect(listCommand(filter, { by: "memory", reversed: true })).toBe(
+      "rollcall node list --labels 'a in (b)' --filter-approval approved --filter-status 'unknown,connected' " +
+        "--order-by memory --order-reversed",
+    );
+  });
+});
+
+describe("tokenCommand()", () => {
+  it("should leave out what is not asked for", () => {
+    const none = { description: "", uses: "", ttl: "", namePattern: "", group: "", labels: [] };
+    expect(tokenCommand({ ...none, preauthorized: false, ephemeral: false })).toBe("rollcall token create");
+    expect(
+      tokenCommand({ ...none, namePattern: "gpu-*", labels: ["z=a"], preauthorized: true, ephemeral: false }),
+    ).toBe("rollcall token create --name-pattern 'gpu-*' --label z=a --preauthorized");
+  });
+});
+
+describe("joinCommand()", () => {
+  it("should keep the token out of the arguments of the agent", () => {
+    expect(joinCommand("shell", "host:7700", "rj_1")).toBe(
+      "ROLLCALL_JOIN_TOKEN=rj_1 rollcall agent --server host:7700",
+    );
+  });
+});

@@ -1,0 +1,121 @@
+import { filterToSearch, type NodeFilter } from "./nodes/node-filter.ts";
+
+/** A word of a command line, in quotes where a shell needs them. */
+function quoted(word: string): string {
+  return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** A command from words, each quoted as needed. */
+export function command(...words: readonly (string | number)[]): string {
+  return ["rollcall", ...words.map((word) => quoted(String(word)))].join(" ");
+}
+
+/** The verbs of nodes that the pages offer. */
+export type NodeVerb =
+  | "approve"
+  | "reject"
+  | "cordon"
+  | "uncordon"
+  | "drain"
+  | "undrain"
+  | "delete"
+  | "ban"
+  | "unban"
+  | "mark-unhealthy"
+  | "clear-mark"
+  | "rotate-key"
+  | "accept-hardware";
+
+/** The command of a verb about named nodes. */
+export function nodeCommand(verb: NodeVerb, ids: readonly string[], reason = "", more: readonly string[] = []): string {
+  const message = reason === "" ? [] : ["-m", reason];
+  const names = ids.length > MOST_NAMES ? [...ids.slice(0, MOST_NAMES), "..."] : ids;
+  return command("node", verb, ...names, ...message, ...more);
+}
+
+const MOST_NAMES = 50;
+
+/** The command that lists what a view of nodes shows. What the command line cannot filter is left out. */
+export function listCommand(filter: NodeFilter, order: { readonly by: string; readonly reversed: boolean }): string {
+  const search = filterToSearch(filter);
+  const status = [search.health, search.connection].filter((words) => words !== undefined).join(",");
+  return command(
+    "node",
+    "list",
+    ...option("--labels", search.labels),
+    ...option("--filter-approval", search.approval),
+    ...option("--filter-status", status === "" ? undefined : status),
+    ...option("--filter-type", search.type),
+    ...(order.by === "id" || !CLI_ORDERS.includes(order.by) ? [] : ["--order-by", order.by]),
+    ...(order.reversed ? ["--order-reversed"] : []),
+  );
+}
+
+const CLI_ORDERS: readonly string[] = [
+  "type",
+  "approval",
+  "status",
+  "scheduling",
+  "cores",
+  "memory",
+  "disk",
+  "gpus",
+  "created",
+];
+
+function option(flag: string, value: string | undefined): readonly string[] {
+  return value === undefined ? [] : [flag, value];
+}
+
+/** What is asked for when a join token is made. */
+export interface JoinTokenWish {
+  readonly description: string;
+  /** "" is one use, "unlimited" any number. */
+  readonly uses: string;
+  readonly ttl: string;
+  readonly namePattern: string;
+  readonly group: string;
+  readonly labels: readonly string[];
+  readonly preauthorized: boolean;
+  readonly ephemeral: boolean;
+}
+
+/** The command that makes such a token. */
+export function tokenCommand(wish: JoinTokenWish): string {
+  return command(
+    "token",
+    "create",
+    ...option("--description", wish.description || undefined),
+    ...option("--uses", wish.uses || undefined),
+    ...option("--ttl", wish.ttl || undefined),
+    ...option("--name-pattern", wish.namePattern || undefined),
+    ...option("--group", wish.group || undefined),
+    ...wish.labels.flatMap((label) => ["--label", label]),
+    ...(wish.preauthorized ? ["--preauthorized"] : []),
+    ...(wish.ephemeral ? ["--ephemeral"] : []),
+  );
+}
+
+/** The ways in which a machine can be made to join. */
+export const PLATFORMS = ["shell", "service", "container"] as const;
+/** One of them. */
+export type Platform = (typeof PLATFORMS)[number];
+
+/** What to run on a machine so that it joins, as docs/install.md has it for each way. */
+export function joinCommand(platform: Platform, server: string, token: string): string {
+  const agent = `rollcall agent --server ${quoted(server)}`;
+  switch (platform) {
+    case "shell":
+      return `ROLLCALL_JOIN_TOKEN=${quoted(token)} ${agent}`;
+    case "service":
+      return [
+        `printf %s ${quoted(token)} | install -m 0640 -g rollcall-agent /dev/stdin /etc/rollcall/join-token`,
+        "systemctl enable --now rollcall-agent",
+      ].join("\n");
+    case "container":
+      return [
+        "podman run --detach --network host --volume rollcall-agent:/var/lib/rollcall",
+        `--env ROLLCALL_JOIN_TOKEN=${quoted(token)} rollcall agent --server ${quoted(server)}`,
+      ].join(" ");
+  }
+}

@@ -1,0 +1,25 @@
+import { isLabelKey, isLabelValue } from "@rollcall/domain";
+
+/** A change of labels as it is typed: "zone=a spot-" sets one and removes another. */
+export type LabelWords =
+  | { readonly ok: true; readonly set: Readonly<Record<string, string>>; readonly remove: readonly string[] }
+  | { readonly ok: false; readonly message: string };
+
+/** Read words such as `key=value` and `key-`. */
+export function parseLabelWords(text: string): LabelWords {
+  const set: Record<string, string> = {};
+  const remove: string[] = [];
+  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+    const at = word.indexOf("=");
+    const key = at < 0 ? word.replace(/-$/, "") : word.slice(0, at);
+    if (!isLabelKey(key)) return { ok: false, message: `"${key}" is no label key` };
+    if (at < 0 && !word.endsWith("-"))
+      return { ok: false, message: `write ${key}=value to set it, ${key}- to remove it` };
+    const value = word.slice(at + 1);
+    if (at >= 0 && !isLabelValue(value)) return { ok: false, message: `"${value}" is no label value` };
+    if (at < 0) remove.push(key);
+    else set[key] = value;
+  }
+  const named = Object.keys(set).length + remove.length;
+  return named === 0 ? { ok: false, message: "name a label" } : { ok: true, set, remove };
+}

@@ -1,0 +1,21 @@
+import { describe, expect, it } from "@jest/globals";
+import { CONNECTING, nextLink, retryDelayMs } from "./link.ts";
+
+describe("nextLink()", () => {
+  it("should be stale since the first end, however often it is tried again", () => {
+    const live = nextLink(CONNECTING, { kind: "message", nowMs: 0 });
+    expect(live).toEqual({ state: "live" });
+    expect(nextLink(live, { kind: "message", nowMs: 1 })).toBe(live);
+    const stale = nextLink(live, { kind: "ended", nowMs: 5, why: "gone" });
+    expect(stale).toEqual({ state: "stale", sinceMs: 5, why: "gone" });
+    expect(nextLink(stale, { kind: "ended", nowMs: 99, why: "still gone" })).toBe(stale);
+    expect(nextLink(stale, { kind: "message", nowMs: 100 })).toEqual({ state: "live" });
+  });
+});
+
+describe("retryDelayMs()", () => {
+  it("should grow up to ten seconds, less up to half of it by chance", () => {
+    expect([1, 2, 3, 30].map((attempt) => retryDelayMs(attempt, 0))).toEqual([250, 500, 1000, 10_000]);
+    expect(retryDelayMs(30, 1)).toBe(5000);
+  });
+});

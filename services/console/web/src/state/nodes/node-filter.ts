@@ -1,0 +1,109 @@
+import { matches, parseSelector } from "@rollcall/domain";
+import type { NodeRow } from "./node-row.ts";
+
+/** Which nodes a view shows: every field that is set must match; values of one field are alternatives. */
+export interface NodeFilter {
+  /** Found anywhere in id, host name, labels or models, without regard to case. */
+  readonly q: string;
+  readonly type: readonly string[];
+  readonly approval: readonly string[];
+  readonly health: readonly string[];
+  readonly connection: readonly string[];
+  readonly scheduling: readonly string[];
+  /** Label selector in Kubernetes' syntax. */
+  readonly labels: string;
+}
+
+/** The fields that are choices of states. */
+export const STATE_FIELDS = ["type", "approval", "health", "connection", "scheduling"] as const;
+/** One of them. */
+export type StateField = (typeof STATE_FIELDS)[number];
+
+/** What each can be. */
+export const STATE_CHOICES: Readonly<Record<StateField, readonly string[]>> = {
+  type: ["compute", "control-plane"],
+  approval: ["PENDING", "APPROVED", "REJECTED"],
+  health: ["HEALTHY", "UNHEALTHY", "UNKNOWN"],
+  connection: ["CONNECTED", "DISCONNECTED"],
+  scheduling: ["ELIGIBLE", "INELIGIBLE", "DRAINING", "DRAINED"],
+};
+
+/** The filter that shows machines, and no processes of the control plane. */
+export const NO_FILTER: NodeFilter = {
+  q: "",
+  type: [],
+  approval: [],
+  health: [],
+  connection: [],
+  scheduling: [],
+  labels: "",
+};
+
+/** Read a filter from the values of an address. What does not exist is left out, so that an old link still shows nodes. */
+export function filterFromSearch(search: Readonly<Record<string, unknown>>): NodeFilter {
+  const text = (value: unknown) => (typeof value === "string" ? value.slice(0, MOST_CHARACTERS) : "");
+  const choice = (field: StateField) => {
+    const words = text(search[field]).split(",");
+    return STATE_CHOICES[field].filter((word) => words.some((one) => one.toUpperCase() === word.toUpperCase()));
+  };
+  return {
+    q: text(search.q),
+    type: choice("type"),
+    approval: choice("approval"),
+    health: choice("health"),
+    connection: choice("connection"),
+    scheduling: choice("scheduling"),
+    labels: text(search.labels),
+  };
+}
+
+const MOST_CHARACTERS = 4096;
+
+/** The values of an address for a filter; what is not set is undefined, which leaves it out. */
+export function filterToSearch(filter: NodeFilter): Readonly<Record<string, string | undefined>> {
+  const list = (words: readonly string[]) => (words.length === 0 ? undefined : words.join(",").toLowerCase());
+  return {
+    q: filter.q === "" ? undefined : filter.q,
+    ...Object.fromEntries(STATE_FIELDS.map((field) => [field, list(filter[field])])),
+    labels: filter.labels === "" ? undefined : filter.labels,
+  };
+}
+
+/** A filter that can be asked, or what is wrong with its selector. */
+export type NodeTest =
+  | { readonly ok: true; readonly test: (row: NodeRow) => boolean }
+  | { readonly ok: false; readonly message: string };
+
+/** Make the test of a filter. Without a choice of types, machines alone pass. */
+export function nodeTest(filter: NodeFilter): NodeTest {
+  const parsed = parseSelector(filter.labels);
+  if (!parsed.ok) return { ok: false, message: parsed.message };
+  const { selector } = parsed;
+  const types = filter.type.length === 0 ? ["compute"] : filter.type;
+  const words = filter.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const passes = (chosen: readonly string[], word: string) => chosen.length === 0 || chosen.includes(word);
+  const test = (row: NodeRow) =>
+    types.includes(row.type) &&
+    passes(filter.approval, row.membership.word) &&
+    passes(filter.health, row.health.word) &&
+    passes(filter.connection, row.connection.word) &&
+    passes(filter.scheduling, row.scheduling.word) &&
+    (selector.length === 0 || matches(selector, row.labels)) &&
+    words.every((word) => contains(row, word));
+  return { ok: true, test };
+}
+
+/** Whether anything but the default is chosen. */
+export function isFiltered(filter: NodeFilter): boolean {
+  return filter.q !== "" || filter.labels !== "" || STATE_FIELDS.some((field) => filter[field].length > 0);
+}
+
+function contains(row: NodeRow, word: string): boolean {
+  return (
+    row.id.toLowerCase().includes(word) ||
+    row.hostname.toLowerCase().includes(word) ||
+    row.labelsText.toLowerCase().includes(word) ||
+    row.gpuModels.toLowerCase().includes(word) ||
+    row.cpuModel.toLowerCase().includes(word)
+  );
+}

@@ -1,0 +1,123 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, typeWord } from "../words.ts";
+
+/** One of a node's four states, with its cause. */
+export interface StateFacts {
+  readonly word: string;
+  /** Milliseconds since 1970; null when the record does not tell. */
+  readonly sinceMs: number | null;
+  readonly reason: string;
+  readonly message: string;
+  readonly actor: string;
+}
+
+/** What the pages keep of each node: small enough for 50,000 of them. The whole message is read where it is shown. */
+export interface NodeRow {
+  readonly id: string;
+  readonly type: string;
+  readonly membership: StateFacts;
+  readonly connection: StateFacts;
+  readonly health: StateFacts;
+  readonly scheduling: StateFacts;
+  /** Health for machines, connection for processes of the control plane. */
+  readonly status: string;
+  readonly mayTakeWork: boolean;
+  /** Kinds of the holds in force. */
+  readonly holds: readonly string[];
+  readonly labels: ReadonlyMap<string, string>;
+  readonly labelsText: string;
+  readonly hostname: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly gpus: number;
+  readonly gpuModels: string;
+  readonly cpuModel: string;
+  readonly numaNodes: number;
+  readonly vm: boolean;
+  readonly vfioGpus: number;
+  readonly version: string;
+  readonly architecture: string;
+  readonly os: string;
+  readonly keyFingerprint: string;
+  readonly joinTokenId: string;
+  readonly joinedWithoutToken: boolean;
+  readonly macs: readonly string[];
+  readonly createdMs: number | null;
+  readonly etag: string;
+}
+
+interface ProtoState {
+  readonly state: number;
+  readonly since?: Timestamp | undefined;
+  readonly reason: string;
+  readonly message: string;
+  readonly actor: string;
+}
+
+/** Make the row of a node. Words that many nodes share are kept once. */
+export function toRow(node: Node): NodeRow {
+  const { info } = node;
+  const health = facts(node.health, healthWord);
+  const connection = facts(node.connection, connectionWord);
+  const labelsText = node.labels.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)).join(",");
+  return {
+    id: node.id,
+    type: typeWord(node.type),
+    membership: facts(node.membership, membershipWord),
+    connection,
+    health,
+    scheduling: facts(node.scheduling, schedulingWord),
+    status: node.type === NodeType.ORCHESTRATOR ? connection.word : health.word,
+    mayTakeWork: node.mayTakeWork,
+    holds: (node.scheduling?.holds ?? []).map(({ kind }) => holdWord(kind)),
+    labels: new Map(node.labels.map(({ key, value }) => [shared(key), shared(value)])),
+    labelsText: shared(labelsText),
+    hostname: info?.hostname ?? "",
+    cores: info?.cpu?.threads ?? 0,
+    memoryBytes: Number(info?.memoryBytes ?? 0n),
+    diskBytes: Number(info?.diskBytes ?? 0n),
+    gpus: info?.gpus.length ?? 0,
+    gpuModels: shared([...new Set(info?.gpus.map(({ name }) => name))].join(", ")),
+    cpuModel: shared(info?.cpu?.model ?? ""),
+    numaNodes: info?.numaNodes.length ?? 0,
+    vm: info?.vm?.capable ?? false,
+    vfioGpus: info?.vfioGpus.length ?? 0,
+    version: shared(info?.agentVersion ?? ""),
+    architecture: shared(info?.os?.architecture ?? ""),
+    os: shared(info?.os?.name ?? ""),
+    keyFingerprint: node.keyFingerprint,
+    joinTokenId: shared(node.joinTokenId),
+    joinedWithoutToken: node.joinedWithoutToken,
+    macs: (info?.interfaces ?? []).map(({ mac }) => mac).filter((mac) => mac !== ""),
+    createdMs: toMs(node.createTime),
+    etag: node.etag,
+  };
+}
+
+/** Milliseconds since 1970, or null. */
+export function toMs(time: Timestamp | undefined): number | null {
+  return time === undefined ? null : timestampMs(time);
+}
+
+function facts(state: ProtoState | undefined, word: (state: number | undefined) => string): StateFacts {
+  return {
+    word: word(state?.state),
+    sinceMs: toMs(state?.since),
+    reason: shared(state?.reason ?? ""),
+    message: shared(state?.message ?? ""),
+    actor: shared(state?.actor ?? ""),
+  };
+}
+
+/** More distinct words than this are kept by each row itself. */
+const MOST_SHARED = 50_000;
+const words = new Map<string, string>();
+
+function shared(text: string): string {
+  const known = words.get(text);
+  if (known !== undefined) return known;
+  if (words.size < MOST_SHARED) words.set(text, text);
+  return text;
+}

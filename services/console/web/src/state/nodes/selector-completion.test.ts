@@ -1,0 +1,42 @@
+import { describe, expect, it } from "@jest/globals";
+import { completeSelector, indexLabels } from "./selector-completion.ts";
+import { testRow } from "./testing/test-rows.ts";
+
+const INDEX = indexLabels([
+  testRow("1", { zone: "a", gpu: "h100" }),
+  testRow("2", { zone: "a", gpu: "a100" }),
+  testRow("3", { zone: "b", rack: "12" }),
+]);
+
+describe("completeSelector()", () => {
+  it.each([
+    ["", ["zone", "gpu", "rack"]],
+    ["z", ["zone"]],
+    ["zone", []],
+    ["!ra", ["!rack"]],
+    ["zone=", ["zone=a", "zone=b"]],
+    ["zone!=b", []],
+    ["zone=a,gp", ["zone=a,gpu"]],
+    ["zone=a, gpu == h", ["zone=a, gpu == h100"]],
+    ["gpu in (", ["gpu in (a100", "gpu in (h100"]],
+    ["gpu notin (h100,", ["gpu notin (h100,a100"]],
+    ["unheard=", []],
+    ["zone>1", []],
+  ])("should go on from %j", (text, expected) => {
+    const found = completeSelector(text, INDEX).map((one) => one.text);
+    expect([...found].sort()).toEqual([...expected].sort());
+  });
+
+  it("should count the nodes, the most first", () => {
+    expect(completeSelector("zone=", INDEX)).toMatchObject([{ nodes: 2 }, { nodes: 1 }]);
+  });
+});
+
+describe("indexLabels()", () => {
+  it("should keep so many keys and values at most", () => {
+    const rows = Array.from({ length: 600 }, (_, at) => testRow(`n${at}`, { id: `v${at}`, [`key${at}`]: "x" }));
+    const index = indexLabels(rows);
+    expect(index.size).toBe(500);
+    expect(index.get("id")?.size).toBe(500);
+  });
+});

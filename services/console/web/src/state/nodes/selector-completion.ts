@@ -1,0 +1,87 @@
+import type { NodeRow } from "./node-row.ts";
+
+/** Keys of labels with their values, and how many nodes have each. */
+export type LabelIndex = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+/** One way to go on with a selector. */
+export interface Completion {
+  /** What is shown. */
+  readonly label: string;
+  /** The whole text of the selector with it. */
+  readonly text: string;
+  /** Nodes that have it. */
+  readonly nodes: number;
+}
+
+/** Most keys, and values of one key, that are offered from: ids in labels would fill memory otherwise. */
+const MOST_WORDS = 500;
+const MOST_COMPLETIONS = 12;
+
+/** Count the labels of nodes. */
+export function indexLabels(rows: Iterable<NodeRow>): LabelIndex {
+  const index = new Map<string, Map<string, number>>();
+  for (const { labels } of rows) {
+    for (const [key, value] of labels) {
+      const values = index.get(key) ?? new Map<string, number>();
+      if (values.size === 0 && index.size < MOST_WORDS) index.set(key, values);
+      if (values.has(value) || values.size < MOST_WORDS) values.set(value, (values.get(value) ?? 0) + 1);
+    }
+  }
+  return index;
+}
+
+/** What can follow a selector's text: keys after a comma, values after an operator or in brackets. */
+export function completeSelector(text: string, index: LabelIndex): readonly Completion[] {
+  const value = /(?:^|,)\s*([^\s=!<>(),]+)\s*(==|=|!=)\s*([^\s=!<>(),]*)$/.exec(text);
+  if (value !== null) {
+    const [, key = "", , typed = ""] = value;
+    return valuesOf(index, key, typed, [], text);
+  }
+  const inList = /(?:^|,)\s*([^\s=!<>(),]+)\s+(?:in|notin)\s*\(([^()]*?)([^\s,()]*)$/.exec(text);
+  if (inList !== null) {
+    const [, key = "", before = "", typed = ""] = inList;
+    return valuesOf(
+      index,
+      key,
+      typed,
+      before.split(",").map((one) => one.trim()),
+      text,
+    );
+  }
+  const key = /(?:^|,)\s*!?([^\s=!<>(),]*)$/.exec(text);
+  return key === null ? [] : keysOf(index, key[1] ?? "", text);
+}
+
+function keysOf(index: LabelIndex, typed: string, text: string): readonly Completion[] {
+  const stem = text.slice(0, text.length - typed.length);
+  const found = [...index].filter(([key]) => key.startsWith(typed) && key !== typed);
+  return found
+    .map(([key, values]) => ({ label: key, text: stem + key, nodes: sum(values) }))
+    .sort(byUse)
+    .slice(0, MOST_COMPLETIONS);
+}
+
+function valuesOf(
+  index: LabelIndex,
+  key: string,
+  typed: string,
+  without: readonly string[],
+  text: string,
+): readonly Completion[] {
+  const stem = text.slice(0, text.length - typed.length);
+  const found = [...(index.get(key) ?? [])].filter(
+    ([value]) => value !== "" && value.startsWith(typed) && value !== typed && !without.includes(value),
+  );
+  return found
+    .map(([value, nodes]) => ({ label: value, text: stem + value, nodes }))
+    .sort(byUse)
+    .slice(0, MOST_COMPLETIONS);
+}
+
+function sum(values: ReadonlyMap<string, number>): number {
+  return [...values.values()].reduce((total, one) => total + one, 0);
+}
+
+function byUse(a: Completion, b: Completion): number {
+  return b.nodes - a.nodes || (a.label < b.label ? -1 : 1);
+}

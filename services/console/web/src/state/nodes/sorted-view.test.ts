@@ -1,0 +1,56 @@
+import { describe, expect, it } from "@jest/globals";
+import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { NO_FILTER, nodeTest } from "./node-filter.ts";
+import type { NodeRow } from "./node-row.ts";
+import type { RowChange } from "./node-snapshot.ts";
+import { type OrderBy, SortedView } from "./sorted-view.ts";
+import { testRow } from "./testing/test-rows.ts";
+
+/** Numbers by a fixed seed: every run is the same. */
+function seeded(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1103515245 + 12345) % 2147483648;
+    return Math.floor((state / 2147483648) * below);
+  };
+}
+
+describe("SortedView", () => {
+  it.each<[OrderBy, boolean, number]>([
+    ["id", false, 3],
+    ["id", true, 3],
+    ["cores", false, 40],
+    ["health", true, 700],
+  ])("should be as if made anew by %s, reversed %s, in parts of %d", (by, reversed, size) => {
+    const chance = seeded(7);
+    const filter = nodeTest({ ...NO_FILTER, health: ["HEALTHY", "UNKNOWN"] });
+    if (!filter.ok) throw new Error(filter.message);
+    const rows = new Map<string, NodeRow>();
+    const view = new SortedView([], filter.test, { by, reversed });
+    for (let step = 0; step < 30; step += 1) {
+      const changes: RowChange[] = [];
+      for (let at = 0; at < size; at += 1) {
+        const id = `n${chance(300)}`;
+        const before = rows.get(id);
+        const health = {
+          state: [HealthState.HEALTHY, HealthState.UNHEALTHY, HealthState.UNKNOWN][chance(3)] ?? HealthState.UNKNOWN,
+        };
+        const info = { cpu: { threads: chance(4) } };
+        const after = chance(4) === 0 ? undefined : testRow(id, {}, { health, info });
+        if (after === undefined) rows.delete(id);
+        else rows.set(id, after);
+        changes.push({ before, after });
+      }
+      view.apply(changes);
+      const again = new SortedView(rows.values(), filter.test, { by, reversed });
+      expect(view.rows.map(({ id }) => id)).toEqual(again.rows.map(({ id }) => id));
+      expect(view.rows.map(({ cores }) => cores)).toEqual(again.rows.map(({ cores }) => cores));
+    }
+  });
+
+  it("should tell whether any of its rows changed", () => {
+    const view = new SortedView([testRow("a")], (row) => row.id !== "hidden", { by: "id", reversed: false });
+    expect(view.apply([{ before: undefined, after: testRow("hidden") }])).toBe(false);
+    expect(view.apply([{ before: testRow("a"), after: testRow("a", { zone: "b" }) }])).toBe(true);
+  });
+});

@@ -1,0 +1,107 @@
+import type { NodeRow } from "./node-row.ts";
+import type { RowChange } from "./node-snapshot.ts";
+
+/** What nodes can be ordered by. */
+export const ORDERS = {
+  id: (row) => row.id,
+  type: (row) => row.type,
+  approval: (row) => row.membership.word,
+  health: (row) => row.health.word,
+  connection: (row) => row.connection.word,
+  scheduling: (row) => row.scheduling.word,
+  labels: (row) => row.labelsText,
+  cores: (row) => row.cores,
+  memory: (row) => row.memoryBytes,
+  disk: (row) => row.diskBytes,
+  gpus: (row) => row.gpus,
+  version: (row) => row.version,
+  created: (row) => row.createdMs ?? 0,
+  since: (row) => row.health.sinceMs ?? 0,
+} as const satisfies Readonly<Record<string, (row: NodeRow) => string | number>>;
+
+/** One of them. */
+export type OrderBy = keyof typeof ORDERS;
+
+/** Whether a word of an address is one of them. */
+export function isOrder(word: string): word is OrderBy {
+  return Object.hasOwn(ORDERS, word);
+}
+
+/**
+ * The nodes that pass a test, in an order, kept by inserting and removing: a change costs a search by halves, however
+ * many nodes there are.
+ */
+export class SortedView {
+  readonly #test: (row: NodeRow) => boolean;
+  readonly #compare: (a: NodeRow, b: NodeRow) => number;
+  #rows: NodeRow[];
+
+  constructor(
+    rows: Iterable<NodeRow>,
+    test: (row: NodeRow) => boolean,
+    order: { readonly by: OrderBy; readonly reversed: boolean },
+  ) {
+    this.#test = test;
+    this.#compare = comparison(ORDERS[order.by], order.reversed);
+    this.#rows = [...rows].filter(test).sort(this.#compare);
+  }
+
+  /** The rows; the array is the view's own and changes with it. */
+  get rows(): readonly NodeRow[] {
+    return this.#rows;
+  }
+
+  /** Follow changes. Answers whether any row of the view changed. */
+  apply(changes: readonly RowChange[]): boolean {
+    if (changes.length > MOST_SINGLE) return this.#rebuild(changes);
+    let changed = false;
+    for (const { before, after } of changes) {
+      if (before !== undefined && this.#test(before)) changed = this.#remove(before) || changed;
+      if (after !== undefined && this.#test(after)) {
+        this.#rows.splice(this.#position(after), 0, after);
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /** Many at once are cheaper sorted together. */
+  #rebuild(changes: readonly RowChange[]): boolean {
+    const byId = new Map(changes.map(({ before, after }) => [(after ?? before)?.id, after]));
+    const kept = this.#rows.filter(({ id }) => !byId.has(id));
+    const added = [...byId.values()].filter((row) => row !== undefined).filter(this.#test);
+    const changed = kept.length !== this.#rows.length || added.length > 0;
+    this.#rows = [...kept, ...added].sort(this.#compare);
+    return changed;
+  }
+
+  #remove(row: NodeRow): boolean {
+    const at = this.#position(row);
+    if (this.#rows[at]?.id !== row.id) return false;
+    this.#rows.splice(at, 1);
+    return true;
+  }
+
+  #position(row: NodeRow): number {
+    let [low, high] = [0, this.#rows.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#rows[middle];
+      if (other !== undefined && this.#compare(other, row) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+const MOST_SINGLE = 500;
+
+/** By the key, then by id, so that the order of two rows never depends on when they came. */
+function comparison(key: (row: NodeRow) => string | number, reversed: boolean) {
+  const sign = reversed ? -1 : 1;
+  return (a: NodeRow, b: NodeRow): number => {
+    const [x, y] = [key(a), key(b)];
+    if (x !== y) return x < y ? -sign : sign;
+    return a.id < b.id ? -sign : a.id > b.id ? sign : 0;
+  };
+}

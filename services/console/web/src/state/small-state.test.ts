@@ -1,0 +1,102 @@
+import { describe, expect, it } from "@jest/globals";
+import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { chunksOf } from "./chunks.ts";
+import { nextKey, PREFIX_MS } from "./keys.ts";
+import { parseLabelWords } from "./label-words.ts";
+import { likelyDuplicates } from "./nodes/duplicates.ts";
+import { summarize } from "./nodes/fleet-summary.ts";
+import { parseViews } from "./nodes/saved-views.ts";
+import { testRow } from "./nodes/testing/test-rows.ts";
+import { addOutput, MOST_CHARACTERS, NO_OUTPUT, outputText } from "./output.ts";
+import { rightsOf, roleWord } from "./roles.ts";
+import { find } from "./search.ts";
+import { formatBytes } from "./units.ts";
+
+describe("summarize()", () => {
+  it("should add up approved machines alone", () => {
+    const pending = testRow("b", {}, { membership: { state: MembershipState.PENDING }, mayTakeWork: false });
+    const summary = summarize([testRow("a"), pending]);
+    expect(summary).toMatchObject({ machines: 2, mayTakeWork: 1, membership: { APPROVED: 1, PENDING: 1 } });
+    expect(summary.total).toEqual({ cores: 8, memoryBytes: 1024 ** 3, gpus: 0 });
+    expect(summary.health).toEqual({ HEALTHY: 1 });
+  });
+});
+
+describe("likelyDuplicates()", () => {
+  it("should find the same hardware address and host name, and not the node itself", () => {
+    const withMac = (id: string, mac: string) =>
+      testRow(id, {}, { info: { hostname: id, interfaces: [{ name: "e", mac }] } });
+    const [a, b, c] = [withMac("a", "m1"), withMac("b", "m1"), withMac("c", "m2")];
+    expect(likelyDuplicates(a, [a, b, c])).toEqual([{ id: "b", why: "same hardware address m1" }]);
+    const named = testRow("d", {}, { info: { hostname: "c" } });
+    expect(likelyDuplicates(named, [a, b, c])).toEqual([{ id: "c", why: "same host name c" }]);
+  });
+});
+
+describe("rightsOf()", () => {
+  it.each([
+    [Role.VIEWER, "viewer", { operate: false, submit: false, administer: false }],
+    [Role.OPERATOR, "operator", { operate: true, submit: false, administer: false }],
+    [Role.SUBMITTER, "submitter", { operate: false, submit: true, administer: false }],
+    [Role.ADMIN, "admin", { operate: true, submit: true, administer: true }],
+  ])("should know role %s", (role, word, rights) => {
+    expect(roleWord(role)).toBe(word);
+    expect(rightsOf(role)).toEqual(rights);
+  });
+});
+
+describe("parseLabelWords()", () => {
+  it("should set and remove", () => {
+    expect(parseLabelWords("zone=a  spot- empty=")).toEqual({
+      ok: true,
+      set: { zone: "a", empty: "" },
+      remove: ["spot"],
+    });
+  });
+
+  it.each(["", "zone", "-bad=x", "a=b c!"])("should refuse %j", (text) => {
+    expect(parseLabelWords(text).ok).toBe(false);
+  });
+});
+
+describe("addOutput()", () => {
+  it("should show text without the control sequences of terminals", () => {
+    const text = "\u001b[31mred\u001b[0m\u001b]0;title\u0007 <b>\u0000\tend\n";
+    expect(outputText(addOutput(NO_OUTPUT, new TextEncoder().encode(text)))).toBe("red <b>\tend\n");
+  });
+
+  it("should keep the end when it grows too long", () => {
+    const piece = new TextEncoder().encode("x".repeat(MOST_CHARACTERS / 2));
+    const output = [1, 2, 3].reduce((before) => addOutput(before, piece), NO_OUTPUT);
+    expect(outputText(output)).toHaveLength(MOST_CHARACTERS);
+    expect(output.dropped).toBe(MOST_CHARACTERS / 2);
+  });
+});
+
+describe("nextKey()", () => {
+  it("should go to a page by two keys in time", () => {
+    const { state } = nextKey({ prefix: null }, "g", 0);
+    expect(nextKey(state, "n", PREFIX_MS - 1).means).toEqual({ kind: "go", key: "n" });
+    expect(nextKey(state, "n", PREFIX_MS).means).toBeNull();
+    expect(nextKey({ prefix: null }, "?", 0).means).toEqual({ kind: "help" });
+  });
+});
+
+describe("the rest", () => {
+  it("should find by words, titles that begin with the first one before others", () => {
+    const items = ["my-gpu", "gpu-2", "other"].map((title) => ({ title, about: title === "other" ? "has a gpu" : "" }));
+    expect(find(items, "gpu", 10).map(({ title }) => title)).toEqual(["gpu-2", "my-gpu", "other"]);
+    expect(find(items, "gpu has", 10)).toHaveLength(1);
+  });
+
+  it("should read saved views, and nothing else", () => {
+    expect(parseViews('[{"name":"a","query":"q=1"},{"name":3}]')).toEqual([{ name: "a", query: "q=1" }]);
+    expect([parseViews("{"), parseViews(null), parseViews("7")]).toEqual([[], [], []]);
+  });
+
+  it("should divide lists and write bytes", () => {
+    expect(chunksOf([1, 2, 3], 2)).toEqual([[1, 2], [3]]);
+    expect([0, 1023, 1536, 16 * 1024 ** 3].map(formatBytes)).toEqual(["0 B", "1023 B", "1.5 KiB", "16 GiB"]);
+  });
+});

@@ -1,0 +1,62 @@
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** How long ago a time is, in one short word: "now", "12s ago", "3h ago", "in 5m". */
+export function relativeTime(atMs: number, nowMs: number): string {
+  const pastMs = nowMs - atMs;
+  // The clocks of a browser and of a server differ: what seems to be a moment ahead is now.
+  if (pastMs > -2 * SECOND && pastMs < SECOND) return "now";
+  return pastMs < 0 ? `in ${shortDuration(-pastMs)}` : `${shortDuration(pastMs)} ago`;
+}
+
+/** A time span in its largest unit: "12s", "3h", "21d". */
+export function shortDuration(ms: number): string {
+  if (ms < SECOND) return `${Math.round(ms)}ms`;
+  if (ms < MINUTE) return `${Math.floor(ms / SECOND)}s`;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)}m`;
+  if (ms < DAY) return `${Math.floor(ms / HOUR)}h`;
+  return `${Math.floor(ms / DAY)}d`;
+}
+
+/** How long a relative time stays as it is, at least a second. */
+export function relativeTimeLastsMs(atMs: number, nowMs: number): number {
+  const distance = Math.abs(nowMs - atMs);
+  if (distance < MINUTE) return SECOND;
+  return distance < HOUR ? 15 * SECOND : 5 * MINUTE;
+}
+
+/** A time exactly, in the reader's own time zone, with the offset: "2026-03-01 14:05:09 +01:00". */
+export function exactTime(atMs: number): string {
+  const date = new Date(atMs);
+  const two = (value: number) => String(Math.abs(value)).padStart(2, "0");
+  const offset = -date.getTimezoneOffset();
+  const zone = `${offset < 0 ? "-" : "+"}${two(Math.trunc(offset / 60))}:${two(offset % 60)}`;
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())} ${zone}`;
+}
+
+/** Read "90s", "15m", "2h", "7d" or a sum such as "1h30m" as milliseconds; null for anything else. */
+export function parseDuration(text: string): number | null {
+  const trimmed = text.trim();
+  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(trimmed)) return null;
+  const units: Readonly<Record<string, number>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
+  return [...trimmed.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)].reduce(
+    (sum, [, value = "0", unit = "s"]) => sum + Number(value) * (units[unit] ?? 0),
+    0,
+  );
+}
+
+/** A time span as it is typed: "1h30m", "500ms". */
+export function formatDuration(ms: number): string {
+  if (ms === 0) return "0s";
+  if (ms % SECOND !== 0) return `${ms}ms`;
+  const parts: readonly (readonly [number, string])[] = [
+    [Math.floor(ms / DAY), "d"],
+    [Math.floor((ms % DAY) / HOUR), "h"],
+    [Math.floor((ms % HOUR) / MINUTE), "m"],
+    [(ms % MINUTE) / SECOND, "s"],
+  ];
+  return parts.flatMap(([value, unit]) => (value === 0 ? [] : [`${value}${unit}`])).join("");
+}

@@ -1,0 +1,32 @@
+const STEP = 1024;
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes in the unit that fits: "16 GiB", "1.5 TiB". */
+export function formatBytes(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  while (value >= STEP && unit < UNITS.length - 1) {
+    value /= STEP;
+    unit += 1;
+  }
+  return `${value >= 100 || Number.isInteger(value) ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** A count with separators that suit a narrow column: "50,000". */
+export function formatCount(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** Thousandths of a processor as processors: "0.5", "16". */
+export function formatMillicores(millicores: number): string {
+  return String(Math.round(millicores / 10) / 100);
+}
+
+/** A share of 0 to 100: "7%". */
+export function formatPercent(percent: number): string {
+  return `${Math.round(percent)}%`;
+}
+
+/** A part of a whole as 0 to 100; 0 of nothing. */
+export function percentOf(part: number, whole: number): number {
+  return whole === 0 ? 0 : Math.min(100, (part / whole) * 100);
+}

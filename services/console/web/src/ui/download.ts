@@ -1,0 +1,10 @@
+/** Hand a text to the reader as a file. */
+export function download(name: string, type: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // The browser reads it after the click has returned.
+  window.setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,85 @@
+import type { ReactNode } from "react";
+import { toCallError } from "../live/call-error.ts";
+import { Button } from "./button.tsx";
+import { Shape } from "./state-mark.tsx";
+
+/** Nothing to show, and why; with what to do about it. */
+export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** Something is being read. */
+export function Loading({ lines = 4 }: { readonly lines?: number }) {
+  return (
+    <div className="loading" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all the same.
+        <i key={at} className="busy-dot" style={{ width: `${92 - at * 14}%` }} />
+      ))}
+    </div>
+  );
+}
+
+/** Something could not be read: what was said, and what to do. */
+export function Failure({ cause, onRetry }: { readonly cause: unknown; readonly onRetry?: () => void }) {
+  const { kind, reason, message } = toCallError(cause);
+  if (kind === "forbidden") {
+    return (
+      <Empty title="This needs another role">
+        <p>{message}</p>
+        <p className="soft small">Sign in with a token whose role is high enough, or ask an admin.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title={kind === "missing" ? "It is not there" : "This could not be read"}>
+      <p className="breaks">{message}</p>
+      <code className="soft">{reason}</code>
+      {onRetry !== undefined && <Button onClick={onRetry}>Try again</Button>}
+    </Empty>
+  );
+}
+
+/** A line that deserves a look. */
+export function Notice({
+  tone,
+  children,
+}: {
+  readonly tone: "bad" | "warn" | "good" | "busy";
+  readonly children: ReactNode;
+}) {
+  return (
+    <div className={`notice ${tone}`} role="status">
+      <span aria-hidden="true">
+        <Shape tone={tone} />
+      </span>
+      <div className="grow breaks">{children}</div>
+    </div>
+  );
+}
+
+interface Reading<T> {
+  readonly data: T | undefined;
+  readonly error: Error | null;
+  readonly refetch: () => unknown;
+}
+
+/** What was read; a placeholder before, and the failure if there was one. */
+export function Read<T>({
+  from,
+  lines,
+  children,
+}: {
+  readonly from: Reading<T>;
+  readonly lines?: number;
+  readonly children: (data: T) => ReactNode;
+}) {
+  if (from.data !== undefined) return children(from.data);
+  if (from.error !== null) return <Failure cause={from.error} onRetry={() => from.refetch()} />;
+  return lines === undefined ? <Loading /> : <Loading lines={lines} />;
+}

@@ -1,0 +1,71 @@
+import { Children, type ReactNode } from "react";
+
+/** A part of a page with a heading. */
+export function Panel({
+  title,
+  actions,
+  flush,
+  children,
+}: {
+  readonly title: ReactNode;
+  readonly actions?: ReactNode;
+  /** Without room around its content, for tables. */
+  readonly flush?: boolean;
+  readonly children: ReactNode;
+}) {
+  return (
+    <section className="panel">
+      <header>
+        <h2>{title}</h2>
+        {actions !== undefined && <div className="row">{actions}</div>}
+      </header>
+      <div className={flush ? "body flush" : "body"}>{children}</div>
+    </section>
+  );
+}
+
+/** The head of a page, and what can be done with all of it. */
+export function PageHead({ title, children }: { readonly title: ReactNode; readonly children?: ReactNode }) {
+  return (
+    <header className="page-head">
+      <h1 className="breaks">{title}</h1>
+      <div className="row">{children}</div>
+    </header>
+  );
+}
+
+/** Names and values. A value of null or "" is left out with its name. */
+export function Facts({ of }: { readonly of: readonly (readonly [name: string, value: ReactNode])[] }) {
+  const shown = of.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return (
+    <dl className="facts">
+      {Children.toArray(
+        shown.map(([name, value]) => (
+          <>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </>
+        )),
+      )}
+    </dl>
+  );
+}
+
+/** A number with its name, for the top of a page. */
+export function Tile({
+  name,
+  figure,
+  note,
+}: {
+  readonly name: string;
+  readonly figure: ReactNode;
+  readonly note?: ReactNode;
+}) {
+  return (
+    <div className="tile">
+      <span className="soft small">{name}</span>
+      <span className="figure">{figure}</span>
+      {note !== undefined && <span className="soft small">{note}</span>}
+    </div>
+  );
+}

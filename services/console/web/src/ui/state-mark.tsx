@@ -1,0 +1,39 @@
+import { type Tone, toneOf } from "../state/words.ts";
+
+/** A state's word with its colour and its shape: either alone tells it. */
+export function StateMark({ word, title }: { readonly word: string; readonly title?: string | undefined }) {
+  return (
+    <span className="state" title={title}>
+      <Shape tone={toneOf(word)} />
+      {word === "-" ? "-" : sentence(word)}
+    </span>
+  );
+}
+
+/** The shape of a tone: a disc is good, a triangle bad, a diamond needs a look, a ring is away, a half disc is on its way. */
+export function Shape({ tone, size = 10 }: { readonly tone: Tone; readonly size?: number }) {
+  return (
+    <svg className={`tone-${tone}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true" focusable="false">
+      {SHAPES[tone]}
+    </svg>
+  );
+}
+
+const SHAPES = {
+  good: <circle cx="5" cy="5" r="4.2" fill="currentColor" />,
+  bad: <path d="M5 .6 9.6 9.2H.4Z" fill="currentColor" />,
+  warn: <path d="M5 .3 9.7 5 5 9.7.3 5Z" fill="currentColor" />,
+  busy: (
+    <>
+      <circle cx="5" cy="5" r="3.9" fill="none" stroke="currentColor" strokeWidth="1.3" />
+      <path d="M5 1.1a3.9 3.9 0 0 1 0 7.8Z" fill="currentColor" />
+    </>
+  ),
+  muted: <circle cx="5" cy="5" r="3.7" fill="none" stroke="currentColor" strokeWidth="1.4" />,
+  plain: <rect x="3" y="3" width="4" height="4" rx="1" fill="currentColor" />,
+} as const;
+
+/** "KILLED_OOM" as "Killed oom". */
+function sentence(word: string): string {
+  return word.charAt(0) + word.slice(1).toLowerCase().replaceAll("_", " ");
+}

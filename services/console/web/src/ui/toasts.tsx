@@ -1,0 +1,63 @@
+import type { ReactNode } from "react";
+import { toCallError } from "../live/call-error.ts";
+import { Observable, useObservable } from "../live/observable.ts";
+import { Button } from "./button.tsx";
+import { Shape } from "./state-mark.tsx";
+
+/** A message at the edge of the page. */
+interface Toast {
+  readonly id: number;
+  readonly tone: "good" | "bad";
+  readonly text: ReactNode;
+}
+
+const shown = new Observable<readonly Toast[]>([]);
+const MOST = 4;
+const LASTS_MS = 6000;
+let lastId = 0;
+
+/** Say something for some seconds; what went wrong stays until it is closed. */
+export function say(tone: Toast["tone"], text: ReactNode): void {
+  lastId += 1;
+  const id = lastId;
+  shown.set([...shown.value, { id, tone, text }].slice(-MOST));
+  if (tone === "good") window.setTimeout(() => close(id), LASTS_MS);
+}
+
+/** Say what a call failed with. */
+export function sayFailure(what: string, cause: unknown): void {
+  const { message, reason } = toCallError(cause);
+  say(
+    "bad",
+    <>
+      <strong>{what}</strong>
+      <div>{message}</div>
+      <code className="soft">{reason}</code>
+    </>,
+  );
+}
+
+/** What is said at the moment. `children` are shown below it. */
+export function Toasts({ children }: { readonly children?: ReactNode }) {
+  const toasts = useObservable(shown);
+  return (
+    <div className="toasts" aria-live="polite">
+      {toasts.map(({ id, tone, text }) => (
+        <div key={id} className={`toast appears ${tone}`}>
+          <span aria-hidden="true">
+            <Shape tone={tone} />
+          </span>
+          <div className="grow breaks">{text}</div>
+          <Button small look="plain" aria-label="Close" onClick={() => close(id)}>
+            ✕
+          </Button>
+        </div>
+      ))}
+      {children}
+    </div>
+  );
+}
+
+function close(id: number): void {
+  shown.set(shown.value.filter((toast) => toast.id !== id));
+}

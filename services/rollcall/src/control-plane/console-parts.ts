@@ -1,0 +1,67 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type ConsoleProcess, type PageFiles, readPageFiles, type UpstreamOptions } from "@rollcall/console";
+import { readClientTls } from "@rollcall/identity";
+import { oidcIssuersOf } from "@rollcall/identity/oidc";
+import type { PeerTls } from "@rollcall/rpc";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import type { ProcessPlan } from "./process-plan.ts";
+
+/** Beside the bundle, and in a checkout where the pages are built; the first that is there. */
+const FOLDERS = ["../console", "../../../console/web/dist"];
+
+/** Read the console's pages, for a process that serves them; null where they are not built. */
+export async function readConsolePages({ services }: ProcessPlan): Promise<PageFiles | null> {
+  if (!services.includes("console")) return null;
+  const folders = FOLDERS.map((folder) => fileURLToPath(new URL(folder, import.meta.url)));
+  const folder = folders.find((it) => existsSync(it));
+  return folder === undefined ? null : readPageFiles(folder);
+}
+
+/** What the console is configured with. */
+export function consoleSettings(
+  plan: ProcessPlan,
+  config: ControlPlaneConfig,
+  tls: { readonly peerTls: PeerTls | null; readonly caFile: string | null },
+): Pick<ConsoleProcess, "issuers" | "settings" | "upstream"> {
+  return {
+    issuers: oidcIssuersOf(config),
+    settings: {
+      idleMs: config["Console.SessionIdle"],
+      longestMs: config["Console.SessionLongest"],
+      isNetworkTrusted: config["Listen.InsecurePlaintext"],
+    },
+    upstream: plan.name === "up" ? null : upstreamOf(config, tls),
+  };
+}
+
+/** By the packages of the services; see UpstreamOptions. */
+const UPSTREAM_KEYS = [
+  ["*", "Console.Upstream"],
+  ["registry", "Console.RegistryUpstream"],
+  ["events", "Console.RegistryUpstream"],
+  ["health", "Console.HealthUpstream"],
+  ["admin", "Console.AdminUpstream"],
+  ["scheduler", "Console.SchedulerUpstream"],
+] as const;
+
+/** Whether a console that runs alone knows where any service is. */
+export function hasUpstream(config: ControlPlaneConfig): boolean {
+  return UPSTREAM_KEYS.some(([, key]) => config[key] !== undefined);
+}
+
+function upstreamOf(
+  config: ControlPlaneConfig,
+  { peerTls, caFile }: { readonly peerTls: PeerTls | null; readonly caFile: string | null },
+): UpstreamOptions | null {
+  if (!hasUpstream(config)) return null;
+  const named = UPSTREAM_KEYS.map(([area, key]) => [area, config[key]] as const);
+  const urls = Object.fromEntries(named.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined));
+  return { urls, tls: peerTls ?? (caFile === null ? null : trusting(caFile)) };
+}
+
+/** A process in clear text knows others by the configured authority, and has no name itself. */
+function trusting(caFile: string): PeerTls {
+  const files = { caFile, certFile: undefined, keyFile: undefined, serverName: undefined };
+  return { read: () => readClientTls(files), ownNames: () => [] };
+}

@@ -1,0 +1,88 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+
+/** Debian's Chromium, as .ci/run installs it. */
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** Whether there is a browser to test with. On CI's machine there has to be one. */
+export const HAS_CHROMIUM = existsSync(CHROMIUM) || process.env.CI !== undefined;
+
+const PATIENCE_MS = 45_000;
+
+/** Start the browser. As root it has no sandbox of its own. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+/** What a page did that it must not do. */
+export interface Misdeeds {
+  /** Requests to any other origin, errors of scripts, dialogs, and what the Content-Security-Policy refused. */
+  readonly found: string[];
+}
+
+/** A page of the console, and what it did wrong so far. */
+export interface ConsolePage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  readonly misdeeds: Misdeeds;
+}
+
+/** Open the console signed in with a token. */
+export async function openConsole(
+  browser: Browser,
+  origin: string,
+  token: string,
+  options: { readonly width?: number; readonly theme?: "light" | "dark" } = {},
+): Promise<ConsolePage> {
+  const viewport = { width: options.width ?? 1280, height: 800 };
+  const context = await browser.newContext({ viewport, colorScheme: options.theme ?? "light" });
+  context.setDefaultTimeout(PATIENCE_MS);
+  const page = await context.newPage();
+  const found: string[] = [];
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin) && !url.startsWith(`blob:${origin}`)) found.push(`request to ${url}`);
+  });
+  page.on("pageerror", (error) => found.push(`error ${error.message}`));
+  page.on("dialog", (dialog) => {
+    found.push(`dialog ${dialog.message()}`);
+    dialog.dismiss().catch(() => {
+      // The page has gone with it.
+    });
+  });
+  page.on("console", (message) => {
+    if (/Content.Security.Policy/i.test(message.text())) found.push(message.text());
+  });
+  await page.goto(origin);
+  await page.getByLabel("Access token").fill(token);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await untilLive(page);
+  return { page, context, misdeeds: { found } };
+}
+
+/** Wait until the page says that it is live. */
+export async function untilLive(page: Page): Promise<void> {
+  await page.getByTestId("link-state").filter({ hasText: "Live" }).waitFor({ state: "attached" });
+}
+
+/** The first access token of a control plane. */
+export function adminToken(dataDirectory: string): string {
+  return readFileSync(join(dataDirectory, "admin-token"), "utf8").trim();
+}
+
+/** Every page that a reader may reach without a name. */
+export const PAGES = [
+  "/",
+  "/nodes",
+  "/approvals",
+  "/join",
+  "/events",
+  "/jobs",
+  "/drains",
+  "/policies",
+  "/brake",
+  "/access",
+  "/audit",
+  "/control-plane",
+] as const;

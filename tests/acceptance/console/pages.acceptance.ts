@@ -1,0 +1,264 @@
+import { createRequire } from "node:module";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { Browser, Page } from "playwright-core";
+import { until } from "../../../libs/testkit/src/time.ts";
+import type { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
+import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
+import { adminToken, HAS_CHROMIUM, openConsole, PAGES, startBrowser, untilLive } from "./console-browser.ts";
+
+const LIMIT_MS = 240_000;
+/** What a machine or an operator may write anywhere; a page that took it for markup would open a dialog. */
+const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+const withChromium = HAS_CHROMIUM ? describe : describe.skip;
+
+withChromium("the console's pages", () => {
+  let fixture: UpFixture;
+  let up: RollcallProcess;
+  let browser: Browser;
+  let origin: string;
+  let token: string;
+
+  beforeAll(async () => {
+    fixture = await createUpFixture();
+    up = await fixture.up("--manual-approval", "--no-agent");
+    for (const name of ["alpha", "beta", "gamma"]) {
+      await fixture.agent(name).logged("waiting for an operator's approval");
+    }
+    browser = await startBrowser();
+    origin = `http://${fixture.server}`;
+    token = adminToken(fixture.dataDirectory);
+  }, LIMIT_MS);
+
+  afterAll(async () => {
+    await browser?.close();
+    await fixture?.dispose();
+  }, LIMIT_MS);
+
+  const state = (page: Page, name: string) => page.getByTestId(`state-${name}`);
+
+  /** Make a token of a viewer by the page for it. */
+  async function makeViewer(): Promise<string> {
+    const { page, context, misdeeds } = await openConsole(browser, origin, token);
+    await page.goto(`${origin}/access`);
+    await page.getByRole("button", { name: "Make a token" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("What it is for").fill(HOSTILE);
+    await dialog.getByRole("button", { name: "Make a token" }).click();
+    const text = await dialog.getByRole("region", { name: "The token" }).textContent();
+    expect(misdeeds.found).toEqual([]);
+    await context.close();
+    return (text ?? "").trim();
+  }
+
+  it(
+    "should approve by a key, take a decision back, reject with a reason, and show each as it happens",
+    async () => {
+      const { page, context, misdeeds } = await openConsole(browser, origin, token);
+      await page.goto(`${origin}/approvals`);
+      await page
+        .getByRole("navigation", { name: "Machines that wait" })
+        .getByRole("button", { name: /^alpha/ })
+        .click();
+      await page.keyboard.press("a");
+      await page.getByTestId("undoable").getByRole("button", { name: "Take back" }).click();
+      await page.getByTestId("undoable").waitFor({ state: "detached" });
+      await page
+        .getByRole("navigation", { name: "Machines that wait" })
+        .getByRole("button", { name: /^alpha/ })
+        .click();
+      await page.keyboard.press("a");
+      await page.getByText("Approved alpha").waitFor();
+      await page.getByRole("navigation", { name: "Machines that wait" }).getByRole("button", { name: /^beta/ }).click();
+      await page.keyboard.press("r");
+      await page.getByLabel("Reason").fill(HOSTILE);
+      await page.getByRole("button", { name: "Reject beta" }).click();
+      await page.getByText("Rejected beta").waitFor();
+      await page.goto(`${origin}/nodes/alpha`);
+      await state(page, "membership").getByText("Approved", { exact: true }).waitFor();
+      await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
+      await page.goto(`${origin}/nodes/beta`);
+      await state(page, "membership").getByText("Rejected", { exact: true }).waitFor();
+      await state(page, "membership").getByText(HOSTILE).waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should show a machine that dies as DISCONNECTED, then UNHEALTHY, without being loaded again",
+    async () => {
+      const { page, context, misdeeds } = await openConsole(browser, origin, token);
+      const doomed = fixture.agent("doomed");
+      await doomed.logged("waiting for an operator's approval");
+      await page.goto(`${origin}/nodes/doomed`);
+      await state(page, "health").getByText("Healthy", { exact: true }).waitFor();
+      await page.evaluate("window.sameDocument = true");
+      await doomed.killed();
+      await state(page, "connection").getByText("Disconnected", { exact: true }).waitFor();
+      await state(page, "health").getByText("Unhealthy", { exact: true }).waitFor();
+      expect(await page.evaluate("window.sameDocument")).toBe(true);
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should do one thing with many nodes, after a dry run that names them",
+    async () => {
+      const { page, context, misdeeds } = await openConsole(browser, origin, token);
+      await page.goto(`${origin}/nodes`);
+      await page.getByLabel("Choose alpha").click();
+      await page.getByLabel("Choose gamma").click();
+      await page.getByRole("toolbar").getByRole("button", { name: "Cordon", exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByTestId("named-nodes").getByText("gamma").waitFor();
+      await dialog.getByLabel("Reason (optional)").fill("new disks");
+      await dialog.getByText("rollcall node cordon alpha gamma -m 'new disks'").waitFor();
+      await dialog.getByRole("button", { name: "Dry run" }).click();
+      await dialog.getByText("2 accepted, 0 refused").waitFor();
+      await dialog.getByRole("button", { name: "Cordon 2 nodes" }).click();
+      await page.getByText("Cordon: done for 2 nodes").waitFor();
+      await page.goto(`${origin}/nodes?scheduling=ineligible&sort=health`);
+      await until("both nodes in the view", async () =>
+        (await page.getByTestId("node-count").textContent())?.startsWith("2 of"),
+      );
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should complete a selector and filter by it, with labels that look like markup shown as text",
+    async () => {
+      const { page, context, misdeeds } = await openConsole(browser, origin, token);
+      await fixture.client.admin.setNodeLabels({ node: "alpha", set: { zone: "z1" }, reason: HOSTILE });
+      await page.goto(`${origin}/nodes`);
+      await page.getByRole("combobox", { name: "Label selector" }).fill("zone=");
+      await page.getByRole("option", { name: /^z1/ }).click();
+      await until("one node in the view", async () =>
+        (await page.getByTestId("node-count").textContent())?.startsWith("1 of"),
+      );
+      expect(new URL(page.url()).searchParams.get("labels")).toBe("zone=z1");
+      await page.goto(`${origin}/events?subject=alpha`);
+      await page.getByText("labels changed").first().waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should offer a viewer no action",
+    async () => {
+      const text = await makeViewer();
+      const { page, context, misdeeds } = await openConsole(browser, origin, text);
+      await page.goto(`${origin}/nodes`);
+      await page.getByRole("link", { name: "gamma" }).waitFor();
+      expect(await page.getByRole("checkbox").count()).toBe(0);
+      await page.goto(`${origin}/nodes/gamma`);
+      await state(page, "membership").getByText("Pending", { exact: true }).waitFor();
+      for (const name of ["Approve", "Reject", "More"]) {
+        expect(await page.getByRole("button", { name, exact: true }).count()).toBe(0);
+      }
+      await page.goto(`${origin}/approvals`);
+      await page.getByRole("link", { name: "gamma" }).waitFor();
+      expect(await page.getByRole("button", { name: /Approve|Reject/ }).count()).toBe(0);
+      expect(await page.getByRole("link", { name: "Audit" }).count()).toBe(0);
+      await page.goto(`${origin}/audit`);
+      await page.getByText("This needs another role").waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should have nothing serious for axe to find, wide and narrow, light and dark",
+    async () => {
+      for (const [theme, width] of [
+        ["light", 1280],
+        ["dark", 360],
+      ] as const) {
+        const { page, context, misdeeds } = await openConsole(browser, origin, token, { theme, width });
+        for (const path of [...PAGES, "/nodes/alpha", "/nodes/alpha?tab=hardware", "/nodes/alpha?tab=identity"]) {
+          await page.goto(`${origin}${path}`);
+          await untilLive(page);
+          await page.locator("main h1").waitFor();
+          await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+          expect({ path, theme, wrong: await seriousOf(page) }).toEqual({ path, theme, wrong: [] });
+          const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - window.innerWidth");
+          expect({ path, width, overflow: Math.max(0, overflow) }).toEqual({ path, width, overflow: 0 });
+        }
+        expect(misdeeds.found).toEqual([]);
+        await context.close();
+      }
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should load less than 200 KB, as sent, until the overview is shown",
+    async () => {
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      const network = await context.newCDPSession(page);
+      await network.send("Network.enable");
+      const assets = new Set<string>();
+      let bytes = 0;
+      network.on("Network.requestWillBeSent", ({ requestId, request }) => {
+        if (request.url.startsWith(`${origin}/assets/`)) assets.add(requestId);
+      });
+      network.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+        if (assets.has(requestId)) bytes += encodedDataLength;
+      });
+      await page.goto(origin);
+      await page.getByLabel("Access token").fill(token);
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("heading", { name: "Needs a person" }).waitFor();
+      expect(assets.size).toBeGreaterThan(3);
+      expect(bytes).toBeLessThan(200_000);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should say that it is stale while the control plane is away, and go on by itself",
+    async () => {
+      const { page, context } = await openConsole(browser, origin, token);
+      await page.goto(`${origin}/nodes/alpha`);
+      await page.evaluate("window.sameDocument = true");
+      await up.killed("SIGTERM");
+      await page.getByRole("alert").getByText("What is shown is stale").waitFor();
+      up = await fixture.up("--manual-approval", "--no-agent");
+      await page.getByRole("alert").waitFor({ state: "detached" });
+      await untilLive(page);
+      await fixture.client.admin.uncordonNode({ node: "alpha" });
+      await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
+      expect(await page.evaluate("window.sameDocument")).toBe(true);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+});
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+/** What axe finds that is serious or critical. */
+async function seriousOf(page: Page): Promise<readonly string[]> {
+  // The page's own policy forbids inline scripts, so the tool comes in through the debugger.
+  await page.evaluate(await import("node:fs/promises").then(({ readFile }) => readFile(AXE, "utf8")));
+  const violations = await page.evaluate<readonly Violation[]>("axe.run().then(({ violations }) => violations)");
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}
