@@ -156,7 +156,6 @@ function rpcHandler(
   const { clock = systemClock, log, metrics, strangers } = options;
   const observe = rpcDurations(metrics);
   const { failures, calls, clientAddress, tls } = options;
-  const pages = serveOpenApi(options.services, policies, options.fallback);
   const interceptors: Interceptor[] = [
     requestId,
     // Before the log, whose lines name the trace.
@@ -174,7 +173,7 @@ function rpcHandler(
     validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),
   ];
-  const otherwise = options.fallback ?? notFound;
+  const otherwise = serveOpenApi(options.services, policies, options.fallback ?? notFound);
   const pages = servePages(options.pages ?? [], { ...options, clock, observe }, otherwise);
   return createRpcHandler({
     routes: (router) => {
