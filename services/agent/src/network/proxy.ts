@@ -16,7 +16,7 @@ export type ProxyRule = (target: Address) => HttpProxy | null;
 
 /** What is wrong with a text that is no proxy; it does not repeat the text, which may hold a password. */
 export const PROXY_RULE =
-  "is no proxy: should be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before HOST where it asks for them";
+  "is no proxy: should be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before HOST if it asks for them";
 
 /**
  * Read a proxy's URL; null for anything else. HOST:PORT is enough, and the port is 80, or 443 with https, where none
