@@ -99,7 +99,7 @@ const webhookSet: Verb<SetOptions> = async ({ shell, args, options }) => {
   const { control, client } = reach({ shell, options });
   const before = await control.attempt("admin", `read webhook ${name}`, () => findWebhook(client, name));
   const url = options.url ?? before?.spec?.url;
-  if (url === undefined) throw new UsageError(`there is no webhook ${name}: give its --url to create it`);
+  if (url === undefined) throw new Failure(`there is no webhook ${name}: give its --url to create it`);
   const spec = {
     url,
     types: named(options.type, "all") ?? before?.spec?.types ?? [],
