@@ -38,15 +38,8 @@ import { toGrpcStatus } from "@rollcall/rpc";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { CLUSTER_ID, KnownKeys } from "./known-keys.ts";
 import { StreamRules } from "./rules.ts";
-import { type EventKind, type Manner, type Refusal, type Scenario, USUAL } from "./scenario.ts";
+import { type EventKind, type Manner, type PlaneEvent, type Refusal, type Scenario, USUAL } from "./scenario.ts";
 import { base64, codec, errorOf, filled, msOf, responseOf, specBytes, told, UNARY } from "./wire.ts";
-
-/** Something that an agent did. */
-export interface PlaneEvent {
-  readonly kind: EventKind;
-  readonly atMs: number;
-  readonly says: JsonObject;
-}
 
 type Stream = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
 
