@@ -8,9 +8,9 @@ import { verifyProof } from "@rollcall/identity";
 export const CLUSTER_ID = "cluster-conformance";
 
 /** What shows that a caller holds a key. */
-export interface Proof {
-  readonly nonce: Uint8Array;
-  readonly signature: Uint8Array;
+interface Proof {
+  readonly nonce?: Uint8Array | undefined;
+  readonly signature?: Uint8Array | undefined;
 }
 
 /** The keys of the nodes that registered, and the nonces that were given out. */
@@ -42,19 +42,19 @@ export class KnownKeys {
   }
 
   /** The key of the node that signed; null for none of them. */
-  signer(nodeId: string, method: string, proof?: Partial<Proof>): string | null {
+  signer(nodeId: string, method: string, proof?: Proof): string | null {
     const keys = this.identities.get(nodeId)?.keys ?? new Map<string, Uint8Array>();
     for (const [fingerprint, key] of keys) if (isProof(key, method, nodeId, proof)) return fingerprint;
     return null;
   }
 
   /** A proof must be that of a key. */
-  check(key: Uint8Array, method: string, nodeId: string, proof?: Partial<Proof>): void {
+  check(key: Uint8Array, method: string, nodeId: string, proof?: Proof): void {
     if (!isProof(key, method, nodeId, proof)) this.#broken(`the proof of ${method} is not the key's`);
   }
 }
 
-function isProof(key: Uint8Array, name: string, nodeId: string, proof: Partial<Proof> = {}): boolean {
+function isProof(key: Uint8Array, name: string, nodeId: string, proof: Proof = {}): boolean {
   const { nonce = new Uint8Array(), signature = new Uint8Array() } = proof;
   const service = name === HealthService.method.heartbeat.name ? HealthService : RegistryService;
   const method = `/${service.typeName}/${name}`;

@@ -39,7 +39,7 @@ const running = await startAgent({
   config,
   version: VERSION,
   clock,
-  log: createLogger({ service: "agent", level: "info" }),
+  log: createLogger({ level: "info" }),
   kubernetes: null,
   keeper: keeper(),
 });

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { AgentProcess, type Candidate } from "./agent-process.ts";
-import { type Scenario, type Step, says } from "./scenario.ts";
-import { type PlaneEvent, ScriptedPlane } from "./scripted-plane.ts";
+import { type PlaneEvent, type Scenario, type Step, says } from "./scenario.ts";
+import { ScriptedPlane } from "./scripted-plane.ts";
 
 /** Only what never happens takes so long: a machine that is busy must not be taken for a broken agent. */
 const WITHIN_MS = 90_000;

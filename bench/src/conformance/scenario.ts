@@ -18,6 +18,13 @@ export type EventKind =
   | "output"
   | "exit";
 
+/** Something that an agent did. */
+export interface PlaneEvent {
+  readonly kind: EventKind;
+  readonly atMs: number;
+  readonly says: JsonObject;
+}
+
 /** How the scripted control plane answers from now on. What is left out stays. */
 export interface Manner {
   /** `lose`: it is taken, and the answer is lost. `silent`: no answer. */

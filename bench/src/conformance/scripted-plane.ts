@@ -38,15 +38,8 @@ import { toGrpcStatus } from "@rollcall/rpc";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { CLUSTER_ID, KnownKeys } from "./known-keys.ts";
 import { StreamRules } from "./rules.ts";
-import { type EventKind, type Manner, type Refusal, type Scenario, USUAL } from "./scenario.ts";
-import { base64, codec, errorOf, filled, msOf, specBytes, told, UNARY } from "./wire.ts";
-
-/** Something that an agent did. */
-export interface PlaneEvent {
-  readonly kind: EventKind;
-  readonly atMs: number;
-  readonly says: JsonObject;
-}
+import { type EventKind, type Manner, type PlaneEvent, type Refusal, type Scenario, USUAL } from "./scenario.ts";
+import { base64, codec, errorOf, filled, msOf, responseOf, specBytes, told, UNARY } from "./wire.ts";
 
 type Stream = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
 
@@ -58,7 +51,7 @@ interface OpenStream {
 }
 
 const DEFAULT_SETTINGS: JsonObject = { heartbeatInterval: "0.2s", infoInterval: "60s", unhealthyAfter: "60s" };
-/** A scenario's agent sends fewer; one that does not end is ended. */
+/** A scenario's agent does less; what it does beyond that is passed over. */
 const MOST_EVENTS = 100_000;
 
 /** A control plane that checks every proof and every rule of the contract, and does what a script tells it. */
@@ -307,7 +300,7 @@ export class ScriptedPlane {
     this.#streams.push(stream);
     const open = this.#streams.filter(({ isOpen }) => isOpen).length;
     this.note("stream", { at: which, open });
-    call.write(this.#response({ challenge: { nonce: base64(stream.nonce), clusterId: CLUSTER_ID } }));
+    call.write(responseOf({ challenge: { nonce: base64(stream.nonce), clusterId: CLUSTER_ID } }));
     call.on("data", (request: HeartbeatRequest) => this.#frame(stream, request, which));
     const left = (): void => {
       if (!stream.isOpen) return;
@@ -334,10 +327,10 @@ export class ScriptedPlane {
     this.note(kind, { ...says, at: which });
     if (!stream.isOpen) return;
     if (frame.case === "beat" && this.#manner.acks) {
-      stream.call.write(this.#response({ ack: { sequence: frame.value.sequence } }));
+      stream.call.write(responseOf({ ack: { sequence: frame.value.sequence } }));
     }
     if (frame.case === "executionReport" && !frame.value.more && this.#manner.reportAcks) {
-      stream.call.write(this.#response({ reportAck: { number: String(frame.value.number) } }));
+      stream.call.write(responseOf({ reportAck: { number: String(frame.value.number) } }));
     }
     if (frame.case === "wantSpecs") for (const digest of frame.value.digests) this.#spec(stream, digest);
   }
@@ -349,7 +342,7 @@ export class ScriptedPlane {
     const found = named.find((bytes) => createHash("sha256").update(bytes).digest().equals(digest));
     const spec = specs === "gone" ? Buffer.alloc(0) : specs === "wrong" ? Buffer.from("other bytes") : found;
     if (spec === undefined) this.broken.push("a spec was asked for that no reference names");
-    else stream.call.write(this.#response({ spec: { digest: base64(digest), spec: base64(spec) } }));
+    else stream.call.write(responseOf({ spec: { digest: base64(digest), spec: base64(spec) } }));
   }
 
   #hello(stream: OpenStream, hello: Hello, says: JsonObject): void {
@@ -368,7 +361,7 @@ export class ScriptedPlane {
     if (typeof manner === "object") {
       stream.isOpen = false;
       if ("goAway" in manner) {
-        stream.call.write(this.#response({ goAway: this.#filled(manner.goAway) as JsonObject }));
+        stream.call.write(responseOf({ goAway: this.#filled(manner.goAway) as JsonObject }));
         stream.call.end();
       } else stream.call.emit("error", toGrpcStatus(errorOf(manner)));
       return;
@@ -391,12 +384,8 @@ export class ScriptedPlane {
     const membership = { state: "MEMBERSHIP_STATE_APPROVED" };
     const usual = { sessionEpoch: String(this.#epoch), membership, settings, clusterId: CLUSTER_ID };
     const more = this.#filled(this.#manner.welcome) as JsonObject;
-    stream.call.write(this.#response({ welcome: { ...usual, ...more } }));
+    stream.call.write(responseOf({ welcome: { ...usual, ...more } }));
     this.note("welcomed", { epoch: this.#epoch, open: this.#streams.filter(({ isOpen }) => isOpen).length });
-  }
-
-  #response(json: JsonObject): HeartbeatResponse {
-    return fromJson(HeartbeatResponseSchema, json);
   }
 
   #filled(json: JsonObject): JsonValue {

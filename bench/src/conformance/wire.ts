@@ -1,6 +1,21 @@
 import { createHash } from "node:crypto";
-import { create, fromBinary, type JsonObject, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
-import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import {
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ExecutionSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type ErrorReasonName, refuse } from "@rollcall/errors";
 import type { EventKind, Refusal } from "./scenario.ts";
@@ -24,16 +39,14 @@ export function told(request: HeartbeatRequest): readonly [EventKind, JsonObject
 
 export const UNARY = { requestStream: false, responseStream: false } as const;
 
-type Schema = Parameters<typeof toBinary>[0];
-
 /** How messages go over the wire. */
-export function codec(input: Schema, output: Schema) {
+export function codec(input: DescMessage, output: DescMessage) {
   return {
-    requestSerialize: (message: never) => Buffer.from(toBinary(input, message)),
+    requestSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(input, message)),
     requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
     // What no schema knows is sent as bytes.
-    responseSerialize: (message: never) =>
-      Buffer.isBuffer(message) ? (message as Buffer) : Buffer.from(toBinary(output, message)),
+    responseSerialize: (message: MessageShape<DescMessage> | Buffer) =>
+      Buffer.isBuffer(message) ? message : Buffer.from(toBinary(output, message)),
     responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
   };
 }
@@ -82,4 +95,9 @@ export function filled(
       );
     });
   return JSON.parse(text) as JsonValue;
+}
+
+/** A frame of the server, from protobuf JSON. */
+export function responseOf(json: JsonObject): HeartbeatResponse {
+  return fromJson(HeartbeatResponseSchema, json);
 }
