@@ -68,7 +68,7 @@ export function OverviewPage() {
             note={`available of ${formatCount(summary.total.gpus)}`}
           />
         </div>
-        <div className="grid">
+        <div className="grid even">
           <Panel title="Needs a person">
             <NeedsPerson />
           </Panel>
