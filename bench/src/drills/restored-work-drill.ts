@@ -17,6 +17,10 @@ interface Size {
 
 const FULL: Size = { agents: 50, known: 400, unknown: 600 };
 const SHORT: Size = { agents: 10, known: 40, unknown: 60 };
+/** A machine has room for 25, so that most of them have some. */
+const OFFERED = 50_000;
+const EACH = 2_000;
+/** Without progress. */
 const LIMIT_MS = 300_000;
 /** What would be stopped for the restored record would have been told so by then. */
 const QUIET_MS = 20_000;
@@ -33,7 +37,7 @@ export const restoredWork: Drill = {
     const { url } = database;
     await seedNodes({ url, count: size.agents, identities: true });
     const token = await createAccessToken(url, "admin");
-    await withClient(url, (client) => offerWork(client, { millicores: 50_000 }));
+    await withClient(url, (client) => offerWork(client, { millicores: OFFERED }));
     const plane = await ControlPlane.start(context, url);
     const load = new LoadProcess<PacedOrder, PacedOutcome>("paced-load");
     context.atEnd(() => load.stop());
@@ -42,13 +46,13 @@ export const restoredWork: Drill = {
       ...{ isSpread: true, intervalMs: INTERVAL_MS, patienceMs: 10_000, runsWork: true },
     });
     await until(url, "select count(*)::integer as count from node_sessions where health = 'HEALTHY'", size.agents);
-    await submitService(plane.apiPort, token, { name: "known", count: size.known, millicores: 50 });
+    await submitService(plane.apiPort, token, { name: "known", count: size.known, millicores: EACH });
     await until(url, READY, size.known);
     await plane.stop("SIGTERM");
     await copyDatabase(url, "rollcall", "backup");
     context.progress(`${size.known} executions run, and the record is backed up`);
     await plane.start();
-    await submitService(plane.apiPort, token, { name: "unknown", count: size.unknown, millicores: 50 });
+    await submitService(plane.apiPort, token, { name: "unknown", count: size.unknown, millicores: EACH });
     await until(url, READY, size.known + size.unknown);
     await plane.stop("SIGKILL");
     await copyDatabase(url, "backup", "rollcall");
@@ -143,13 +147,31 @@ async function copyDatabase(url: string, from: string, to: string): Promise<void
 }
 
 async function until(url: string, query: string, wanted: number): Promise<void> {
-  const limit = performance.now() + LIMIT_MS;
-  for (;;) {
+  let limit = performance.now() + LIMIT_MS;
+  for (let before = 0; ; ) {
     const found = await count(url, query);
     if (found >= wanted) return;
-    if (performance.now() > limit) throw new Error(`${found} of ${wanted} after ${LIMIT_MS / 1_000} s: ${query}`);
+    if (found > before) limit = performance.now() + LIMIT_MS;
+    before = found;
+    if (performance.now() > limit) {
+      throw new Error(`${found} of ${wanted} after ${LIMIT_MS / 1_000} s: ${query}; ${await standing(url)}`);
+    }
     await delay(250);
   }
+}
+
+/** What there is, for a person who looks for what is missing. */
+function standing(url: string): Promise<string> {
+  const all = `select json_build_object(
+    'lease', (select json_agg(instance) from leases where name = 'scheduler'),
+    'jobs', (select json_agg(json_build_array(name, state, count, message)) from jobs),
+    'sessions', (select json_agg(s) from (
+      select connection, health, count(*) from node_sessions group by 1, 2) as s),
+    'executions', (select json_agg(e) from (
+      select state, desired, reason, count(*) from executions group by 1, 2, 3) as e),
+    'observations', (select json_agg(o) from (
+      select observed, count(*) from execution_observations group by 1) as o)) as text`;
+  return withClient(url, async (client) => JSON.stringify((await client.query(all)).rows[0]));
 }
 
 function count(url: string, query: string): Promise<number> {

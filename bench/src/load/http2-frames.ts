@@ -16,6 +16,8 @@ export const FLAG_ACK = 1;
 export const FLAG_END_STREAM = 1;
 const FLAG_END_HEADERS = 4;
 const GRPC_PREFIX_BYTES = 5;
+/** What every server takes: it has to announce it if it takes more. */
+const MOST_FRAME_BYTES = 16_384;
 
 const SETTING_INITIAL_WINDOW_SIZE = 4;
 const INITIAL_WINDOW_BYTES = 65_535;
@@ -32,12 +34,20 @@ export function frame(type: number, flags: number, streamId: number, payload: Bu
   return whole;
 }
 
-/** A DATA frame with one uncompressed gRPC message. */
+/** One uncompressed gRPC message, in one DATA frame or, where it is too large for that, in several. */
 export function messageFrame(streamId: number, message: Uint8Array, endStream = false): Buffer {
   const payload = Buffer.alloc(GRPC_PREFIX_BYTES + message.length);
   payload.writeUInt32BE(message.length, 1);
   payload.set(message, GRPC_PREFIX_BYTES);
-  return frame(FRAME_TYPE.data, endStream ? FLAG_END_STREAM : 0, streamId, payload);
+  const flags = endStream ? FLAG_END_STREAM : 0;
+  if (payload.length <= MOST_FRAME_BYTES) return frame(FRAME_TYPE.data, flags, streamId, payload);
+  const frames: Buffer[] = [];
+  for (let from = 0; from < payload.length; from += MOST_FRAME_BYTES) {
+    const piece = payload.subarray(from, from + MOST_FRAME_BYTES);
+    const isLast = from + MOST_FRAME_BYTES >= payload.length;
+    frames.push(frame(FRAME_TYPE.data, isLast ? flags : 0, streamId, piece));
+  }
+  return Buffer.concat(frames);
 }
 
 /** The HEADERS frame that opens a gRPC call. Nothing is indexed or compressed, so no state is kept between calls. */

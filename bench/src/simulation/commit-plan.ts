@@ -2,8 +2,8 @@ import type { ExecutionChange, ExecutionRecord } from "@rollcall/domain";
 import { MOST_EXECUTIONS_OF_NODE, type WorkCommit, type WorkCommitted } from "@rollcall/store";
 import type { WorkTables } from "./work-tables.ts";
 
-/** Whom a commit is told, before the next one: the invariants. */
-export type OnChange = (change: ExecutionChange) => void;
+/** What is told of a plan before it is written: the invariants. */
+export type OnPlan = (changes: readonly ExecutionChange[]) => void;
 
 /**
  * What commitWork() of the store does, on the tables of a simulation: all of it or nothing.
@@ -13,7 +13,7 @@ export type OnChange = (change: ExecutionChange) => void;
 export function commitPlan(
   tables: WorkTables,
   commit: WorkCommit,
-  { isBusy, onChange }: { readonly isBusy: (nodeId: string) => boolean; readonly onChange: OnChange },
+  { isBusy, onPlan }: { readonly isBusy: (nodeId: string) => boolean; readonly onPlan: OnPlan },
 ): WorkCommitted {
   const { plan, endedOrders = [], adopted = [], orphans = [], specDigestOf } = commit;
   const { rows, world } = tables;
@@ -26,6 +26,7 @@ export function commitPlan(
   if (staleJobs.length > 0) return { outcome: "STALE", nodeIds: [], jobs: staleJobs };
   const nodeIds = refusedNodes(tables, plan.executions, isBusy);
   if (nodeIds.length > 0) return { outcome: "STALE", nodeIds, jobs: [] };
+  onPlan(plan.executions);
   tables.begin();
   for (const { after } of plan.drains) {
     const drain = rows.drains.get(after.nodeId);
@@ -44,7 +45,6 @@ export function commitPlan(
     return known;
   };
   for (const change of plan.executions) {
-    onChange(change);
     const { before, after } = change;
     const row = rows.executions.get(after.id);
     if (before === null) {
@@ -67,8 +67,7 @@ export function commitPlan(
   for (const record of adopted) {
     const row = rows.executions.get(record.id);
     if (row?.isOrphan !== true) continue;
-    row.isOrphan = false;
-    row.record = record;
+    tables.adopt(row, record);
     row.generation = raised(record.nodeId);
     take(tables, record);
   }

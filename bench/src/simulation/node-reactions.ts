@@ -16,7 +16,8 @@ export class NodeReactions {
   readonly #append: (events: readonly NewEvent[]) => void;
   readonly #wallMs: () => number;
   readonly #reactions = new Map<string, { reaction: Reaction; readonly number: number }>();
-  readonly #allowedAtMs = new Map<string, number>();
+  /** When the last one that was allowed ended: the node was back. */
+  readonly #endedAtMs = new Map<string, number>();
   #losses = 0;
 
   constructor(world: WorkWorld, append: (events: readonly NewEvent[]) => void, wallMs: () => number) {
@@ -30,15 +31,16 @@ export class NodeReactions {
     return this.#reactions.get(nodeId)?.reaction ?? null;
   }
 
-  /** When one was allowed last; null for never. */
-  allowedAtMs(nodeId: string): number | null {
-    return this.#allowedAtMs.get(nodeId) ?? null;
+  /** Whether one is allowed, or was at that time or later. */
+  isReactedTo(nodeId: string, sinceMs: number): boolean {
+    return this.of(nodeId) === "ALLOWED" || (this.#endedAtMs.get(nodeId) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
   }
 
   onEvent({ node, kind, before, after }: NodeEvent): void {
     if (kind !== "health") return;
     const id = nodeIdOf(node);
     if (after === "HEALTHY") {
+      if (this.of(id) === "ALLOWED") this.#endedAtMs.set(id, this.#wallMs());
       this.#reactions.delete(id);
       return;
     }
@@ -54,7 +56,6 @@ export class NodeReactions {
     const known = this.#reactions.get(id);
     if (known?.number !== number) return;
     known.reaction = "ALLOWED";
-    this.#allowedAtMs.set(id, this.#wallMs());
     const facts = { subject: id, actor: "replica:brake", message: "", before: null, after: null };
     this.#append([{ ...facts, type: "node.reactions.allowed", reason: "NO_STORM" } as NewEvent]);
   }

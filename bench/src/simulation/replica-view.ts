@@ -10,6 +10,7 @@ export function readNodeWork(tables: WorkTables, queries: readonly NodeWorkQuery
     const references = tables.ofNode(nodeId).flatMap(({ record, isOrphan, specDigest, generation }) => {
       const { id, desired, index, grant } = record;
       const isTold = generation > after && (after > 0n || desired !== "FORGET") && !(isOrphan && desired === "RUN");
+      if (isTold && desired === "RUN") tables.heard.add(id);
       const reported = (tables.rows.observations.get(id)?.observed ?? "ABSENT") !== "ABSENT";
       return isTold ? [{ id, desired, specDigest, index, ports: grant.ports, gpuUuids: [], reported }] : [];
     });
@@ -42,6 +43,7 @@ export function saveReports(tables: WorkTables, reports: readonly NodeReport[]):
 function saveOne(tables: WorkTables, at: number, { nodeId, epoch, number }: NodeReport, said: ReportedExecution): void {
   const owner = tables.rows.executions.get(said.id)?.record.nodeId;
   if (owner !== undefined && owner !== nodeId) return;
+  tables.heard.add(said.id);
   const known = tables.rows.observations.get(said.id);
   if (known !== undefined) {
     if (known.nodeId !== nodeId || known.observed === "ENDED" || !isNewer({ epoch, number }, known)) return;

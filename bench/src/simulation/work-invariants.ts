@@ -1,20 +1,15 @@
-import { type ExecutionChange, type ExecutionRecord, isTerminal, type JobSpec, type JobType } from "@rollcall/domain";
-import type { WorkTables } from "./work-tables.ts";
+import { type ExecutionChange, type ExecutionRecord, isTerminal, type JobType } from "@rollcall/domain";
+import { describeExecution, LossInvariants, type LossWorld } from "./loss-invariants.ts";
 
 /** What the invariants are told besides. */
-export interface InvariantWorld {
-  readonly tables: WorkTables;
-  fail(message: string): never;
-  /** The newest rules of a job; null for one that was never submitted. */
-  specOf(job: string): JobSpec | null;
+export interface InvariantWorld extends LossWorld {
   typeOf(job: string): JobType | null;
-  /** When a reaction to a node's loss was allowed last; null for never. */
-  allowedAtMs(nodeId: string): number | null;
 }
 
 /** Checks what must always hold of work, by what really runs and what was really written. */
 export class WorkInvariants {
   readonly #world: InvariantWorld;
+  readonly #losses: LossInvariants;
   readonly #startedOnce = new Set<string>();
   /** Running processes, by id, with their nodes. */
   readonly #running = new Map<string, { readonly nodeId: string }>();
@@ -27,6 +22,7 @@ export class WorkInvariants {
 
   constructor(world: InvariantWorld) {
     this.#world = world;
+    this.#losses = new LossInvariants(world);
   }
 
   /** How many processes run. */
@@ -58,8 +54,9 @@ export class WorkInvariants {
     // What an earlier history said before it was replaced is carried out.
     if (logId !== this.#world.tables.logId) return;
     const row = this.#world.tables.rows.executions.get(id);
-    const isHeard = row !== undefined && (!row.isOrphan || row.record.desired === "STOP");
-    if (!isHeard) this.#world.fail(`execution ${id} was stopped, and the record that was restored had not heard of it`);
+    const isKnown = row !== undefined && (!row.isOrphan || row.record.desired === "STOP");
+    if (isKnown && this.#world.tables.heard.has(id)) return;
+    this.#world.fail(`execution ${id} was stopped, and the record that was restored had not heard of it`);
   }
 
   /** An operator had an execution adopted. */
@@ -67,22 +64,16 @@ export class WorkInvariants {
     this.#adopted.add(id);
   }
 
-  /** A change of an execution is being written. */
-  onChange({ kind, before, after }: ExecutionChange): void {
-    switch (kind) {
-      case "PLACED":
-        this.placed += 1;
-        this.#checkReplacement(after);
-        return;
-      case "LOST":
-        this.lost += 1;
-        if (after.reason === "NODE_LOST") this.#checkLoss(after);
-        return;
-      default:
-        if (before !== null && isTerminal(before.state) && before.state !== after.state) {
-          this.#world.fail(`execution ${after.id} was ${before.state} and became ${after.state}`);
-        }
+  /** A plan is being written; the tables are as they were before it. */
+  onPlan(changes: readonly ExecutionChange[]): void {
+    for (const { before, after } of changes) {
+      if (before === null) this.placed += 1;
+      else if (before.state !== "LOST" && after.state === "LOST") this.lost += 1;
+      if (before !== null && isTerminal(before.state) && before.state !== after.state) {
+        this.#world.fail(`execution ${after.id} was ${before.state} and became ${after.state}`);
+      }
     }
+    this.#losses.onPlan(changes);
   }
 
   /** All is quiet: what runs is what is wanted and accounted for. */
@@ -94,10 +85,11 @@ export class WorkInvariants {
       if (isOrphan) this.#world.fail(`execution ${record.id} is an orphan still`);
       if (record.holds !== runs) {
         this.#world.fail(
-          `${describe(record)} ${record.holds ? "holds" : "holds nothing"}, and ${runs ? "" : "not "}runs`,
+          `${describeExecution(record)} ${record.holds ? "holds" : "holds nothing"}, and ${runs ? "" : "not "}runs`,
         );
       }
-      if (record.state === "LOST" && !this.#isGivenUp(record)) this.#world.fail(`${describe(record)} is lost still`);
+      if (record.state === "LOST" && !this.#isGivenUp(record))
+        this.#world.fail(`${describeExecution(record)} is lost still`);
       if (!record.holds) continue;
       const sum = sums.get(record.nodeId) ?? { millicores: 0, executions: 0 };
       sum.millicores += record.grant.millicores;
@@ -118,7 +110,10 @@ export class WorkInvariants {
     for (const { name, state, count, halted } of rows.jobs.values()) {
       const type = this.#world.typeOf(name);
       if (state !== "ACTIVE" || type === null || halted !== null) continue;
-      if (type === "batch") this.#world.fail(`job ${name} has not ended`);
+      if (type === "batch" || type === "ops") {
+        const left = this.#world.tables.ofJob(name).map(({ record }) => describeExecution(record));
+        this.#world.fail(`job ${name} has not ended: it has ${left.join(", ") || "no execution"}`);
+      }
       if (type === "service") this.#checkService(name, count);
     }
   }
@@ -148,42 +143,14 @@ export class WorkInvariants {
     const type = this.#world.typeOf(own.job);
     const isPerNode = type === "ops" || type === "daemon";
     if (own.desired !== "RUN" || own.replacedBy !== null || this.#adopted.has(own.id)) return;
-    for (const { record, isOrphan } of tables.ofJob(own.job)) {
+    for (const { record, isOrphan } of isPerNode ? tables.ofNode(own.nodeId) : tables.ofPlace(own)) {
       if (record.id === own.id || isOrphan || this.#adopted.has(record.id) || !this.#running.has(record.id)) continue;
-      if (isPerNode ? record.nodeId !== own.nodeId : record.index !== own.index) continue;
+      if (record.job !== own.job) continue;
       const isToStop = record.desired !== "RUN" && type === "service";
       const wasLost = record.replacedBy !== null || isTerminal(record.state) || record.reason === "GONE";
       if (isToStop || wasLost || record.reason === "DUPLICATE" || record.reason === "ORIGINAL_RETURNED") continue;
       if (own.reason === "ORIGINAL_RETURNED") continue;
-      this.#world.fail(`${describe(own)} and ${describe(record)} both run`);
+      this.#world.fail(`${describeExecution(own)} and ${describeExecution(record)} both run`);
     }
   }
-
-  /** What is replaced for a loss was lost for as long as its job says, and its job replaces at all. */
-  #checkReplacement(after: ExecutionRecord): void {
-    const spec = this.#world.specOf(after.job);
-    const before = after.previous === null ? undefined : this.#world.tables.rows.executions.get(after.previous)?.record;
-    if (spec === null || before?.state !== "LOST" || before.reason !== "NODE_LOST") return;
-    if (before.desired !== "RUN" || spec.type === "daemon") return;
-    if (!spec.loss.replace) this.#world.fail(`${describe(before)} was replaced, and its job replaces none`);
-    const lostForMs = after.createdAtMs - (before.lostAtMs ?? after.createdAtMs);
-    // Scaling down and up again fills a place, whatever was lost there.
-    if (lostForMs < spec.loss.lostAfterMs - CLOCK_MS) {
-      this.#world.fail(`${describe(before)} was replaced after ${lostForMs} ms, of ${spec.loss.lostAfterMs}`);
-    }
-  }
-
-  #checkLoss(after: ExecutionRecord): void {
-    const allowedAtMs = this.#world.allowedAtMs(after.nodeId);
-    if (allowedAtMs !== null && allowedAtMs >= after.createdAtMs - CLOCK_MS) return;
-    this.#world.fail(`${describe(after)} was lost without a reaction that was allowed`);
-  }
-}
-
-/** A leader asks for the record's clock now and then, and may be so far off in between. */
-const CLOCK_MS = 1_000;
-
-function describe({ id, job, index, nodeId, state, desired, reason }: ExecutionRecord): string {
-  const why = reason === "" ? "" : ` for ${reason}`;
-  return `execution ${id} (${job} ${index} on ${nodeId}, ${state}, to ${desired}${why})`;
 }

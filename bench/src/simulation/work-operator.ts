@@ -21,6 +21,10 @@ export interface OperatorWorld {
 }
 
 const MINUTE_MS = 60_000;
+/** An update moves so many executions at a time, as a part of the nodes: it is to end within the day. */
+const UPDATED_SHARE = 0.025;
+/** Nodes on which a job of type ops runs, on average. */
+const MOST_OPS_NODES = 100;
 const TYPES = { BATCH: "batch", SERVICE: "service", OPS: "ops", DAEMON: "daemon" } as const;
 
 /** Submits jobs and changes them, cordons and drains nodes: what people and their tools do. */
@@ -29,6 +33,7 @@ export class WorkOperator {
   readonly #ids = new ExecutionIds("");
   readonly #specs = new Map<string, JobMessage>();
   #batches = 0;
+  #ops = 0;
 
   constructor(world: OperatorWorld) {
     this.#world = world;
@@ -38,16 +43,19 @@ export class WorkOperator {
   begin(): void {
     const nodes = this.#world.nodeIds.length;
     const half = Math.max(2, Math.floor(nodes / 2));
-    this.submit(jobOf("web", JobType.SERVICE, half, { loss: { lostAfter: durationFromMs(0) } }));
-    this.submit(jobOf("shy", JobType.SERVICE, half, { loss: { lostAfter: durationFromMs(2 * MINUTE_MS) } }));
+    const update = { maxParallel: Math.ceil(nodes * UPDATED_SHARE) };
+    this.submit(jobOf("web", JobType.SERVICE, half, { update, loss: { lostAfter: durationFromMs(0) } }));
+    this.submit(jobOf("shy", JobType.SERVICE, half, { update, loss: { lostAfter: durationFromMs(2 * MINUTE_MS) } }));
     const original = { reconcile: ReconcilePolicy.KEEP_ORIGINAL };
-    this.submit(jobOf("loyal", JobType.SERVICE, Math.ceil(half / 2), { loss: original }));
-    this.submit(jobOf("fixed", JobType.SERVICE, Math.ceil(half / 4), { loss: { noReplace: true } }));
+    this.submit(jobOf("loyal", JobType.SERVICE, Math.ceil(half / 2), { update, loss: original }));
+    this.submit(jobOf("fixed", JobType.SERVICE, Math.ceil(half / 4), { update, loss: { noReplace: true } }));
     const stop = { stopOnAgentAfter: durationFromMs(5 * MINUTE_MS) };
-    this.submit(jobOf("bound", JobType.SERVICE, Math.ceil(half / 4), { loss: stop }));
+    this.submit(jobOf("bound", JobType.SERVICE, Math.ceil(half / 4), { update, loss: stop }));
     const ports = [{ label: "http", port: 8_080 }];
-    this.submit(jobOf("ported", JobType.SERVICE, Math.ceil(half / 4), { resources: { millicores: 100, ports } }));
-    this.submit(jobOf("each", JobType.DAEMON, 0, {}));
+    this.submit(
+      jobOf("ported", JobType.SERVICE, Math.ceil(half / 4), { update, resources: { millicores: 100, ports } }),
+    );
+    this.submit(jobOf("each", JobType.DAEMON, 0, { update }));
     this.#submitBatch();
   }
 
@@ -77,7 +85,7 @@ export class WorkOperator {
   /** Do one thing, by chance. */
   act(): void {
     const { random } = this.#world;
-    const acts = [this.#scale, this.#scale, this.#update, this.#restart, this.#submitBatch, this.#submitBatch];
+    const acts = [this.#scale, this.#scale, this.#update, this.#restart, this.#submitBatch, this.#submitOps];
     const onNodes = [this.#cordon, this.#cordon, this.#drain, this.#drain];
     const all = [...acts, ...onNodes];
     all[Math.floor(random() * all.length)]?.call(this);
@@ -144,6 +152,17 @@ export class WorkOperator {
     const count = Math.max(1, Math.floor(this.#world.random() * this.#world.nodeIds.length * 0.2));
     const retry = { attempts: 100, interval: durationFromMs(5_000) };
     this.submit(jobOf(`batch-${this.#batches}`, JobType.BATCH, count, { retry }));
+  };
+
+  readonly #submitOps = (): void => {
+    this.#ops += 1;
+    const { nodeIds, random } = this.#world;
+    // On all nodes, or on one: such jobs are not to outnumber all others in a large fleet.
+    const isOnAll = random() < MOST_OPS_NODES / nodeIds.length;
+    const constraints = isOnAll ? {} : { node: this.#anyNode() };
+    // Its node may be full with what runs on.
+    const queueTimeout = durationFromMs(5 * MINUTE_MS);
+    this.submit(jobOf(`ops-${this.#ops}`, JobType.OPS, 0, { constraints, queueTimeout }));
   };
 
   readonly #cordon = (): void => {

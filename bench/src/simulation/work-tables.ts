@@ -88,10 +88,13 @@ export class WorkTables {
   readonly world: TableWorld;
   readonly observed = new ChangeLog();
   readonly wanted = new ChangeLog();
+  /** What this history has placed, has told a node to run, or has been told of by a node. */
+  readonly heard = new Set<string>();
   #position = 1;
   #histories = 1;
   #byNode = new Map<string, Set<string>>();
   #byJob = new Map<string, Set<string>>();
+  #byPlace = new Map<string, Set<string>>();
 
   constructor(world: TableWorld) {
     this.world = world;
@@ -116,6 +119,11 @@ export class WorkTables {
     return this.#rowsOf(this.#byJob.get(job));
   }
 
+  /** Of one place of a job. */
+  ofPlace({ job, index }: Pick<ExecutionRecord, "job" | "index">): readonly ExecutionRow[] {
+    return this.#rowsOf(this.#byPlace.get(placeKey({ job, index })));
+  }
+
   allocation(nodeId: string): AllocationRow {
     const known = this.rows.allocations.get(nodeId);
     if (known !== undefined) return known;
@@ -128,6 +136,15 @@ export class WorkTables {
     const { id } = row.record;
     if (this.rows.executions.has(id)) throw new Error(`execution ${id} is there already`);
     this.rows.executions.set(id, row);
+    this.heard.add(id);
+    this.#index(row);
+  }
+
+  /** An execution is adopted into a place of its job. */
+  adopt(row: ExecutionRow, record: ExecutionRecord): void {
+    this.#unindex(row);
+    row.isOrphan = false;
+    row.record = record;
     this.#index(row);
   }
 
@@ -152,36 +169,55 @@ export class WorkTables {
     }
     this.#histories += 1;
     this.logId = `log-${this.#histories}`;
+    this.heard.clear();
     this.#byNode = new Map();
     this.#byJob = new Map();
+    this.#byPlace = new Map();
     for (const row of this.rows.executions.values()) this.#index(row);
   }
 
-  /** Forget what ended before a time and nothing follows from any more, as compactWork() does. */
+  /** Forget what ended before a time, but for the last of each place of an ACTIVE job, as compactWork() does. */
   compact(endedBeforeMs: number): void {
-    for (const { record } of [...this.rows.executions.values()]) {
-      const { id, job, index, nodeId, holds, endedAtMs, desired } = record;
+    for (const row of [...this.rows.executions.values()]) {
+      const { id, job, holds, endedAtMs, desired } = row.record;
       if (endedAtMs === null || holds || endedAtMs >= endedBeforeMs || desired === "STOP") continue;
-      const isNewest = this.ofJob(job).every(({ record: other }) => other.index !== index || other.id <= id);
-      if (isNewest) continue;
+      const isActive = this.rows.jobs.get(job)?.state === "ACTIVE";
+      if (isActive && this.ofPlace(row.record).every(({ record: other }) => other.id <= id)) continue;
       this.rows.executions.delete(id);
       this.rows.observations.delete(id);
-      this.#byNode.get(nodeId)?.delete(id);
-      this.#byJob.get(job)?.delete(id);
+      this.heard.delete(id);
+      this.#unindex(row);
     }
   }
 
-  #index({ record: { id, nodeId, job } }: ExecutionRow): void {
-    for (const [index, key] of [
-      [this.#byNode, nodeId],
-      [this.#byJob, job],
-    ] as const) {
+  #index({ record }: ExecutionRow): void {
+    for (const [index, key] of this.#keysOf(record)) {
       const known = index.get(key) ?? new Set();
-      index.set(key, known.add(id));
+      index.set(key, known.add(record.id));
     }
+  }
+
+  #unindex({ record }: ExecutionRow): void {
+    for (const [index, key] of this.#keysOf(record)) {
+      const known = index.get(key);
+      known?.delete(record.id);
+      if (known?.size === 0) index.delete(key);
+    }
+  }
+
+  #keysOf(record: ExecutionRecord): readonly (readonly [Map<string, Set<string>>, string])[] {
+    return [
+      [this.#byNode, record.nodeId],
+      [this.#byJob, record.job],
+      [this.#byPlace, placeKey(record)],
+    ];
   }
 
   #rowsOf(ids: ReadonlySet<string> | undefined): readonly ExecutionRow[] {
     return [...(ids ?? [])].flatMap((id) => this.rows.executions.get(id) ?? []);
   }
+}
+
+function placeKey({ job, index }: Pick<ExecutionRecord, "job" | "index">): string {
+  return `${job}/${index}`;
 }

@@ -4,6 +4,7 @@ import { keptJobOf, type LeaderRecord } from "@rollcall/scheduler/leader";
 import { commitPlan } from "./commit-plan.ts";
 import { NodeReactions } from "./node-reactions.ts";
 import { readNodeWork, saveReports } from "./replica-view.ts";
+import { ReportWatch } from "./report-watch.ts";
 import { type MachineWorld, SimulatedKeeper } from "./simulated-keeper.ts";
 import { SimulatedLease } from "./simulated-lease.ts";
 import { SimulatedScheduler } from "./simulated-scheduler.ts";
@@ -69,13 +70,17 @@ export class SimulatedWorkWorld implements SimulatedWork {
       fail: (message) => world.invariants.fail(message),
       specOf: (job) => this.#specOf(job),
       typeOf: (job) => this.#tables.rows.jobs.get(job)?.type ?? null,
-      allowedAtMs: (nodeId) => this.#reactions.allowedAtMs(nodeId),
+      isReactedTo: (nodeId, sinceMs) => this.#reactions.isReactedTo(nodeId, sinceMs),
     });
     for (const id of nodeIds) this.#keepers.set(id, new SimulatedKeeper(id, this.#machineOf(id)));
   }
 
   readonly recordOf: RecordOf = (call) => {
     let position = 0;
+    const watch = new ReportWatch({
+      epochOf: (nodeId) => this.#tables.world.epochOf(nodeId),
+      fail: (message) => this.#world.invariants.note(message),
+    });
     return {
       logId: () => this.#tables.logId,
       readNodes: (queries) => call(() => readNodeWork(this.#tables, queries)),
@@ -87,11 +92,17 @@ export class SimulatedWorkWorld implements SimulatedWork {
         }),
       readSpecs: (digests) =>
         call(() => digests.flatMap((it) => this.#tables.rows.specs.get(Buffer.from(it).toString("hex")) ?? [])),
-      saveReports: (reports) =>
-        call(() => {
+      saveReports: (reports) => {
+        watch.begin(reports);
+        const saved = call(() => {
           saveReports(this.#tables, reports);
           this.#notifySchedulers();
-        }),
+        });
+        return saved.catch((error: unknown) => {
+          watch.failed(reports);
+          throw error;
+        });
+      },
       forgettable: (nodeId, ids) =>
         call(() =>
           ids.filter((id) => {
@@ -196,7 +207,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
       ended: (id) => this.#invariants.onEnded(id),
       stopping: (id, logId) => this.#invariants.onStopping(id, logId),
       lifeOf: (job) => {
-        if (!job.startsWith("batch")) return null;
+        if (!job.startsWith("batch") && !job.startsWith("ops")) return null;
         const { random } = this.#world;
         return { ms: random() * LONGEST_RUN_MS, code: random() < FAILURE_SHARE ? 1 : 0 };
       },
@@ -221,7 +232,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
     const { random, network } = this.#world;
     const committed = commitPlan(this.#tables, commit, {
       isBusy: () => !network.isCalm && random() < BUSY_SHARE,
-      onChange: (change) => this.#invariants.onChange(change),
+      onPlan: (changes) => this.#invariants.onPlan(changes),
     });
     if (committed.outcome === "STALE") {
       this.#stale += 1;

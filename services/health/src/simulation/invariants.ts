@@ -108,8 +108,14 @@ export class Observer {
     return silenceSince(this.#mostGranted(node, nowMs), nowMs, this.#granted);
   }
 
+  /** Whether it has been silent for less than so long, whatever was granted: most nodes most of the time. */
+  isHeardWithin(node: number, nowMs: number, ms: number): boolean {
+    const { atMs, silentMs } = this.#signOf(node);
+    return silentMs + nowMs - atMs <= ms;
+  }
+
   #signOf(node: number): Sign {
-    return this.#signs[node] ?? { atMs: 0, silentMs: 0 };
+    return this.#signs[node] ?? NO_SIGN;
   }
 
   /** Of the last sign and the one before it, that which leaves a node more time. */
@@ -124,6 +130,8 @@ export class Observer {
     return costMs(earlier) < costMs(last) ? earlier : last;
   }
 }
+
+const NO_SIGN: Sign = { atMs: 0, silentMs: 0 };
 
 function silenceSince({ atMs, silentMs }: Sign, nowMs: number, unheard: UnheardTime): Silence {
   const { totalMs } = unheard.within(atMs, nowMs);
@@ -213,6 +221,7 @@ export class Invariants {
     if (health === "UNKNOWN") return;
     const { unhealthyAfterMs, unknownAfterMs } = policyOf(node);
     const afterMs = health === "HEALTHY" ? unhealthyAfterMs : unknownAfterMs;
+    if (observer.isHeardWithin(node, this.#nowMs, afterMs)) return;
     const { ms, stretches } = observer.leastSilence(node, this.#nowMs);
     // Time that was given out before a doubt took it back is paid off before observed time goes on.
     if (ms <= afterMs + stretches * LEASE_EXPIRY_MS + 2 * STEP_MS) return;

@@ -102,12 +102,21 @@ export function policyOf(node: number): SimulatedPolicy {
   return SIMULATED_POLICIES[node % SIMULATED_POLICIES.length] as SimulatedPolicy;
 }
 
+/** Ids are asked for with each beat and each look: they are made once. */
+const IDS: string[] = [];
+const NUMBERS = new Map<string, number>();
+
 /** The id of a node, by its number. */
 export function nodeIdOf(node: number): string {
-  return `n${node}`;
+  for (let next = IDS.length; next <= node; next += 1) {
+    const id = `n${next}`;
+    IDS.push(id);
+    NUMBERS.set(id, next);
+  }
+  return IDS[node] as string;
 }
 
 /** The number of a node, by its id. */
 export function indexOf(nodeId: string): number {
-  return Number(nodeId.slice(1));
+  return NUMBERS.get(nodeId) ?? Number(nodeId.slice(1));
 }

@@ -1,6 +1,6 @@
 import { AgentSession } from "../session/agent-session.ts";
 import type { RecordedSession } from "./invariants.ts";
-import { indexOf, nodeIdOf } from "./simulation-options.ts";
+import { nodeIdOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
 /** How long the record may lag behind an owner that can reach it: an answer that never came, and a few tries more. */
@@ -11,12 +11,16 @@ const LONGEST_LAG_MS = 60_000;
  */
 const LONGEST_ORPHANED_MS = 150_000;
 
+/** Nodes of larger fleets are looked at in turns, so many a second: each of 10,000 every ten seconds. */
+const NODES_A_LOOK = 1_000;
+
 /** Looks at every node and every replica, by plain comparison. */
 export class StateCheck {
   readonly #simulation: World;
   /** Since when a node's record and its owner differ though nothing is between them; -1 while they agree. */
   readonly #differsSinceMs: Float64Array;
   #checks = 0;
+  #turn = 0;
 
   constructor(simulation: World) {
     this.#simulation = simulation;
@@ -29,17 +33,23 @@ export class StateCheck {
   }
 
   look(): void {
-    const { record, slots } = this.#simulation;
-    const live = new Uint8Array(record.sessions.length);
+    const { record, slots, invariants } = this.#simulation;
+    const processes: WorldProcess[] = [];
     for (let slot = 0; slot < slots; slot += 1) {
       const process = this.#simulation.processAt(slot);
-      if (process !== null) this.#lookAt(process, live);
+      if (process !== null) processes.push(process);
     }
-    for (const session of record.sessions) {
-      this.#simulation.invariants.checkRecorded(session);
+    const turns = Math.ceil(record.sessions.length / NODES_A_LOOK);
+    this.#turn = (this.#turn + 1) % turns;
+    for (let node = this.#turn; node < record.sessions.length; node += turns) {
+      const session = record.sessions[node] as RecordedSession;
+      let live = 0;
+      for (const process of processes) if (this.#lookAt(process, session)) live += 1;
+      if (live > 1) invariants.fail(`node ${node} has two live sessions`);
+      invariants.checkRecorded(session);
       this.#compare(session);
+      this.#checks += 1;
     }
-    this.#checks += record.sessions.length;
   }
 
   /** A replica counts on its lease for as long as no other can have ended it, and no longer. */
@@ -63,23 +73,25 @@ export class StateCheck {
     }
   }
 
-  #lookAt(process: WorldProcess, live: Uint8Array): void {
-    const { invariants, record } = this.#simulation;
+  /** Look at a node as a replica has it. Whether its session there is of the record's epoch. */
+  #lookAt(process: WorldProcess, session: RecordedSession): boolean {
+    const { invariants } = this.#simulation;
+    const { node } = session;
     const { nodes, mayOpen, isClosing } = process.core.replica;
-    const isJudging = mayOpen && !this.#simulation.isStopped(process);
-    for (const { id, stream, epoch, watch, connection } of nodes.all()) {
-      const node = indexOf(id);
-      // The end of a process says nothing about its nodes.
-      if (!isClosing && (connection.state === "CONNECTED") !== (stream !== null)) {
-        invariants.fail(`node ${node} is ${connection.state}, and ${stream === null ? "has no" : "has a"} stream`);
-      }
-      if (isJudging) invariants.checkJudged(process.observer, node, watch.health);
-      const openEpoch = stream instanceof AgentSession ? stream.openEpoch : null;
-      if (openEpoch === null || record.sessions[node]?.epoch !== openEpoch) continue;
-      if (epoch !== openEpoch) invariants.fail(`node ${node} has a stream of another epoch`);
-      live[node] = (live[node] ?? 0) + 1;
-      if (live[node] === 2) invariants.fail(`node ${node} has two live sessions`);
+    const held = nodes.find(nodeIdOf(node));
+    if (held === undefined) return false;
+    const { stream, epoch, watch, connection } = held;
+    // The end of a process says nothing about its nodes.
+    if (!isClosing && (connection.state === "CONNECTED") !== (stream !== null)) {
+      invariants.fail(`node ${node} is ${connection.state}, and ${stream === null ? "has no" : "has a"} stream`);
     }
+    if (mayOpen && !this.#simulation.isStopped(process)) {
+      invariants.checkJudged(process.observer, node, watch.health);
+    }
+    const openEpoch = stream instanceof AgentSession ? stream.openEpoch : null;
+    if (openEpoch === null || session.epoch !== openEpoch) return false;
+    if (epoch !== openEpoch) invariants.fail(`node ${node} has a stream of another epoch`);
+    return true;
   }
 
   #compare(session: RecordedSession): void {

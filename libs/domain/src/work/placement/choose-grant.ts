@@ -1,5 +1,5 @@
 import type { Grant } from "../execution.ts";
-import { fits } from "./free-tree.ts";
+import { fits } from "./amount-rows.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import type { PoolNode } from "./pool-node.ts";
 

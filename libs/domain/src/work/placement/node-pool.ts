@@ -1,6 +1,6 @@
 import type { Grant } from "../execution.ts";
 import type { WorkNode } from "../work-node.ts";
-import { changeFree, type FreeNode, insertNode, removeNode } from "./free-tree.ts";
+import { FreeOrder } from "./free-order.ts";
 import { type ClassFacts, classFacts } from "./node-class.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import { addGrant, freeOf, type PoolNode, poolNode, subtractGrant } from "./pool-node.ts";
@@ -9,7 +9,7 @@ import { addGrant, freeOf, type PoolNode, poolNode, subtractGrant } from "./pool
 export interface NodeClass {
   readonly key: string;
   readonly facts: ClassFacts;
-  root: FreeNode | null;
+  readonly order: FreeOrder<PoolNode>;
   /** Rises whenever something that did not fit may fit now. */
   gains: number;
   /** When anything of it changed last, by the pool's count of changes; 0 before. */
@@ -24,7 +24,7 @@ const MOST_UNUSED_KEYS = 16;
 
 /**
  * All compute nodes with what is taken of them, in classes. It is written for many placements a second: a change of one
- * node costs as much as the depth of its class's tree, and searches learn of changed classes alone.
+ * node looks at a few lines of its class's order, and searches learn of changed classes alone.
  */
 export class NodePool {
   readonly #nodes = new Map<string, PoolNode>();
@@ -137,7 +137,7 @@ export class NodePool {
     const of = this.#classOf.get(nodeId);
     if (node === undefined || of === undefined) return;
     change(node);
-    of.root = changeFree(of.root, node, freeOf(node.node, node.taken));
+    of.order.change(node, freeOf(node.node, node.taken));
     if (isGain) this.#gain(of);
     this.#touch(of);
   }
@@ -147,10 +147,10 @@ export class NodePool {
     const key = JSON.stringify(Object.values(facts));
     let of = this.#classes.get(key);
     if (of === undefined) {
-      of = { key, facts, root: null, gains: 0, changedAt: 0, older: null, newer: null };
+      of = { key, facts, order: new FreeOrder(), gains: 0, changedAt: 0, older: null, newer: null };
       this.#classes.set(key, of);
     }
-    of.root = insertNode(of.root, node);
+    of.order.insert(node);
     this.#gain(of);
     this.#classOf.set(node.id, of);
     this.#touch(of);
@@ -159,10 +159,10 @@ export class NodePool {
   #remove(node: PoolNode): void {
     const of = this.#classOf.get(node.id);
     if (of === undefined) return;
-    of.root = removeNode(of.root, node);
+    of.order.remove(node);
     this.#classOf.delete(node.id);
     this.#touch(of);
-    if (of.root !== null) return;
+    if (of.order.size > 0) return;
     this.#classes.delete(of.key);
     this.#unlink(of);
   }

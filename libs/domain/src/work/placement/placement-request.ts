@@ -2,7 +2,7 @@ import { parseSelector } from "../../labels/parse-selector.ts";
 import type { Selector } from "../../labels/selectors.ts";
 import type { Grant } from "../execution.ts";
 import type { JobSpec } from "../job-spec.ts";
-import type { Amounts } from "./free-tree.ts";
+import type { Amounts } from "./amount-rows.ts";
 
 /** What a job asks of a node, prepared once a version. */
 export interface PlacementRequest {

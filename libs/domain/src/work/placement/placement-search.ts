@@ -1,6 +1,7 @@
 import { Heap } from "../heap.ts";
+import { fits } from "./amount-rows.ts";
 import { hasPortsAndGpus } from "./choose-grant.ts";
-import { type FreeKey, type FreeNode, firstFit, fits, keyOf, lastFit } from "./free-tree.ts";
+import { type FreeKey, isBefore, keyOf } from "./free-order.ts";
 import { enforces, mismatches } from "./node-class.ts";
 import type { NodeClass, NodePool } from "./node-pool.ts";
 import type { PlacementRequest } from "./placement-request.ts";
@@ -78,12 +79,12 @@ export class PlacementSearch {
     let found: Candidate | null = null;
     for (const entry of this.#entries.values()) {
       if (entry === null) continue;
-      const { root, facts } = entry.of;
-      const node = firstFit(root, this.#request.amounts, null, (it) => !avoided.has(it.id) && this.#accepts(it));
+      const { order, facts } = entry.of;
+      const node = order.firstFit(this.#request.amounts, null, (it) => !avoided.has(it.id) && this.#accepts(it));
       if (node === null) continue;
       const level = this.#counts.get(node.id) ?? 0;
       const other: Candidate = {
-        entry: { ...entry, node: node as PoolNode },
+        entry: { ...entry, node },
         ...{ stamp: 0, isConnected: facts.isConnected, isEnforced: entry.isEnforced, level, key: keyOf(node) },
       };
       if (found === null || isBetterPacked(other, found)) found = other;
@@ -140,7 +141,7 @@ export class PlacementSearch {
     if (hadNone) return;
     const { strategy } = this.#request.spec;
     if (!this.#request.isPicky) {
-      entry.node = firstFit(of.root, this.#request.amounts, null, acceptAll) as PoolNode | null;
+      entry.node = of.order.firstFit(this.#request.amounts, null, acceptAll);
     } else if (strategy === "spread") {
       this.#lookSpread(entry);
     } else {
@@ -157,10 +158,10 @@ export class PlacementSearch {
     const { amounts } = this.#request;
     const isSame = node !== null && this.#pool.classOf(node.id) === of;
     if (isSame && fits(node.free, amounts) && this.#accepts(node)) return;
-    const accept = (it: FreeNode) => this.#accepts(it);
+    const accept = (it: PoolNode) => this.#accepts(it);
     // Others may have taken from nodes beyond the cursor, which are before it since.
-    const found = firstFit(of.root, amounts, entry.cursor, accept) ?? firstFit(of.root, amounts, null, accept);
-    entry.node = found as PoolNode | null;
+    const found = of.order.firstFit(amounts, entry.cursor, accept) ?? of.order.firstFit(amounts, null, accept);
+    entry.node = found;
     if (found !== null) entry.cursor = keyOf(found);
   }
 
@@ -172,9 +173,9 @@ export class PlacementSearch {
       if (level !== entry.level) entry.cursor = null;
       entry.level = level;
       const most = level;
-      const accept = (it: FreeNode) => (this.#counts.get(it.id) ?? 0) <= most && this.#accepts(it);
-      const found = lastFit(of.root, amounts, entry.cursor, accept);
-      entry.node = found as PoolNode | null;
+      const accept = (it: PoolNode) => (this.#counts.get(it.id) ?? 0) <= most && this.#accepts(it);
+      const found = of.order.lastFit(amounts, entry.cursor, accept);
+      entry.node = found;
       if (found !== null) {
         // The next search begins with this very node: it may not be taken.
         entry.cursor = { ...keyOf(found), id: `${found.id}\u0000` };
@@ -189,10 +190,10 @@ export class PlacementSearch {
     return next;
   }
 
-  #accepts(node: FreeNode): boolean {
+  #accepts(node: PoolNode): boolean {
     const { maxPerNode } = this.#request.spec;
     if (maxPerNode > 0 && (this.#counts.get(node.id) ?? 0) >= maxPerNode) return false;
-    return this.#request.plainGrant !== null || hasPortsAndGpus(node as PoolNode, this.#request);
+    return this.#request.plainGrant !== null || hasPortsAndGpus(node, this.#request);
   }
 
   #clean(): void {
@@ -224,17 +225,12 @@ function newEntry(of: NodeClass, request: PlacementRequest): Entry {
 function isBetterPacked(one: Candidate, other: Candidate): boolean {
   if (one.isConnected !== other.isConnected) return one.isConnected;
   if (one.isEnforced !== other.isEnforced) return one.isEnforced;
-  return isLess(one.key, other.key);
+  return isBefore(one.key, other.key);
 }
 
 function isBetterSpread(one: Candidate, other: Candidate): boolean {
   if (one.isConnected !== other.isConnected) return one.isConnected;
   if (one.level !== other.level) return one.level < other.level;
   if (one.isEnforced !== other.isEnforced) return one.isEnforced;
-  return isLess(other.key, one.key);
-}
-
-function isLess(one: FreeKey, other: FreeKey): boolean {
-  const difference = one.millicores - other.millicores || one.memoryBytes - other.memoryBytes;
-  return difference === 0 ? one.id < other.id : difference < 0;
+  return isBefore(other.key, one.key);
 }

@@ -1,7 +1,7 @@
 import type { Grant } from "../execution.ts";
 import type { WorkNode } from "../work-node.ts";
-import type { Amounts, FreeNode } from "./free-tree.ts";
-import { freeNode } from "./free-tree.ts";
+import type { Amounts } from "./amount-rows.ts";
+import type { FreeNode } from "./free-order.ts";
 
 /** Executions that hold resources of one node at most. */
 export const MOST_NODE_EXECUTIONS = 1_000;
@@ -32,7 +32,7 @@ export function poolNode(node: WorkNode): PoolNode {
     ports: new Map(),
     gpus: new Map(),
   };
-  return { ...freeNode(node.id, freeOf(node, taken)), node, taken, nextPort: node.capacity?.portMin ?? 0 };
+  return { id: node.id, free: freeOf(node, taken), node, taken, nextPort: node.capacity?.portMin ?? 0 };
 }
 
 /** What is left of a node. One that has as many executions as it may has no cores left: nothing fits there. */

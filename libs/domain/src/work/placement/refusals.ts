@@ -1,5 +1,5 @@
+import { type Amounts, fits } from "./amount-rows.ts";
 import { chooseGrant } from "./choose-grant.ts";
-import { type Amounts, countShort, type FreeNode, fits } from "./free-tree.ts";
 import { mismatches, type PlacementReason } from "./node-class.ts";
 import type { NodeClass, NodePool } from "./node-pool.ts";
 import type { PlacementRequest } from "./placement-request.ts";
@@ -29,7 +29,7 @@ const AMOUNT_REASONS: Readonly<Record<keyof Amounts, PlacementReason>> = {
 
 /**
  * Count why nodes cannot run one more execution. Whole classes are counted at once where they do not match; only where
- * they do are nodes looked at, and not those below a place of the tree where nothing fits.
+ * they do are nodes looked at.
  *
  * @param counts executions of the job that hold resources, by node.
  */
@@ -44,7 +44,7 @@ export function countRefusals(
   };
   const { nodeId } = request.spec.constraints;
   for (const of of pool.classes()) {
-    const size = of.root?.size ?? 0;
+    const size = of.order.size;
     const isNamed = nodeId !== null && pool.classOf(nodeId) === of;
     if (nodeId !== null) add("NOT_THE_NAMED_NODE", isNamed ? size - 1 : size);
     const reasons = [...of.facts.obstacles, ...mismatches(of.facts, request)];
@@ -64,7 +64,7 @@ export function couldFit(pool: NodePool, request: PlacementRequest): boolean {
     if (nodeId !== null) {
       const node = pool.classOf(nodeId) === of ? pool.get(nodeId) : undefined;
       if (node !== undefined && hasCapacity(node, request.amounts)) return true;
-    } else if (someNode(of.root, (node) => hasCapacity(node as PoolNode, request.amounts))) {
+    } else if (isAny(of.order.nodes(), (node) => hasCapacity(node, request.amounts))) {
       return true;
     }
   }
@@ -77,10 +77,7 @@ export function matchingNodes(pool: NodePool, request: PlacementRequest): readon
   const found: string[] = [];
   for (const of of pool.classes()) {
     if (!isMatch(of, request)) continue;
-    someNode(of.root, ({ id }) => {
-      if (nodeId === null || nodeId === id) found.push(id);
-      return false;
-    });
+    for (const { id } of of.order.nodes()) if (nodeId === null || nodeId === id) found.push(id);
   }
   return found.sort();
 }
@@ -91,19 +88,18 @@ function countInClass(
   counts: ReadonlyMap<string, number>,
   add: (reason: PlacementReason, nodes: number) => void,
 ): void {
-  const short = countShort(of.root, request.amounts);
+  const short = of.order.countShort(request.amounts);
   for (const amount of ["millicores", "memoryBytes", "diskBytes", "gpus"] as const) {
     add(AMOUNT_REASONS[amount], short[amount]);
   }
   const { maxPerNode } = request.spec;
-  someNode(of.root, (node) => {
-    const { taken } = node as PoolNode;
+  for (const node of of.order.nodes()) {
+    const { taken } = node;
     if (taken.executions >= MOST_NODE_EXECUTIONS) add("TOO_MANY_EXECUTIONS", 1);
     if (maxPerNode > 0 && (counts.get(node.id) ?? 0) >= maxPerNode) add("MAX_PER_NODE_REACHED", 1);
-    const isTaken = request.isPicky && fits(node.free, request.amounts) && !chooseGrant(node as PoolNode, request);
+    const isTaken = request.isPicky && fits(node.free, request.amounts) && !chooseGrant(node, request);
     if (isTaken) add("PORT_OR_GPU_TAKEN", 1);
-    return false;
-  });
+  }
 }
 
 function hasCapacity({ node }: PoolNode, need: Amounts): boolean {
@@ -122,8 +118,7 @@ function hasCapacity({ node }: PoolNode, need: Amounts): boolean {
   );
 }
 
-/** Whether a condition holds for a node at or below one; looks no further then. */
-function someNode(root: FreeNode | null, holds: (node: FreeNode) => boolean): boolean {
-  if (root === null) return false;
-  return someNode(root.left, holds) || holds(root) || someNode(root.right, holds);
+function isAny(nodes: Iterable<PoolNode>, holds: (node: PoolNode) => boolean): boolean {
+  for (const node of nodes) if (holds(node)) return true;
+  return false;
 }

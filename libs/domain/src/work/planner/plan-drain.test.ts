@@ -151,4 +151,26 @@ describe("a drain", () => {
     fleet.stopAll("a");
     expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
   });
+
+  it("should move what its machine has lost, also of a job that replaces no losses, and say that it was drained", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ loss: { ...jobSpec().loss, replace: false } }));
+    fleet.plan();
+    fleet.ready("a");
+    fleet.plan();
+    fleet.pass(10_000);
+    fleet.put("b", {});
+    fleet.plan();
+    fleet.end(fleet.on("a"), { end: "GONE" });
+    expect(fleet.plan().executions).toMatchObject([{ kind: "LOST", after: { reason: "GONE", desired: "RUN" } }]);
+    fleet.drain("a", { deadlineAtMs: fleet.nowMs });
+    const { executions } = fleet.plan();
+    expect(executions).toHaveLength(2);
+    expect(executions).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ after: expect.objectContaining({ state: "REPLACED", reason: "NODE_DRAINED" }) }),
+        expect.objectContaining({ kind: "PLACED", after: expect.objectContaining({ nodeId: "b" }) }),
+      ]),
+    );
+  });
 });

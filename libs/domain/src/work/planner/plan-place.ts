@@ -88,7 +88,7 @@ export function replaceExecution(
   if (placed !== "placed" || live === undefined) return placed;
   const part: Partial<ExecutionRecord> = { replacedBy: live.record.id, reason };
   if (old.record.reason === "GONE") {
-    const end = { state: "REPLACED", reason: "GONE", message: old.record.message } as const;
+    const end = { state: "REPLACED", reason, message: old.record.message } as const;
     changeExecution(context, old, "ENDED", { ...part, ...endedPart(end, context.nowMs) });
   } else {
     changeExecution(context, old, "REPLACING", isKept ? part : { ...part, desired: "STOP" });

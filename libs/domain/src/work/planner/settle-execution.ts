@@ -1,5 +1,5 @@
 import { isTerminal, settleEnd, settleGone } from "../execution-state.ts";
-import { fits } from "../placement/free-tree.ts";
+import { fits } from "../placement/amount-rows.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { changeExecution, endedPart, type PlanContext } from "./plan-context.ts";
 import { isReady, type KnownExecution, type KnownJob, liveIn, placeOf } from "./work-state.ts";

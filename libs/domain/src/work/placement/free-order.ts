@@ -1,0 +1,216 @@
+import { AmountRows, type Amounts } from "./amount-rows.ts";
+
+/** A node with what is left of it. */
+export interface FreeNode {
+  readonly id: string;
+  /** Written by the order that it is in, and by its owner while it is in none. */
+  free: Amounts;
+}
+
+/** A place in the order. */
+export interface FreeKey {
+  readonly millicores: number;
+  readonly memoryBytes: number;
+  readonly id: string;
+}
+
+/** Nodes that lie side by side. */
+type Leaf<Node> = AmountRows<Node>;
+
+/** Nodes of a leaf at most: one that has more is divided. */
+const MOST_IN_LEAF = 64;
+
+/** A node's place in the order. */
+export function keyOf({ id, free }: FreeNode): FreeKey {
+  return { millicores: free.millicores, memoryBytes: free.memoryBytes, id };
+}
+
+/** Whether a place comes before another. */
+export function isBefore(one: FreeKey, other: FreeKey): boolean {
+  const difference = one.millicores - other.millicores || one.memoryBytes - other.memoryBytes;
+  return difference === 0 ? one.id < other.id : difference < 0;
+}
+
+/**
+ * Nodes ordered by free cores, then free memory, then id. They lie in leaves of a few dozen, and what each leaf has at
+ * most lies side by side as well: a search reads a few lines of memory, where a tree would lead from node to node.
+ */
+export class FreeOrder<Node extends FreeNode> {
+  /** The leaves in order, none empty, each with the most that any of its nodes has. */
+  readonly #leaves = new AmountRows<Leaf<Node>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  insert(node: Node): void {
+    this.#size += 1;
+    const key = keyOf(node);
+    const at = Math.min(this.#leafOf(key), this.#leaves.count - 1);
+    const leaf = this.#leaves.items[at];
+    if (leaf === undefined) {
+      const first: Leaf<Node> = new AmountRows();
+      first.insert(0, node, node.free);
+      this.#leaves.insert(0, first, node.free);
+      return;
+    }
+    leaf.insert(placeIn(leaf, key), node, node.free);
+    if (leaf.count > MOST_IN_LEAF) this.#divide(at, leaf);
+    else this.#leaves.write(at, leaf.most());
+  }
+
+  /** Remove a node, whose free resources are as they were when it was inserted or changed last. */
+  remove(node: Node): void {
+    const { at, leaf, place } = this.#find(node);
+    this.#size -= 1;
+    leaf.remove(place);
+    const next = this.#leaves.items[at + 1];
+    if (leaf.count === 0) {
+      this.#leaves.remove(at);
+      return;
+    }
+    if (next !== undefined && leaf.count + next.count <= MOST_IN_LEAF / 2) {
+      next.moveTo(leaf, 0);
+      this.#leaves.remove(at + 1);
+    }
+    this.#leaves.write(at, leaf.most());
+  }
+
+  /** Change what is free on a node of the order. Most often it keeps its place, or one beside it. */
+  change(node: Node, free: Amounts): void {
+    const { at, leaf, place } = this.#find(node);
+    const after = { millicores: free.millicores, memoryBytes: free.memoryBytes, id: node.id };
+    const [above, below] = [leaf.items[place - 1], leaf.items[place + 1]];
+    if (
+      above === undefined ||
+      below === undefined ||
+      !isBefore(keyOf(above), after) ||
+      !isBefore(after, keyOf(below))
+    ) {
+      this.remove(node);
+      node.free = free;
+      this.insert(node);
+      return;
+    }
+    node.free = free;
+    leaf.write(place, free);
+    this.#leaves.write(at, leaf.most());
+  }
+
+  /** The first node in the order, after a place in it, that has what is needed and is accepted. */
+  firstFit(need: Amounts, after: FreeKey | null, accept: (node: Node) => boolean): Node | null {
+    const leaves = this.#leaves;
+    const first = after === null ? -1 : this.#leafOf(after);
+    const from = Math.max(first, this.#firstLeafWith(need.millicores));
+    for (let at = leaves.nextFit(from, need); at >= 0; at = leaves.nextFit(at + 1, need)) {
+      const leaf = leaves.items[at] as Leaf<Node>;
+      const start = after !== null && at === first ? placeIn(leaf, after, true) : 0;
+      for (let place = leaf.nextFit(start, need); place >= 0; place = leaf.nextFit(place + 1, need)) {
+        const node = leaf.items[place] as Node;
+        if (accept(node)) return node;
+      }
+    }
+    return null;
+  }
+
+  /** The last node in the order, before a place in it, that has what is needed and is accepted. */
+  lastFit(need: Amounts, before: FreeKey | null, accept: (node: Node) => boolean): Node | null {
+    const leaves = this.#leaves;
+    const last = before === null ? leaves.count : this.#leafOf(before);
+    const least = this.#firstLeafWith(need.millicores);
+    const from = Math.min(last, leaves.count - 1);
+    for (let at = leaves.previousFit(from, least, need); at >= 0; at = leaves.previousFit(at - 1, least, need)) {
+      const leaf = leaves.items[at] as Leaf<Node>;
+      const start = before !== null && at === last ? placeIn(leaf, before) - 1 : leaf.count - 1;
+      for (let place = leaf.previousFit(start, 0, need); place >= 0; place = leaf.previousFit(place - 1, 0, need)) {
+        const node = leaf.items[place] as Node;
+        if (accept(node)) return node;
+      }
+    }
+    return null;
+  }
+
+  /** How many nodes lack each of the resources that are needed. A node is counted for each that it lacks. */
+  countShort(need: Amounts): Amounts {
+    let [millicores, memoryBytes, diskBytes, gpus] = [0, 0, 0, 0];
+    for (const { free } of this.nodes()) {
+      if (free.millicores < need.millicores) millicores += 1;
+      if (free.memoryBytes < need.memoryBytes) memoryBytes += 1;
+      if (free.diskBytes < need.diskBytes) diskBytes += 1;
+      if (free.gpus < need.gpus) gpus += 1;
+    }
+    return { millicores, memoryBytes, diskBytes, gpus };
+  }
+
+  /** All of them, in order. */
+  *nodes(): Generator<Node> {
+    for (const leaf of this.#leaves.items) yield* leaf.items;
+  }
+
+  #divide(at: number, leaf: Leaf<Node>): void {
+    const second: Leaf<Node> = new AmountRows();
+    leaf.moveTo(second, leaf.count >> 1);
+    this.#leaves.write(at, leaf.most());
+    this.#leaves.insert(at + 1, second, second.most());
+  }
+
+  #find(node: Node) {
+    const key = keyOf(node);
+    const at = this.#leafOf(key);
+    const leaf = this.#leaves.items[at];
+    const place = leaf === undefined ? -1 : placeIn(leaf, key);
+    if (leaf === undefined || leaf.items[place] !== node) throw new Error(`node ${node.id} is not where it should be`);
+    return { at, leaf, place };
+  }
+
+  /** The first leaf that does not end before a place; the number of leaves for none. */
+  #leafOf(key: FreeKey): number {
+    const leaves = this.#leaves;
+    let [low, high] = [0, leaves.count];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (endsBefore(leaves.items[middle] as Leaf<Node>, leaves.coresAt(middle), key)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The first leaf of which a node has so many cores; the number of leaves for none. */
+  #firstLeafWith(millicores: number): number {
+    let [low, high] = [0, this.#leaves.count];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#leaves.coresAt(middle) < millicores) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Whether the last node of a leaf comes before a place. */
+function endsBefore(leaf: Leaf<FreeNode>, mostCores: number, key: FreeKey): boolean {
+  if (mostCores !== key.millicores) return mostCores < key.millicores;
+  const last = leaf.count - 1;
+  const memoryBytes = leaf.memoryAt(last);
+  if (memoryBytes !== key.memoryBytes) return memoryBytes < key.memoryBytes;
+  return (leaf.items[last] as FreeNode).id < key.id;
+}
+
+/** Where a place is in a leaf: behind all that come before it, and behind a node of that very place if told so. */
+function placeIn(leaf: Leaf<FreeNode>, key: FreeKey, isBehind = false): number {
+  let [low, high] = [0, leaf.count];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (comesBefore(leaf, middle, key, isBehind)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function comesBefore(leaf: Leaf<FreeNode>, place: number, key: FreeKey, isEqualBefore: boolean): boolean {
+  const difference = leaf.coresAt(place) - key.millicores || leaf.memoryAt(place) - key.memoryBytes;
+  if (difference !== 0) return difference < 0;
+  const { id } = leaf.items[place] as FreeNode;
+  return id < key.id || (isEqualBefore && id === key.id);
+}
