@@ -10,11 +10,13 @@ const bySource = new Map(pages.map((page) => [page.source, page]));
 const folders = readdirSync(repositoryRoot, { withFileTypes: true }).filter((entry) => entry.isDirectory());
 
 /** Nothing may be loaded from elsewhere: browsers refuse what this does not name. */
-const POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
+const POLICY =
+  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
 
 export default defineConfig({
   title: "Rollcall",
-  description: "The control plane that answers, for any fleet of machines: who is here, who is well, who may take work.",
+  description:
+    "The control plane that answers, for any fleet of machines: who is here, who is well, who may take work.",
   lang: "en",
   // Pages stay where repository browsers show them; the whole repository is the source, and all else is left out.
   srcDir: "..",

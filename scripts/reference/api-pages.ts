@@ -2,8 +2,8 @@ import {
   type DescriptorProto,
   type EnumDescriptorProto,
   type FieldDescriptorProto,
-  FieldDescriptorProto_Label as Label,
   MethodOptions_IdempotencyLevel as Idempotency,
+  FieldDescriptorProto_Label as Label,
   type MethodDescriptorProto,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
@@ -94,17 +94,20 @@ function serviceLines(source: SchemaFile): readonly string[] {
       "",
       prose(source.comment(PART.service, at, PART.method, index)),
       "",
-      signature(method, source.file.package),
+      ...signature(method, source.file.package),
       "",
     ]),
   ]);
 }
 
-function signature(method: MethodDescriptorProto, from: string): string {
+function signature(method: MethodDescriptorProto, from: string): readonly string[] {
   const side = (type: string, streams: boolean) => `${streams ? "stream of " : ""}${typeLink(type, from)}`;
   const reads = method.options?.idempotencyLevel === Idempotency.NO_SIDE_EFFECTS;
-  const asked = side(method.inputType, method.clientStreaming);
-  return `${asked} → ${side(method.outputType, method.serverStreaming)}${reads ? ". It only reads." : ""}`;
+  return [
+    `- Takes ${side(method.inputType, method.clientStreaming)}`,
+    `- Answers ${side(method.outputType, method.serverStreaming)}`,
+    ...(reads ? ["- It only reads."] : []),
+  ];
 }
 
 function declarations(source: SchemaFile): readonly Declared[] {

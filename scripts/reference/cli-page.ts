@@ -58,9 +58,7 @@ function commandLines(command: Command, depth: number): readonly string[] {
     ...(isGroup && command.options.length === 0 ? [] : ["```text", help.commandUsage(command), "```", ""]),
     ...optionTable(command),
     ...notesOf(command),
-    ...command.commands
-      .filter((child) => child.name() !== "help")
-      .flatMap((child) => commandLines(child, depth + 1)),
+    ...command.commands.filter((child) => child.name() !== "help").flatMap((child) => commandLines(child, depth + 1)),
   ];
 }
 
@@ -78,14 +76,14 @@ function optionTable(command: Command): readonly string[] {
   return rows.length === 0 ? [] : table(["argument or option", "what it does"], rows);
 }
 
-/** The paragraphs after a command's help, which commander writes when it shows the help. */
+/** The paragraphs after a command's help. */
 function notesOf(command: Command): readonly string[] {
   let text = "";
-  const write = (more: string) => {
+  const writeOut = (more: string) => {
     text += more;
   };
-  command.emit("afterHelp", { error: false, command, write });
-  return helpText(text);
+  command.configureOutput({ ...command.configureOutput(), writeOut }).outputHelp();
+  return helpText(text.slice(command.helpInformation().length));
 }
 
 async function verbHelp({ load }: (typeof SERVER_VERBS)[number]): Promise<readonly string[]> {

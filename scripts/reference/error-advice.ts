@@ -63,7 +63,8 @@ export const ADVICE: Readonly<Record<string, string>> = {
   TOO_MANY_CALLS: "Read the answers of earlier calls first, then repeat after the time in RetryInfo.",
   HELLO_REQUIRED: "Send a Hello as the first frame of the stream.",
   HELLO_REPEATED: "Send one Hello alone.",
-  SESSION_SUPERSEDED: "Nothing, where another stream of the same node took over; two agents with one key end each other.",
+  SESSION_SUPERSEDED:
+    "Nothing, where another stream of the same node took over; two agents with one key end each other.",
   STREAM_STALE: "Open another stream.",
   PEER_TOO_SLOW: "Read faster, then connect again.",
   REVISION_COMPACTED: "List again, and watch from the revision `listAfterRevision` of the metadata.",

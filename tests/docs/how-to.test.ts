@@ -80,4 +80,25 @@ describe("the commands of the how-to pages about nodes", () => {
     ],
     here,
   );
+
+  testPage(
+    "docs/how-to/troubleshoot.md",
+    [
+      ["first", /Postgres[\s\S]*web-1/],
+      ["brake", /NORMAL/],
+    ],
+    here,
+  );
+
+  testPage(
+    "docs/operations.md",
+    [
+      ["every-day", /nodes/i],
+      ["every-week", /admin[\s\S]*\d+:[0-9a-f]{64}/],
+    ],
+    here,
+  );
+
+  testPage("docs/how-to/from-bacalhau.md", [["convert", /ManualApproval: true[\s\S]*DisconnectTimeout: 2m/]], here);
+  testPage("docs/how-to/from-kohakuriver.md", [["convert", /DisconnectTimeoutFactor: 6/]], here);
 });

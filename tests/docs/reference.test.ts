@@ -29,7 +29,9 @@ describe("the pages of the reference", () => {
 
   it("should explain every reason of refusals, and only those that exist", () => {
     const reasons = Object.keys(ErrorReason).filter((name) => Number.isNaN(Number(name)) && name !== "UNSPECIFIED");
-    const shown = [...(pages.get("docs/reference/errors.md") ?? "").matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
+    const shown = [...(pages.get("docs/reference/errors.md") ?? "").matchAll(/^\| `(\w+)` \|/gm)].map(
+      ([, name]) => name,
+    );
     expect(shown.sort()).toEqual(reasons.sort());
     expect(Object.keys(ADVICE).filter((name) => !reasons.includes(name))).toEqual([]);
     expect(Object.values(ADVICE_BY_CODE).every((advice) => advice.endsWith("."))).toBe(true);

@@ -19,17 +19,26 @@ export interface CommandPlace {
 }
 
 const run = promisify(execFile);
-const COMMAND_LIMIT_MS = 120_000;
+const COMMAND_LIMIT_MS = 180_000;
+const MOST_OUTPUT = 16 * 1024 * 1024;
+
+/** What a page needs besides its own commands. */
+export interface PageOptions {
+  /** Blocks for which it says no are skipped. */
+  readonly isRunnable?: (name: string) => boolean;
+  /** What the reader has done before a block, and no block does: it is started here. */
+  readonly before?: Readonly<Record<string, () => Promise<unknown>>>;
+}
 
 /**
  * Test every block of a page that is opened with "```sh test=NAME", one after the other, in `place()`. The program is
- * in the PATH as `rollcall`. Blocks for which `isRunnable` says no are skipped.
+ * in the PATH as `rollcall`.
  */
 export function testPage(
   page: string,
   expected: Expected,
   place: () => CommandPlace,
-  isRunnable: (name: string) => boolean = () => true,
+  { isRunnable = () => true, before = {} }: PageOptions = {},
 ): void {
   const blocks = commandBlocks(readFileSync(join(workspaceRoot, page), "utf8"));
 
@@ -40,6 +49,7 @@ export function testPage(
   for (const [name, output] of expected) {
     (isRunnable(name) ? it : it.skip)(`should work, of ${page}: ${name}`, async () => {
       const { commands } = blocks.find((block) => block.name === name) ?? { commands: "false" };
+      await before[name]?.();
       expect(await runCommands(commands, place())).toMatch(output);
     });
   }
@@ -51,6 +61,7 @@ async function runCommands(commands: string, { checkout, instead, env }: Command
   const { stdout, stderr } = await run("sh", ["-e", "-c", here], {
     cwd: checkout,
     timeout: COMMAND_LIMIT_MS,
+    maxBuffer: MOST_OUTPUT,
     env: { ...process.env, HOME: checkout, PATH: `${join(checkout, "bin")}:${process.env.PATH}`, ...env },
   });
   return `${stdout}${stderr}`;

@@ -70,7 +70,15 @@ export function sideBar(overview: string, pages: readonly SitePage[]): SideBarIt
       const folder = [DECISIONS, API].find((one) => page.source === `${one}README.md`);
       if (folder === undefined) return [itemOf(page, text)];
       const own = itemOf(page, text);
-      return [{ ...own, collapsed: true, items: below(folder).filter((one) => one !== page).map((one) => itemOf(one)) }];
+      return [
+        {
+          ...own,
+          collapsed: true,
+          items: below(folder)
+            .filter((one) => one !== page)
+            .map((one) => itemOf(one)),
+        },
+      ];
     });
     return { text: kind, collapsed: false, items };
   });

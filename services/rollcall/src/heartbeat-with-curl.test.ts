@@ -30,7 +30,7 @@ describeEquipped("docs/heartbeat-with-curl.md", () => {
 
   it("should make a node that is HEALTHY as long as it beats, and declare it when it stops", async () => {
     const { server, dataDirectory, client } = fixture;
-    const script = readFileSync(PAGE, "utf8").match(/```sh\n([\s\S]*?)```/)?.[1] ?? "";
+    const script = readFileSync(PAGE, "utf8").match(/```sh test=whole\n([\s\S]*?)```/)?.[1] ?? "";
     const env = {
       ...process.env,
       NODE: "curl-1",

@@ -82,7 +82,7 @@ describe("rollcall serve with several services", () => {
   it("should open sessions by calls at a replica, and hand their heartbeats on", async () => {
     const open = await fixture.serveTogether("--port", "0", "--probe-port", "0");
     const { port } = await open.logged("serving");
-    const script = readFileSync(CURL_PAGE, "utf8").match(/```sh\n([\s\S]*?)```/)?.[1] ?? "";
+    const script = readFileSync(CURL_PAGE, "utf8").match(/```sh test=whole\n([\s\S]*?)```/)?.[1] ?? "";
     const env = {
       ...process.env,
       NODE: "curl-1",

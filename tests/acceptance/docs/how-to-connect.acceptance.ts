@@ -1,0 +1,107 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe } from "@jest/globals";
+import { startTestNats, type TestNats } from "../../../libs/events/src/testing/nats-server.ts";
+import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
+import { endProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
+import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
+import { layOutCheckout } from "../../support/checkout.ts";
+import { type CommandPlace, testPage } from "../../support/page-commands.ts";
+import { approveLogins, leftOf } from "./page-helpers.ts";
+
+const LIMIT_MS = 120_000;
+
+describe("the commands of the how-to pages about the ways in and out", () => {
+  const issuer = new TestIssuer();
+  let stopApproving: () => void;
+  let nats: TestNats;
+
+  beforeAll(async () => {
+    await issuer.start();
+    issuer.claims = { sub: "bob", groups: ["oncall"] };
+    stopApproving = approveLogins(issuer);
+    nats = await startTestNats();
+  }, LIMIT_MS);
+
+  afterAll(async () => {
+    stopApproving();
+    await issuer.stop();
+    await nats.close();
+  }, LIMIT_MS);
+
+  describe("TLS", () => {
+    const { place, fixture } = placeOfPage();
+    const certificates = () => ["server.pem", "server-key.pem"].map((name) => join(place().checkout, name));
+    const start = async () => {
+      const [certificate = "", key = ""] = certificates();
+      await fixture().up("--no-agent", "--join-tokens", "strict", "--tls-cert", certificate, "--tls-key", key);
+    };
+    testPage(
+      "docs/how-to/tls.md",
+      [
+        ["certificates", /control plane/],
+        ["login", /Logged in to https:.*role admin/],
+        ["agent", /tls-1[\s\S]*APPROVED[\s\S]*HEALTHY/],
+        ["renew", /certificate/i],
+      ],
+      place,
+      { before: { login: start } },
+    );
+  });
+
+  describe("OpenID Connect", () => {
+    const { place, fixture } = placeOfPage();
+    const settings = () => ({
+      Issuer: issuer.url,
+      Audience: issuer.audience,
+      ClientID: issuer.clientId,
+      RoleClaim: "groups",
+      RoleMap: "sre=admin,oncall=operator,staff=viewer",
+    });
+    const start = async () => {
+      const flags = Object.entries(settings()).flatMap(([key, value]) => ["--set", `OIDC.${key}=${value}`]);
+      await fixture().up("--no-agent", ...flags);
+    };
+    testPage(
+      "docs/how-to/oidc.md",
+      [
+        ["login", /Logged in to .* as user:bob, role operator/],
+        ["whoami", /user:bob/],
+      ],
+      place,
+      { before: { login: start } },
+    );
+  });
+
+  describe("NATS", () => {
+    const { place, fixture } = placeOfPage();
+    testPage(
+      "docs/how-to/nats.md",
+      [
+        ["status", /NATS/],
+        ["republish", /\d/],
+      ],
+      place,
+      { before: { status: () => fixture().up("--no-agent", "--nats", nats.url) } },
+    );
+  });
+});
+
+/** A folder and ports for one page, of which a test starts `up`. */
+function placeOfPage(): { readonly place: () => CommandPlace; readonly fixture: () => UpFixture } {
+  let fixture: UpFixture;
+  let place: CommandPlace;
+
+  beforeAll(async () => {
+    fixture = await createUpFixture();
+    place = { checkout: layOutCheckout(fixture.dataDirectory), instead: { "127.0.0.1:7700": fixture.server } };
+  }, LIMIT_MS);
+
+  afterAll(async () => {
+    for (const pid of await leftOf(place.checkout)) endProcess(pid);
+    await fixture.dispose();
+    rmSync(place.checkout, { recursive: true, force: true });
+  }, LIMIT_MS);
+
+  return { place: () => place, fixture: () => fixture };
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "@jest/globals";
+import { sitePages } from "../../docs/.vitepress/site/pages.ts";
+import { readPackages, readSources, workspaceRoot } from "../support/workspace.ts";
+
+/** Why no test runs a command of a page. */
+const WHY_NOT: Readonly<Record<string, string>> = {
+  "runs-until-it-is-stopped": "the tests of the page start the same program with ports and folders of their own",
+  "needs-another-machine": "it names a machine that a test has not; tests start agents with addresses of their own",
+  "needs-systemd": "PID 1 of CI's machine is not systemd; the units are checked by systemd-analyze",
+  "needs-a-cluster": "it needs a whole Kubernetes; the manifests are run as processes instead",
+  "needs-a-host": "it changes the machine itself; the configuration is run by a test of its own",
+  "needs-another-postgres": "it names a server; tests/acceptance/postgres does the same with servers of their own",
+  "run-by-its-own-test": "a test runs the script without the page",
+};
+
+/** What a block shows that is no command. */
+const SHOWN = /^(?:text|yaml|nginx|json|ini|toml|go|python|java|proto|ts|typescript|js|xml|css|promql)$/;
+const COMMANDS = /^sh (test|untested)=([\w-]+)$/;
+/** They show diagrams and parts of a tree, or are tested with what they are about. */
+const EXEMPT = /^(?:ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md$|^bench\/|^sdk\/|^docs\/(?:decisions|checklists)\//;
+
+const pages = sitePages()
+  .map(({ source }) => source)
+  .filter((source) => !EXEMPT.test(source));
+
+/** A test names the page whose commands it runs. */
+const tests = [...readSources("tests"), ...readPackages().flatMap(({ files }) => files)].filter(
+  ({ path }) => /(?:\.test|\.acceptance)\.ts$|^tests\//.test(path) && !path.startsWith("tests/docs/commands"),
+);
+
+describe("the commands of the pages", () => {
+  it.each(pages)("should be run by a test, or say why not: %s", (page) => {
+    const opened = openedBlocks(page);
+    expect(opened.filter((words) => !SHOWN.test(words) && !COMMANDS.test(words))).toEqual([]);
+    const reasons = opened.flatMap((words) =>
+      /^sh untested=/.test(words) ? [words.slice("sh untested=".length)] : [],
+    );
+    expect(reasons.filter((reason) => !(reason in WHY_NOT))).toEqual([]);
+    if (!opened.some((words) => words.startsWith("sh test="))) return;
+    expect(tests.filter(({ text }) => text.includes(page)).map(({ path }) => path)).not.toEqual([]);
+  });
+
+  it("should have no reason that no page has", () => {
+    const used = new Set(pages.flatMap(openedBlocks).map((words) => COMMANDS.exec(words)?.[2]));
+    expect(Object.keys(WHY_NOT).filter((reason) => !used.has(reason))).toEqual([]);
+  });
+});
+
+/** The words after the marks that open the blocks of a page. */
+function openedBlocks(page: string): readonly string[] {
+  const marks = [...readFileSync(join(workspaceRoot, page), "utf8").matchAll(/^```(.*)$/gm)].map(
+    ([, words = ""]) => words,
+  );
+  return marks.filter((_, at) => at % 2 === 0);
+}
