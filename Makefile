@@ -48,7 +48,7 @@ gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and the referen
 
 docs: $(INSTALLED) ## Build the documentation as a site in dist/docs (BASE: the path below which it is served, / by default)
 	cd docs/.vitepress && $(PNPM) install --ignore-workspace --frozen-lockfile --silent
-	docs/.vitepress/node_modules/.bin/vitepress build docs --base "$(or $(BASE),/)"
+	BASE="$(BASE)" docs/.vitepress/node_modules/.bin/vitepress build docs
 
 manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/run builds into .tools/bin)
 	node scripts/render-manifests.mjs

@@ -234,7 +234,7 @@ describe("reasonsWithoutCode()", () => {
 /** All pages of a folder and of those below it. */
 function pagesBelow(folder: string): readonly string[] {
   return readdirSync(join(workspaceRoot, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".md"))
+    .filter((name) => name.endsWith(".md") && !name.includes("node_modules"))
     .map((name) => join(folder, name));
 }
 

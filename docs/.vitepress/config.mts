@@ -9,6 +9,9 @@ const pages = sitePages();
 const bySource = new Map(pages.map((page) => [page.source, page]));
 const folders = readdirSync(repositoryRoot, { withFileTypes: true }).filter((entry) => entry.isDirectory());
 
+/** The path below which the site is served. */
+const base = process.env.BASE || "/";
+
 /** Nothing may be loaded from elsewhere: browsers refuse what this does not name. */
 const POLICY =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
@@ -18,6 +21,7 @@ export default defineConfig({
   description:
     "The control plane that answers, for any fleet of machines: who is here, who is well, who may take work.",
   lang: "en",
+  base,
   // Pages stay where repository browsers show them; the whole repository is the source, and all else is left out.
   srcDir: "..",
   srcExclude: [
@@ -42,7 +46,7 @@ export default defineConfig({
       md.renderer.rules.text = (tokens, at) =>
         md.utils.escapeHtml(tokens[at]?.content ?? "").replaceAll("{{", "&#123;&#123;");
       md.core.ruler.push("repository-links", ({ tokens, env }) => {
-        const source = env.path.slice(repositoryRoot.length).replaceAll("\\", "/");
+        const source = (env.realPath ?? env.path).slice(repositoryRoot.length).replaceAll("\\", "/");
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           if (token.type !== "link_open") continue;
           const href = String(token.attrGet("href"));
@@ -50,8 +54,13 @@ export default defineConfig({
           const found = siteLink(source, href, bySource);
           // VitePress reports what leads nowhere.
           if (found === null || file === null || !existsSync(join(repositoryRoot, file))) continue;
-          token.attrSet("href", found.href);
-          if (found.isFile) token.attrSet("target", "_self");
+          if (found.isFile) {
+            // Else VitePress takes it for a page, by its name.
+            token.attrSet("target", "_self");
+            token.attrSet("href", `${base.replace(/\/$/, "")}${found.href}`);
+          } else {
+            token.attrSet("href", found.href);
+          }
         }
       });
     },

@@ -54,8 +54,8 @@ describe("prose()", () => {
   });
 
   it("should begin no line with what would begin a list", () => {
-    const lines = prose(`${"x".repeat(110)} yyyyyyy - z`).split("\n");
-    expect(lines).toEqual(["x".repeat(110), "yyyyyyy - z"]);
+    const lines = prose(`${"x".repeat(110)} yyyyyyyy - z`).split("\n");
+    expect(lines).toEqual(["x".repeat(110), "yyyyyyyy - z"]);
   });
 });
 

@@ -26,9 +26,9 @@ const OTHERS: Readonly<Record<string, string>> = {
 
 /** Every page of the site, by its source. */
 export function sitePages(root = repositoryRoot): readonly SitePage[] {
-  const docs = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
-    .map((path) => path.replaceAll("\\", "/"))
-    .filter((path) => path.endsWith(".md") && !path.split("/").some((part) => part.startsWith(".")))
+  const docs = filesBelow(root, "docs")
+    .map((path) => path.slice("docs/".length))
+    .filter((path) => path.endsWith(".md"))
     .map((path): [string, string] => [`docs/${path}`, path.replace(/(^|\/)README\.md$/, "$1index.md")]);
   const sdks = readdirSync(join(root, "sdk"))
     .filter((name) => existsSync(join(root, "sdk", name, "README.md")))
@@ -100,6 +100,16 @@ export function slugOf(heading: string): string {
     .trim()
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
     .replaceAll(/\s/g, "-");
+}
+
+/** Files below a folder, those in hidden ones left out: the site's own packages are there. */
+function filesBelow(root: string, folder: string): readonly string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter(({ name }) => !name.startsWith("."))
+    .flatMap((entry) => {
+      const path = `${folder}/${entry.name}`;
+      return entry.isDirectory() ? filesBelow(root, path) : [path];
+    });
 }
 
 function titleOf(text: string, source: string): string {
