@@ -4,6 +4,7 @@ import { describe, expect, it } from "@jest/globals";
 import {
   crowdedFolders,
   impurities,
+  lateNames,
   MAY_DEPEND_ON,
   pathsIn,
   reasonsWithoutCode,
@@ -47,6 +48,12 @@ describe("the workspace", () => {
 
   it("should keep clocks and chance out of the domain", () => {
     expect(packages.filter(({ name }) => name === "domain").flatMap(impurities)).toEqual([]);
+  });
+
+  it("should take the default of packages that are loaded late", () => {
+    expect(packages.flatMap(lateNames)).toEqual([]);
+    const file = { path: "services/cli/src/a.ts", text: 'const { parse } = await import("yaml");' };
+    expect(lateNames({ ...tidy("cli"), files: [file] })).toHaveLength(1);
   });
 
   it("should have short files with names in kebab-case", () => {

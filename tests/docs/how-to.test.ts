@@ -30,7 +30,7 @@ describe("the commands of the how-to pages about nodes", () => {
   testPage(
     "docs/how-to/approve.md",
     [
-      ["pending", /gpu-7[\s\S]*web-1[\s\S]*web-2[\s\S]*PENDING/],
+      ["pending", /gpu-7[\s\S]*web-1[\s\S]*web-2[\s\S]*PENDING[\s\S]*^id: web-1$/m],
       ["approve", /Ok[\s\S]*web-2/],
       ["reject", /Ok[\s\S]*not in the inventory[\s\S]*Ok/],
       ["ban", /Ok[\s\S]*its disk was stolen[\s\S]*Ok[\s\S]*Ok/],

@@ -87,6 +87,20 @@ export function wrongImports(one: Package): readonly string[] {
   });
 }
 
+/**
+ * Names taken from a package that is loaded late. In the bundle such a package, when it is in CommonJS, has a default
+ * and nothing else.
+ */
+export function lateNames(one: Package): readonly string[] {
+  return one.files
+    .filter((file) => !isTest(file))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/\{([^{}]*)\} = await import\("(?![.@]|node:)([^"]+)"\)/g)]
+        .filter(([, names = ""]) => !/^\s*default: \w+,?\s*$/.test(names))
+        .map(([, , specifier]) => `${path}: takes names from ${specifier}, which is loaded late: take its default`),
+    );
+}
+
 /** Clocks and chance in the domain, which takes both as values. */
 export function impurities(one: Package): readonly string[] {
   return one.files

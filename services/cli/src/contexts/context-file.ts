@@ -31,9 +31,9 @@ export async function readContexts(shell: Surroundings): Promise<Contexts> {
     throw new Failure(`cannot read ${path}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
   });
   if (text === null) return NONE;
-  const { parse } = await import("yaml");
+  const { default: yaml } = await import("yaml");
   try {
-    return toContexts(parse(text));
+    return toContexts(yaml.parse(text));
   } catch (cause) {
     const why = String(Object(cause).message).split("\n", 1)[0];
     throw new Failure(
@@ -49,13 +49,13 @@ export async function readContexts(shell: Surroundings): Promise<Contexts> {
 export async function changeContexts(shell: Surroundings, change: (contexts: Contexts) => Contexts): Promise<Contexts> {
   const path = contextFilePath(shell);
   const changed = change(await readContexts(shell));
-  const { stringify } = await import("yaml");
+  const { default: yaml } = await import("yaml");
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const handle = await open(draft, "wx", 0o600);
     try {
-      await handle.writeFile(`${PREFACE}${stringify(toPlain(changed))}`);
+      await handle.writeFile(`${PREFACE}${yaml.stringify(toPlain(changed))}`);
       await handle.sync();
     } finally {
       await handle.close();

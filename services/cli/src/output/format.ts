@@ -29,8 +29,9 @@ export function toPlain<Desc extends DescMessage>(schema: Desc, message: Message
 /** A value as JSON or YAML, with a line break at the end. The YAML library is loaded only when it is needed. */
 export async function formatPlain(format: "json" | "yaml", value: Plain): Promise<string> {
   if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
-  const { stringify } = await import("yaml");
-  return stringify(value, { lineWidth: 0 });
+  // Of a package in CommonJS that is loaded late, the bundle has the default alone.
+  const { default: yaml } = await import("yaml");
+  return yaml.stringify(value, { lineWidth: 0 });
 }
 
 /** Write a value as JSON or YAML. */
