@@ -31,10 +31,10 @@ describe("the commands of the how-to pages about the ways in and out", () => {
 
   describe("TLS", () => {
     const { place, fixture } = placeOfPage();
-    const certificates = () => ["server.pem", "server-key.pem"].map((name) => join(place().checkout, name));
     const start = async () => {
-      const [certificate = "", key = ""] = certificates();
-      await fixture().up("--no-agent", "--join-tokens", "strict", "--tls-cert", certificate, "--tls-key", key);
+      const at = (name: string) => join(place().checkout, name);
+      const files = ["--tls-cert", at("server.pem"), "--tls-key", at("server-key.pem"), "--tls-ca", at("ca.pem")];
+      await fixture().up("--no-agent", "--join-tokens", "strict", ...files);
     };
     testPage(
       "docs/how-to/tls.md",
