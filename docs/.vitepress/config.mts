@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitepress";
 import { copyLinkedFiles } from "./site/copied-files.ts";
@@ -56,8 +56,9 @@ export default defineConfig({
           if (found === null || file === null || !existsSync(join(repositoryRoot, file))) continue;
           if (found.isFile) {
             // Else VitePress takes it for a page, by its name.
+            const end = statSync(join(repositoryRoot, file)).isDirectory() ? "/" : "";
             token.attrSet("target", "_self");
-            token.attrSet("href", `${base.replace(/\/$/, "")}${found.href}`);
+            token.attrSet("href", `${base.replace(/\/$/, "")}${found.href}${end}`);
           } else {
             token.attrSet("href", found.href);
           }

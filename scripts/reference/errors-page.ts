@@ -15,7 +15,7 @@ the text, and what to type next.
 const PREFIX = "ERROR_REASON_";
 
 /** One value of the enum ErrorReason. */
-export interface DocumentedReason {
+interface DocumentedReason {
   readonly name: string;
   readonly code: string;
   readonly when: string;
@@ -45,7 +45,7 @@ export async function errorsPage(): Promise<string> {
 }
 
 /** The reasons of the schema, in its order. Throws for one whose comment does not begin with a code that is known. */
-export function documentedReasons(files: readonly SchemaFile[]): readonly DocumentedReason[] {
+function documentedReasons(files: readonly SchemaFile[]): readonly DocumentedReason[] {
   for (const source of files) {
     const at = source.file.enumType.findIndex(({ name }) => name === "ErrorReason");
     const values = source.file.enumType[at]?.value ?? [];

@@ -46,7 +46,9 @@ describe("the pages of the documentation", () => {
     const sections = new Set(declaredKeys(ALL_KEYS).map(({ path }) => path.split(".")[0]));
     const named = pages
       // Decisions keep names of their time, and some pages have those of other programs.
-      .filter(({ source }) => !/^docs\/(decisions\/|other-configurations|how-to\/from-|reference\/)|CHANGELOG/.test(source))
+      .filter(
+        ({ source }) => !/^docs\/(decisions\/|other-configurations|how-to\/from-|reference\/)|CHANGELOG/.test(source),
+      )
       .flatMap(({ source }) =>
         [...read(source).matchAll(/`([A-Z]\w*(?:\.[A-Z]\w*)+)(?:: [^`]*)?`/g)].map(([, path = ""]) => ({
           source,
