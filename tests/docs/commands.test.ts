@@ -17,7 +17,7 @@ const WHY_NOT: Readonly<Record<string, string>> = {
 
 /** What a block shows that is no command. */
 const SHOWN = /^(?:text|yaml|nginx|json|ini|toml|go|python|java|proto|ts|typescript|js|xml|css|promql)$/;
-const COMMANDS = /^sh (test|untested)=([\w-]+)$/;
+const COMMANDS = /^\w+ (test|untested)=([\w-]+)$/;
 /** They show diagrams and parts of a tree, or are tested with what they are about. */
 const EXEMPT = /^(?:ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md$|^bench\/|^sdk\/|^docs\/(?:decisions|checklists)\//;
 
@@ -34,11 +34,10 @@ describe("the commands of the pages", () => {
   it.each(pages)("should be run by a test, or say why not: %s", (page) => {
     const opened = openedBlocks(page);
     expect(opened.filter((words) => !SHOWN.test(words) && !COMMANDS.test(words))).toEqual([]);
-    const reasons = opened.flatMap((words) =>
-      /^sh untested=/.test(words) ? [words.slice("sh untested=".length)] : [],
-    );
+    const marked = opened.flatMap((words) => [...words.matchAll(/ (test|untested)=(.*)/g)]);
+    const reasons = marked.flatMap(([, mark, name = ""]) => (mark === "untested" ? [name] : []));
     expect(reasons.filter((reason) => !(reason in WHY_NOT))).toEqual([]);
-    if (!opened.some((words) => words.startsWith("sh test="))) return;
+    if (!marked.some(([, mark]) => mark === "test")) return;
     expect(tests.filter(({ text }) => text.includes(page)).map(({ path }) => path)).not.toEqual([]);
   });
 
