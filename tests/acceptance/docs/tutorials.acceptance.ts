@@ -16,7 +16,7 @@ const TUTORIAL: Expected = [
   ["look", /CONNECTED[\s\S]*PENDING/],
   ["agents", /alpha\s[\s\S]*PENDING[\s\S]*HEALTHY/],
   ["approve", /Ok[\s\S]*APPROVED[\s\S]*rack 7, checked/],
-  ["crash", /CONNECTED -> DISCONNECTED[\s\S]*beta\s.*HEALTHY/],
+  ["crash", /CONNECTED -> DISCONNECTED[\s\S]*beta\s.*\bHEALTHY/],
   ["back", /DISCONNECTED -> CONNECTED/],
   ["drain", /DRAINED[\s\S]*Ok/],
   ["end", /node\.drain/],
