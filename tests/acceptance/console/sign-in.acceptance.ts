@@ -1,14 +1,12 @@
 import { readFileSync } from "node:fs";
 import { createServer, request as requestHttp, type Server } from "node:http";
 import { join } from "node:path";
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { AccessService } from "../../../libs/api/src/gen/rollcall/admin/v1/access_pb.ts";
 import { EventService } from "../../../libs/api/src/gen/rollcall/events/v1/events_pb.ts";
 import { describeError } from "../../../libs/errors/src/index.ts";
 import { eventually } from "../../../libs/testkit/src/index.ts";
-import { TestBrowser } from "../../../services/console/src/testing/console-rig.ts";
+import { clientWith, TestBrowser } from "../../../services/console/src/testing/console-rig.ts";
 import type { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 
@@ -48,16 +46,9 @@ async function startNeighbour() {
   return { server, origin: `http://127.0.0.1:${at}`, cookies };
 }
 
-/** A client with the halves of a session's secret, as a page's fetch sends them. */
-function transportOf(cookie: string, proof: string) {
-  const carry: Interceptor = (next) => (request) => {
-    for (const [name, value] of Object.entries({ origin, cookie, "x-rollcall-console": proof })) {
-      request.header.set(name, value);
-    }
-    return next(request);
-  };
-  return createConnectTransport({ baseUrl: origin, httpVersion: "1.1", interceptors: [carry] });
-}
+/** What a page's fetch sends with the halves of a session's secret. */
+const pageHeaders = (of: TestBrowser) => ({ origin, cookie: cookieHeader(of), "x-rollcall-console": of.proof ?? "" });
+const bearing = (token: string) => ({ authorization: `Bearer ${token}` });
 
 function cookieHeader(of: TestBrowser): string {
   return [...of.cookies].map((pair) => pair.join("=")).join("; ");
@@ -112,30 +103,21 @@ describe("sign-in to the console of a whole up", () => {
       reasons.add((await browser().signIn({ code: `rcc_guess_${count}` })).reason);
     }
     expect([...reasons].sort()).toEqual(["SIGN_IN_CODE_INVALID", "TOKEN_INVALID", "TOO_MANY_FAILURES"]);
-    const known = createConnectTransport({
-      baseUrl: origin,
-      httpVersion: "1.1",
-      interceptors: [bearing(adminToken())],
-    });
-    expect((await createClient(AccessService, known).whoAmI({})).actor).toMatch(/^token:/);
+    const known = clientWith(origin, AccessService, bearing(adminToken()));
+    expect((await known.whoAmI({})).actor).toMatch(/^token:/);
   });
 
   it("should end a session's calls and streams within seconds of its token's end", async () => {
-    const byToken = createConnectTransport({
-      baseUrl: origin,
-      httpVersion: "1.1",
-      interceptors: [bearing(adminToken())],
-    });
-    const access = createClient(AccessService, byToken);
+    const access = clientWith(origin, AccessService, bearing(adminToken()));
     const { text, accessToken } = await access.createAccessToken({ name: "to be revoked", role: 1 });
     const page = browser();
     // Guesses from this address may still count.
     await eventually(async () => expect((await page.signIn({ accessToken: text })).status).toBe(200));
-    const transport = transportOf(cookieHeader(page), page.proof ?? "");
-    expect((await createClient(AccessService, transport).whoAmI({})).actor).toBe(`token:${accessToken?.id}`);
+    const headers = pageHeaders(page);
+    expect((await clientWith(origin, AccessService, headers).whoAmI({})).actor).toBe(`token:${accessToken?.id}`);
     let reason: string | undefined;
     try {
-      for await (const _ of createClient(EventService, transport).watchEvents({})) {
+      for await (const _ of clientWith(origin, EventService, headers).watchEvents({})) {
         await access.revokeAccessToken({ id: accessToken?.id ?? "" }).catch(() => {});
       }
     } catch (error) {
@@ -151,15 +133,8 @@ describe("sign-in to the console of a whole up", () => {
     const log = up.out;
     await up.killed("SIGTERM");
     up = await fixture.up("--no-agent");
-    const me = await createClient(AccessService, transportOf(cookieHeader(page), page.proof ?? "")).whoAmI({});
+    const me = await clientWith(origin, AccessService, pageHeaders(page)).whoAmI({});
     expect(me.sessionId).toMatch(/^[0-9a-f]{12}$/);
     for (const secret of [page.cookie.slice(17), page.proof ?? "", adminToken()]) expect(log).not.toContain(secret);
   });
 });
-
-function bearing(token: string): Interceptor {
-  return (next) => (request) => {
-    request.header.set("authorization", `Bearer ${token}`);
-    return next(request);
-  };
-}

@@ -1,5 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { request as requestHttp } from "node:http";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Authenticator } from "@rollcall/identity";
 import { openOidc } from "@rollcall/identity/oidc";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
@@ -140,6 +143,19 @@ export async function createToken(store: Store, role: string) {
   const id = randomUUID();
   await ensureAccessToken(store.db, { id, name: `${role}'s`, role, hash: accessTokenHash(text) });
   return { id, text, actor: `token:${id}` };
+}
+
+/** A client that sends these headers with each call, over HTTP/1.1 as browsers do in clear text. */
+export function clientWith<S extends DescService>(
+  origin: string,
+  service: S,
+  headers: Readonly<Record<string, string>>,
+): Client<S> {
+  const carry: Interceptor = (next) => (request) => {
+    for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+    return next(request);
+  };
+  return createClient(service, createConnectTransport({ baseUrl: origin, httpVersion: "1.1", interceptors: [carry] }));
 }
 
 function post(
