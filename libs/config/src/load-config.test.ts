@@ -214,9 +214,7 @@ Store:
       "environment DATABASE_URL: Store.Url: is not used",
     );
     const own = load("", { check, env: { ROLLCALL_STORE_URL: "postgres://a" } });
-    expect(!own.ok && formatProblems(own.problems)).toBe(
-      "environment ROLLCALL_STORE_URL: Store.Url: is wrong",
-    );
+    expect(!own.ok && formatProblems(own.problems)).toBe("environment ROLLCALL_STORE_URL: Store.Url: is wrong");
     expect(problemsOf("", { check })).toEqual(["Store.Url: is wrong"]);
   });
 
