@@ -88,7 +88,7 @@ async function writeContext(file: string, issuer: TestIssuer, place: Readonly<Re
   await fetch(`${issuer.url}/device`, { method: "POST" });
   issuer.decideLogin("approved");
   const form = new URLSearchParams({ client_id: issuer.clientId, grant_type: "device", device_code: "device-0" });
-  const { refresh_token } = await (await fetch(`${issuer.url}/token`, { method: "POST", body: form })).json();
+  const { refresh_token } = Object(await (await fetch(`${issuer.url}/token`, { method: "POST", body: form })).json());
   const context = {
     ...place,
     token: await issuer.token(issuer.claims, { expiresInS: -60 }),
