@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { WORKSPACE } from "../packages/workspace.mjs";
 
 export const SERVICES_FILE = join(WORKSPACE, "sdk/services.json");
-/** The agents' own service is for those that write an agent. */
-const OF_AGENTS = ["rollcall.health.v1.HealthService"];
+/** The agents' own service is for those that write an agent, the console's for its pages. */
+const OF_OTHERS = ["rollcall.health.v1.HealthService", "rollcall.console.v1.ConsoleService"];
 
 /** The services of a client, with their descriptors, in the order of the list. Rejects for one that no client has. */
 export async function clientServices(files) {
@@ -16,7 +16,7 @@ export async function clientServices(files) {
       file.service.map((service, index) => [`${file.package}.${service.name}`, { file, service, index }]),
     ),
   );
-  const unlisted = [...found.keys()].filter((name) => !(name in listed) && !OF_AGENTS.includes(name));
+  const unlisted = [...found.keys()].filter((name) => !(name in listed) && !OF_OTHERS.includes(name));
   if (unlisted.length > 0) throw new Error(`sdk/services.json lacks ${unlisted.join(", ")}`);
   return Object.entries(listed).map(([name, entry]) => {
     const service = found.get(name);
