@@ -232,4 +232,20 @@ const (
 	ReasonWebhookNotThatFar = "WEBHOOK_NOT_THAT_FAR"
 	// ReasonTooManyTargets: [RESOURCE_EXHAUSTED] The targets for Prometheus are more than one answer may have: choose fewer nodes by a selector.
 	ReasonTooManyTargets = "TOO_MANY_TARGETS"
+	// ReasonOriginNotAllowed: [PERMISSION_DENIED] The request comes from a page of another server, or does not say where it comes from.
+	ReasonOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
+	// ReasonConsoleNeedsTls: [FAILED_PRECONDITION] The console takes no sign-in over clear text, except on the machine itself: use https.
+	ReasonConsoleNeedsTls = "CONSOLE_NEEDS_TLS"
+	// ReasonSignInCodeInvalid: [UNAUTHENTICATED] The code to sign in with is unknown or has expired; metadata says which. Make another.
+	ReasonSignInCodeInvalid = "SIGN_IN_CODE_INVALID"
+	// ReasonSignInCodeUsed: [FAILED_PRECONDITION] The code to sign in with was used before. Make another.
+	ReasonSignInCodeUsed = "SIGN_IN_CODE_USED"
+	// ReasonTooManySignInCodes: [RESOURCE_EXHAUSTED] As many codes of the caller wait to be used as may; RetryInfo says when to try again.
+	ReasonTooManySignInCodes = "TOO_MANY_SIGN_IN_CODES"
+	// ReasonSignInFailed: [UNAUTHENTICATED] The issuer did not confirm who signs in; metadata says why. Begin again.
+	ReasonSignInFailed = "SIGN_IN_FAILED"
+	// ReasonSessionNotAllowed: [FAILED_PRECONDITION] What is called is not for a session of the console, or for nothing else.
+	ReasonSessionNotAllowed = "SESSION_NOT_ALLOWED"
+	// ReasonUpstreamUnavailable: [UNAVAILABLE] The console cannot reach the service that the call is for. RetryInfo says when to try again.
+	ReasonUpstreamUnavailable = "UPSTREAM_UNAVAILABLE"
 )

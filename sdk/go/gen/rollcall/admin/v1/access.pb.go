@@ -144,6 +144,59 @@ func (AccessTokenState) EnumDescriptor() ([]byte, []int) {
 	return file_rollcall_admin_v1_access_proto_rawDescGZIP(), []int{1}
 }
 
+// AccessTokenKind is what a token is used by.
+type AccessTokenKind int32
+
+const (
+	// Never sent.
+	AccessTokenKind_ACCESS_TOKEN_KIND_UNSPECIFIED AccessTokenKind = 0
+	// A text that people and programs send.
+	AccessTokenKind_ACCESS_TOKEN_KIND_TOKEN AccessTokenKind = 1
+	// The session of a browser with the console. It acts for its creator, and ends with the token that it was made for.
+	AccessTokenKind_ACCESS_TOKEN_KIND_CONSOLE_SESSION AccessTokenKind = 2
+)
+
+// Enum value maps for AccessTokenKind.
+var (
+	AccessTokenKind_name = map[int32]string{
+		0: "ACCESS_TOKEN_KIND_UNSPECIFIED",
+		1: "ACCESS_TOKEN_KIND_TOKEN",
+		2: "ACCESS_TOKEN_KIND_CONSOLE_SESSION",
+	}
+	AccessTokenKind_value = map[string]int32{
+		"ACCESS_TOKEN_KIND_UNSPECIFIED":     0,
+		"ACCESS_TOKEN_KIND_TOKEN":           1,
+		"ACCESS_TOKEN_KIND_CONSOLE_SESSION": 2,
+	}
+)
+
+func (x AccessTokenKind) Enum() *AccessTokenKind {
+	p := new(AccessTokenKind)
+	*p = x
+	return p
+}
+
+func (x AccessTokenKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AccessTokenKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollcall_admin_v1_access_proto_enumTypes[2].Descriptor()
+}
+
+func (AccessTokenKind) Type() protoreflect.EnumType {
+	return &file_rollcall_admin_v1_access_proto_enumTypes[2]
+}
+
+func (x AccessTokenKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AccessTokenKind.Descriptor instead.
+func (AccessTokenKind) EnumDescriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_access_proto_rawDescGZIP(), []int{2}
+}
+
 // AccessToken is what may be known of a token.
 type AccessToken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -166,7 +219,9 @@ type AccessToken struct {
 	// When it was revoked. Absent: it was not.
 	RevokeTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=revoke_time,json=revokeTime,proto3" json:"revoke_time,omitempty"`
 	// Who revoked it; empty when it was not.
-	Revoker       string `protobuf:"bytes,10,opt,name=revoker,proto3" json:"revoker,omitempty"`
+	Revoker string `protobuf:"bytes,10,opt,name=revoker,proto3" json:"revoker,omitempty"`
+	// What it is used by. For a session, creator is whose it is, and expire_time when it ends if it is not used meanwhile.
+	Kind          AccessTokenKind `protobuf:"varint,11,opt,name=kind,proto3,enum=rollcall.admin.v1.AccessTokenKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +324,13 @@ func (x *AccessToken) GetRevoker() string {
 		return x.Revoker
 	}
 	return ""
+}
+
+func (x *AccessToken) GetKind() AccessTokenKind {
+	if x != nil {
+		return x.Kind
+	}
+	return AccessTokenKind_ACCESS_TOKEN_KIND_UNSPECIFIED
 }
 
 // CreateAccessTokenRequest says what the token is for.
@@ -693,7 +755,9 @@ type WhoAmIResponse struct {
 	//
 	//	*WhoAmIResponse_AccessToken
 	//	*WhoAmIResponse_Person
-	Credential    isWhoAmIResponse_Credential `protobuf_oneof:"credential"`
+	Credential isWhoAmIResponse_Credential `protobuf_oneof:"credential"`
+	// The session of the console by which the caller came; empty for one that came by itself.
+	SessionId     string `protobuf:"bytes,7,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -779,6 +843,13 @@ func (x *WhoAmIResponse) GetPerson() *Person {
 		}
 	}
 	return nil
+}
+
+func (x *WhoAmIResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
 }
 
 type isWhoAmIResponse_Credential interface {
@@ -1014,7 +1085,7 @@ var File_rollcall_admin_v1_access_proto protoreflect.FileDescriptor
 
 const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\n" +
-	"\x1erollcall/admin/v1/access.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x03\n" +
+	"\x1erollcall/admin/v1/access.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x03\n" +
 	"\vAccessToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -1029,7 +1100,8 @@ const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\vrevoke_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"revokeTime\x12\x18\n" +
 	"\arevoker\x18\n" +
-	" \x01(\tR\arevoker\"\xaf\x01\n" +
+	" \x01(\tR\arevoker\x126\n" +
+	"\x04kind\x18\v \x01(\x0e2\".rollcall.admin.v1.AccessTokenKindR\x04kind\"\xaf\x01\n" +
 	"\x18CreateAccessTokenRequest\x12\x14\n" +
 	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12-\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x17.rollcall.admin.v1.RoleB\x00R\x04role\x12-\n" +
@@ -1056,7 +1128,7 @@ const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\x19RevokeAccessTokenResponse\x12A\n" +
 	"\faccess_token\x18\x01 \x01(\v2\x1e.rollcall.admin.v1.AccessTokenR\vaccessToken\x12*\n" +
 	"\x11admin_tokens_left\x18\x02 \x01(\x05R\x0fadminTokensLeft\"\x0f\n" +
-	"\rWhoAmIRequest\"\xb7\x02\n" +
+	"\rWhoAmIRequest\"\xd6\x02\n" +
 	"\x0eWhoAmIResponse\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12+\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x17.rollcall.admin.v1.RoleR\x04role\x12;\n" +
@@ -1065,7 +1137,9 @@ const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x04 \x01(\tR\tclusterId\x12C\n" +
 	"\faccess_token\x18\x05 \x01(\v2\x1e.rollcall.admin.v1.AccessTokenH\x00R\vaccessToken\x123\n" +
-	"\x06person\x18\x06 \x01(\v2\x19.rollcall.admin.v1.PersonH\x00R\x06personB\f\n" +
+	"\x06person\x18\x06 \x01(\v2\x19.rollcall.admin.v1.PersonH\x00R\x06person\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\a \x01(\tR\tsessionIdB\f\n" +
 	"\n" +
 	"credential\":\n" +
 	"\x06Person\x12\x16\n" +
@@ -1090,7 +1164,11 @@ const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\x1eACCESS_TOKEN_STATE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18ACCESS_TOKEN_STATE_VALID\x10\x01\x12\x1e\n" +
 	"\x1aACCESS_TOKEN_STATE_EXPIRED\x10\x02\x12\x1e\n" +
-	"\x1aACCESS_TOKEN_STATE_REVOKED\x10\x032\xa4\x04\n" +
+	"\x1aACCESS_TOKEN_STATE_REVOKED\x10\x03*x\n" +
+	"\x0fAccessTokenKind\x12!\n" +
+	"\x1dACCESS_TOKEN_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17ACCESS_TOKEN_KIND_TOKEN\x10\x01\x12%\n" +
+	"!ACCESS_TOKEN_KIND_CONSOLE_SESSION\x10\x022\xa4\x04\n" +
 	"\rAccessService\x12n\n" +
 	"\x11CreateAccessToken\x12+.rollcall.admin.v1.CreateAccessTokenRequest\x1a,.rollcall.admin.v1.CreateAccessTokenResponse\x12p\n" +
 	"\x10ListAccessTokens\x12*.rollcall.admin.v1.ListAccessTokensRequest\x1a+.rollcall.admin.v1.ListAccessTokensResponse\"\x03\x90\x02\x01\x12n\n" +
@@ -1110,59 +1188,61 @@ func file_rollcall_admin_v1_access_proto_rawDescGZIP() []byte {
 	return file_rollcall_admin_v1_access_proto_rawDescData
 }
 
-var file_rollcall_admin_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rollcall_admin_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_rollcall_admin_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_rollcall_admin_v1_access_proto_goTypes = []any{
 	(Role)(0),                         // 0: rollcall.admin.v1.Role
 	(AccessTokenState)(0),             // 1: rollcall.admin.v1.AccessTokenState
-	(*AccessToken)(nil),               // 2: rollcall.admin.v1.AccessToken
-	(*CreateAccessTokenRequest)(nil),  // 3: rollcall.admin.v1.CreateAccessTokenRequest
-	(*CreateAccessTokenResponse)(nil), // 4: rollcall.admin.v1.CreateAccessTokenResponse
-	(*ListAccessTokensRequest)(nil),   // 5: rollcall.admin.v1.ListAccessTokensRequest
-	(*ListAccessTokensResponse)(nil),  // 6: rollcall.admin.v1.ListAccessTokensResponse
-	(*RevokeAccessTokenRequest)(nil),  // 7: rollcall.admin.v1.RevokeAccessTokenRequest
-	(*RevokeAccessTokenResponse)(nil), // 8: rollcall.admin.v1.RevokeAccessTokenResponse
-	(*WhoAmIRequest)(nil),             // 9: rollcall.admin.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 10: rollcall.admin.v1.WhoAmIResponse
-	(*Person)(nil),                    // 11: rollcall.admin.v1.Person
-	(*GetLoginOptionsRequest)(nil),    // 12: rollcall.admin.v1.GetLoginOptionsRequest
-	(*GetLoginOptionsResponse)(nil),   // 13: rollcall.admin.v1.GetLoginOptionsResponse
-	(*LoginIssuer)(nil),               // 14: rollcall.admin.v1.LoginIssuer
-	(*timestamppb.Timestamp)(nil),     // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 16: google.protobuf.Duration
+	(AccessTokenKind)(0),              // 2: rollcall.admin.v1.AccessTokenKind
+	(*AccessToken)(nil),               // 3: rollcall.admin.v1.AccessToken
+	(*CreateAccessTokenRequest)(nil),  // 4: rollcall.admin.v1.CreateAccessTokenRequest
+	(*CreateAccessTokenResponse)(nil), // 5: rollcall.admin.v1.CreateAccessTokenResponse
+	(*ListAccessTokensRequest)(nil),   // 6: rollcall.admin.v1.ListAccessTokensRequest
+	(*ListAccessTokensResponse)(nil),  // 7: rollcall.admin.v1.ListAccessTokensResponse
+	(*RevokeAccessTokenRequest)(nil),  // 8: rollcall.admin.v1.RevokeAccessTokenRequest
+	(*RevokeAccessTokenResponse)(nil), // 9: rollcall.admin.v1.RevokeAccessTokenResponse
+	(*WhoAmIRequest)(nil),             // 10: rollcall.admin.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 11: rollcall.admin.v1.WhoAmIResponse
+	(*Person)(nil),                    // 12: rollcall.admin.v1.Person
+	(*GetLoginOptionsRequest)(nil),    // 13: rollcall.admin.v1.GetLoginOptionsRequest
+	(*GetLoginOptionsResponse)(nil),   // 14: rollcall.admin.v1.GetLoginOptionsResponse
+	(*LoginIssuer)(nil),               // 15: rollcall.admin.v1.LoginIssuer
+	(*timestamppb.Timestamp)(nil),     // 16: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 17: google.protobuf.Duration
 }
 var file_rollcall_admin_v1_access_proto_depIdxs = []int32{
 	0,  // 0: rollcall.admin.v1.AccessToken.role:type_name -> rollcall.admin.v1.Role
 	1,  // 1: rollcall.admin.v1.AccessToken.state:type_name -> rollcall.admin.v1.AccessTokenState
-	15, // 2: rollcall.admin.v1.AccessToken.create_time:type_name -> google.protobuf.Timestamp
-	15, // 3: rollcall.admin.v1.AccessToken.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 4: rollcall.admin.v1.AccessToken.last_use_time:type_name -> google.protobuf.Timestamp
-	15, // 5: rollcall.admin.v1.AccessToken.revoke_time:type_name -> google.protobuf.Timestamp
-	0,  // 6: rollcall.admin.v1.CreateAccessTokenRequest.role:type_name -> rollcall.admin.v1.Role
-	16, // 7: rollcall.admin.v1.CreateAccessTokenRequest.ttl:type_name -> google.protobuf.Duration
-	2,  // 8: rollcall.admin.v1.CreateAccessTokenResponse.access_token:type_name -> rollcall.admin.v1.AccessToken
-	2,  // 9: rollcall.admin.v1.ListAccessTokensResponse.access_tokens:type_name -> rollcall.admin.v1.AccessToken
-	2,  // 10: rollcall.admin.v1.RevokeAccessTokenResponse.access_token:type_name -> rollcall.admin.v1.AccessToken
-	0,  // 11: rollcall.admin.v1.WhoAmIResponse.role:type_name -> rollcall.admin.v1.Role
-	15, // 12: rollcall.admin.v1.WhoAmIResponse.expire_time:type_name -> google.protobuf.Timestamp
-	2,  // 13: rollcall.admin.v1.WhoAmIResponse.access_token:type_name -> rollcall.admin.v1.AccessToken
-	11, // 14: rollcall.admin.v1.WhoAmIResponse.person:type_name -> rollcall.admin.v1.Person
-	14, // 15: rollcall.admin.v1.GetLoginOptionsResponse.issuers:type_name -> rollcall.admin.v1.LoginIssuer
-	3,  // 16: rollcall.admin.v1.AccessService.CreateAccessToken:input_type -> rollcall.admin.v1.CreateAccessTokenRequest
-	5,  // 17: rollcall.admin.v1.AccessService.ListAccessTokens:input_type -> rollcall.admin.v1.ListAccessTokensRequest
-	7,  // 18: rollcall.admin.v1.AccessService.RevokeAccessToken:input_type -> rollcall.admin.v1.RevokeAccessTokenRequest
-	9,  // 19: rollcall.admin.v1.AccessService.WhoAmI:input_type -> rollcall.admin.v1.WhoAmIRequest
-	12, // 20: rollcall.admin.v1.AccessService.GetLoginOptions:input_type -> rollcall.admin.v1.GetLoginOptionsRequest
-	4,  // 21: rollcall.admin.v1.AccessService.CreateAccessToken:output_type -> rollcall.admin.v1.CreateAccessTokenResponse
-	6,  // 22: rollcall.admin.v1.AccessService.ListAccessTokens:output_type -> rollcall.admin.v1.ListAccessTokensResponse
-	8,  // 23: rollcall.admin.v1.AccessService.RevokeAccessToken:output_type -> rollcall.admin.v1.RevokeAccessTokenResponse
-	10, // 24: rollcall.admin.v1.AccessService.WhoAmI:output_type -> rollcall.admin.v1.WhoAmIResponse
-	13, // 25: rollcall.admin.v1.AccessService.GetLoginOptions:output_type -> rollcall.admin.v1.GetLoginOptionsResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	16, // 2: rollcall.admin.v1.AccessToken.create_time:type_name -> google.protobuf.Timestamp
+	16, // 3: rollcall.admin.v1.AccessToken.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 4: rollcall.admin.v1.AccessToken.last_use_time:type_name -> google.protobuf.Timestamp
+	16, // 5: rollcall.admin.v1.AccessToken.revoke_time:type_name -> google.protobuf.Timestamp
+	2,  // 6: rollcall.admin.v1.AccessToken.kind:type_name -> rollcall.admin.v1.AccessTokenKind
+	0,  // 7: rollcall.admin.v1.CreateAccessTokenRequest.role:type_name -> rollcall.admin.v1.Role
+	17, // 8: rollcall.admin.v1.CreateAccessTokenRequest.ttl:type_name -> google.protobuf.Duration
+	3,  // 9: rollcall.admin.v1.CreateAccessTokenResponse.access_token:type_name -> rollcall.admin.v1.AccessToken
+	3,  // 10: rollcall.admin.v1.ListAccessTokensResponse.access_tokens:type_name -> rollcall.admin.v1.AccessToken
+	3,  // 11: rollcall.admin.v1.RevokeAccessTokenResponse.access_token:type_name -> rollcall.admin.v1.AccessToken
+	0,  // 12: rollcall.admin.v1.WhoAmIResponse.role:type_name -> rollcall.admin.v1.Role
+	16, // 13: rollcall.admin.v1.WhoAmIResponse.expire_time:type_name -> google.protobuf.Timestamp
+	3,  // 14: rollcall.admin.v1.WhoAmIResponse.access_token:type_name -> rollcall.admin.v1.AccessToken
+	12, // 15: rollcall.admin.v1.WhoAmIResponse.person:type_name -> rollcall.admin.v1.Person
+	15, // 16: rollcall.admin.v1.GetLoginOptionsResponse.issuers:type_name -> rollcall.admin.v1.LoginIssuer
+	4,  // 17: rollcall.admin.v1.AccessService.CreateAccessToken:input_type -> rollcall.admin.v1.CreateAccessTokenRequest
+	6,  // 18: rollcall.admin.v1.AccessService.ListAccessTokens:input_type -> rollcall.admin.v1.ListAccessTokensRequest
+	8,  // 19: rollcall.admin.v1.AccessService.RevokeAccessToken:input_type -> rollcall.admin.v1.RevokeAccessTokenRequest
+	10, // 20: rollcall.admin.v1.AccessService.WhoAmI:input_type -> rollcall.admin.v1.WhoAmIRequest
+	13, // 21: rollcall.admin.v1.AccessService.GetLoginOptions:input_type -> rollcall.admin.v1.GetLoginOptionsRequest
+	5,  // 22: rollcall.admin.v1.AccessService.CreateAccessToken:output_type -> rollcall.admin.v1.CreateAccessTokenResponse
+	7,  // 23: rollcall.admin.v1.AccessService.ListAccessTokens:output_type -> rollcall.admin.v1.ListAccessTokensResponse
+	9,  // 24: rollcall.admin.v1.AccessService.RevokeAccessToken:output_type -> rollcall.admin.v1.RevokeAccessTokenResponse
+	11, // 25: rollcall.admin.v1.AccessService.WhoAmI:output_type -> rollcall.admin.v1.WhoAmIResponse
+	14, // 26: rollcall.admin.v1.AccessService.GetLoginOptions:output_type -> rollcall.admin.v1.GetLoginOptionsResponse
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_access_proto_init() }
@@ -1179,7 +1259,7 @@ func file_rollcall_admin_v1_access_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_access_proto_rawDesc), len(file_rollcall_admin_v1_access_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,

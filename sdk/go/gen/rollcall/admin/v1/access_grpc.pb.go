@@ -36,10 +36,11 @@ const (
 type AccessServiceClient interface {
 	// CreateAccessToken makes a token of a role. Its text is in the response only: it cannot be read later.
 	CreateAccessToken(ctx context.Context, in *CreateAccessTokenRequest, opts ...grpc.CallOption) (*CreateAccessTokenResponse, error)
-	// ListAccessTokens answers a page of tokens, oldest first, never their texts or hashes. Refused with INVALID_PAGE_TOKEN.
+	// ListAccessTokens answers a page of tokens and of sessions of the console, oldest first, never their texts or hashes. Refused with INVALID_PAGE_TOKEN.
 	ListAccessTokens(ctx context.Context, in *ListAccessTokensRequest, opts ...grpc.CallOption) (*ListAccessTokensResponse, error)
 	// RevokeAccessToken ends a token for good: within a second no process takes it, and streams that were opened with it are ended
-	// with TOKEN_REVOKED within a few seconds. Any token may revoke itself; to revoke another one takes the role admin (ROLE_TOO_LOW).
+	// with TOKEN_REVOKED within a few seconds. The sessions of the console that were made for it end with it. Any token, and any session, may revoke itself; to revoke another one takes
+	// the role admin (ROLE_TOO_LOW).
 	// Refused with ACCESS_TOKEN_NOT_FOUND and ACCESS_TOKEN_ALREADY_REVOKED.
 	RevokeAccessToken(ctx context.Context, in *RevokeAccessTokenRequest, opts ...grpc.CallOption) (*RevokeAccessTokenResponse, error)
 	// WhoAmI tells the caller who it is here.
@@ -114,10 +115,11 @@ func (c *accessServiceClient) GetLoginOptions(ctx context.Context, in *GetLoginO
 type AccessServiceServer interface {
 	// CreateAccessToken makes a token of a role. Its text is in the response only: it cannot be read later.
 	CreateAccessToken(context.Context, *CreateAccessTokenRequest) (*CreateAccessTokenResponse, error)
-	// ListAccessTokens answers a page of tokens, oldest first, never their texts or hashes. Refused with INVALID_PAGE_TOKEN.
+	// ListAccessTokens answers a page of tokens and of sessions of the console, oldest first, never their texts or hashes. Refused with INVALID_PAGE_TOKEN.
 	ListAccessTokens(context.Context, *ListAccessTokensRequest) (*ListAccessTokensResponse, error)
 	// RevokeAccessToken ends a token for good: within a second no process takes it, and streams that were opened with it are ended
-	// with TOKEN_REVOKED within a few seconds. Any token may revoke itself; to revoke another one takes the role admin (ROLE_TOO_LOW).
+	// with TOKEN_REVOKED within a few seconds. The sessions of the console that were made for it end with it. Any token, and any session, may revoke itself; to revoke another one takes
+	// the role admin (ROLE_TOO_LOW).
 	// Refused with ACCESS_TOKEN_NOT_FOUND and ACCESS_TOKEN_ALREADY_REVOKED.
 	RevokeAccessToken(context.Context, *RevokeAccessTokenRequest) (*RevokeAccessTokenResponse, error)
 	// WhoAmI tells the caller who it is here.

@@ -258,6 +258,22 @@ const (
 	ErrorReason_ERROR_REASON_WEBHOOK_NOT_THAT_FAR ErrorReason = 145
 	// [RESOURCE_EXHAUSTED] The targets for Prometheus are more than one answer may have: choose fewer nodes by a selector.
 	ErrorReason_ERROR_REASON_TOO_MANY_TARGETS ErrorReason = 146
+	// [PERMISSION_DENIED] The request comes from a page of another server, or does not say where it comes from.
+	ErrorReason_ERROR_REASON_ORIGIN_NOT_ALLOWED ErrorReason = 158
+	// [FAILED_PRECONDITION] The console takes no sign-in over clear text, except on the machine itself: use https.
+	ErrorReason_ERROR_REASON_CONSOLE_NEEDS_TLS ErrorReason = 159
+	// [UNAUTHENTICATED] The code to sign in with is unknown or has expired; metadata says which. Make another.
+	ErrorReason_ERROR_REASON_SIGN_IN_CODE_INVALID ErrorReason = 160
+	// [FAILED_PRECONDITION] The code to sign in with was used before. Make another.
+	ErrorReason_ERROR_REASON_SIGN_IN_CODE_USED ErrorReason = 161
+	// [RESOURCE_EXHAUSTED] As many codes of the caller wait to be used as may; RetryInfo says when to try again.
+	ErrorReason_ERROR_REASON_TOO_MANY_SIGN_IN_CODES ErrorReason = 162
+	// [UNAUTHENTICATED] The issuer did not confirm who signs in; metadata says why. Begin again.
+	ErrorReason_ERROR_REASON_SIGN_IN_FAILED ErrorReason = 163
+	// [FAILED_PRECONDITION] What is called is not for a session of the console, or for nothing else.
+	ErrorReason_ERROR_REASON_SESSION_NOT_ALLOWED ErrorReason = 164
+	// [UNAVAILABLE] The console cannot reach the service that the call is for. RetryInfo says when to try again.
+	ErrorReason_ERROR_REASON_UPSTREAM_UNAVAILABLE ErrorReason = 165
 )
 
 // Enum value maps for ErrorReason.
@@ -376,6 +392,14 @@ var (
 		144: "ERROR_REASON_TOO_MANY_WEBHOOKS",
 		145: "ERROR_REASON_WEBHOOK_NOT_THAT_FAR",
 		146: "ERROR_REASON_TOO_MANY_TARGETS",
+		158: "ERROR_REASON_ORIGIN_NOT_ALLOWED",
+		159: "ERROR_REASON_CONSOLE_NEEDS_TLS",
+		160: "ERROR_REASON_SIGN_IN_CODE_INVALID",
+		161: "ERROR_REASON_SIGN_IN_CODE_USED",
+		162: "ERROR_REASON_TOO_MANY_SIGN_IN_CODES",
+		163: "ERROR_REASON_SIGN_IN_FAILED",
+		164: "ERROR_REASON_SESSION_NOT_ALLOWED",
+		165: "ERROR_REASON_UPSTREAM_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -491,6 +515,14 @@ var (
 		"ERROR_REASON_TOO_MANY_WEBHOOKS":             144,
 		"ERROR_REASON_WEBHOOK_NOT_THAT_FAR":          145,
 		"ERROR_REASON_TOO_MANY_TARGETS":              146,
+		"ERROR_REASON_ORIGIN_NOT_ALLOWED":            158,
+		"ERROR_REASON_CONSOLE_NEEDS_TLS":             159,
+		"ERROR_REASON_SIGN_IN_CODE_INVALID":          160,
+		"ERROR_REASON_SIGN_IN_CODE_USED":             161,
+		"ERROR_REASON_TOO_MANY_SIGN_IN_CODES":        162,
+		"ERROR_REASON_SIGN_IN_FAILED":                163,
+		"ERROR_REASON_SESSION_NOT_ALLOWED":           164,
+		"ERROR_REASON_UPSTREAM_UNAVAILABLE":          165,
 	}
 )
 
@@ -525,7 +557,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xbc \n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xef\"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -640,7 +672,15 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"$ERROR_REASON_WEBHOOK_ADDRESS_REFUSED\x10\x8f\x01\x12#\n" +
 	"\x1eERROR_REASON_TOO_MANY_WEBHOOKS\x10\x90\x01\x12&\n" +
 	"!ERROR_REASON_WEBHOOK_NOT_THAT_FAR\x10\x91\x01\x12\"\n" +
-	"\x1dERROR_REASON_TOO_MANY_TARGETS\x10\x92\x01b\x06proto3"
+	"\x1dERROR_REASON_TOO_MANY_TARGETS\x10\x92\x01\x12$\n" +
+	"\x1fERROR_REASON_ORIGIN_NOT_ALLOWED\x10\x9e\x01\x12#\n" +
+	"\x1eERROR_REASON_CONSOLE_NEEDS_TLS\x10\x9f\x01\x12&\n" +
+	"!ERROR_REASON_SIGN_IN_CODE_INVALID\x10\xa0\x01\x12#\n" +
+	"\x1eERROR_REASON_SIGN_IN_CODE_USED\x10\xa1\x01\x12(\n" +
+	"#ERROR_REASON_TOO_MANY_SIGN_IN_CODES\x10\xa2\x01\x12 \n" +
+	"\x1bERROR_REASON_SIGN_IN_FAILED\x10\xa3\x01\x12%\n" +
+	" ERROR_REASON_SESSION_NOT_ALLOWED\x10\xa4\x01\x12&\n" +
+	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once
