@@ -1,4 +1,4 @@
-// Writes libs/api/src/comments.ts, the comments of the public schema, which the stubs leave out: the description of the
+// Writes libs/api/src/comments/gen/comments.ts, the comments of the public schema, which the stubs leave out: the description of the
 // API is made of them. With --check it only compares.
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -18,12 +18,12 @@ const VALUE = 2;
 const METHOD = 2;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const target = `${root}libs/api/src/comments.ts`;
+const target = `${root}libs/api/src/comments/gen/comments.ts`;
 const wanted = `${PREFACE}${JSON.stringify(comments(), null, 2)};\n`;
 if (read() !== wanted) {
   writeFileSync(target, wanted);
   if (process.argv.includes("--check")) {
-    process.stderr.write("libs/api/src/comments.ts was not that of proto/. It is now: commit it.\n");
+    process.stderr.write("libs/api/src/comments/gen/comments.ts was not that of proto/. It is now: commit it.\n");
     process.exitCode = 1;
   }
 }

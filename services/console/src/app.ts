@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { bearerOf } from "@rollcall/identity";
 import type { Task } from "@rollcall/process";
 import type { HttpHandler, PassOn, PolicyTable, ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, type Store } from "@rollcall/store";
@@ -49,8 +50,27 @@ export function createApp(services: ConsoleProcess): ConsoleApp {
     policies: POLICIES,
     tasks: [],
     serve: servePages(pages),
-    passOn: upstream === null ? null : upstream.passOn,
+    passOn: upstream === null ? null : countingCallers(upstream.passOn, services),
     ready: async () => ({ store: await checkRecord() }),
     close: async () => upstream?.close(),
+  };
+}
+
+/**
+ * Count calls that are passed on for who makes them, as calls that are served here are: pages of one network would
+ * share the few places of a stranger. The service at which a call arrives judges it; here a caller who is not found, or
+ * not in time, stays a stranger.
+ */
+function countingCallers(passOn: PassOn, { authenticate, log }: Pick<ConsoleProcess, "authenticate" | "log">): PassOn {
+  return (call) => {
+    if (!passOn(call)) return false;
+    const bearer = bearerOf(call.request.headers.authorization ?? null);
+    if (bearer === null) return true;
+    authenticate(bearer)
+      .then((caller) => {
+        if (caller !== null && caller.kind !== "anonymous") call.known(caller);
+      })
+      .catch((error: unknown) => log.debug({ err: error }, "a call that is passed on stays that of a stranger"));
+    return true;
   };
 }

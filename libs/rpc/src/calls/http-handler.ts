@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
+import type { KnownCaller } from "@rollcall/identity";
 
 /** A request over HTTP/1.1 or HTTP/2. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -22,6 +23,8 @@ export interface ForeignCall {
   readonly path: string;
   /** Where it comes from, as HOST:PORT. */
   readonly peer: string;
+  /** To be told who calls, once that is known: the call has been counted for its address until then. */
+  readonly known: (caller: KnownCaller) => void;
 }
 
 /** Takes calls of methods that are served elsewhere; whether it has taken this one. */

@@ -22,6 +22,8 @@ export function answerGrpcError(request: HttpRequest, response: HttpResponse, er
   const headers: Record<string, string> = { "content-type": request.headers["content-type"] ?? "" };
   for (const [name, value] of setTrailerStatus(new Headers(), error)) headers[name] = value;
   if ("stream" in response) {
+    // respond() throws once the caller has gone.
+    if (response.stream.destroyed || response.stream.closed) return;
     // By the compatibility layer an empty frame of data would follow, and grpc-js then waits for trailers.
     response.stream.respond({ ":status": 200, ...headers }, { endStream: true });
     response.stream.close(constants.NGHTTP2_NO_ERROR);

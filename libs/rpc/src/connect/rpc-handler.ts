@@ -14,6 +14,7 @@ import {
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { mapError } from "@rollcall/errors";
+import type { KnownCaller } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
 import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
@@ -23,6 +24,7 @@ import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { trustConnection } from "../connections/trust-connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
+import { countFor } from "../interceptors/count-callers.ts";
 import { inPieces } from "../limits/answer-pieces.ts";
 import type { AnswerWatch } from "../limits/answer-watch.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
@@ -82,7 +84,8 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     const values = admit(served ?? NO_METHOD, request, response, options);
     if (values === null) return;
     if (served === undefined) {
-      serveElse({ request, response, path, peer: values.get(peerKey) }, options);
+      const known = (caller: KnownCaller): void => countFor(caller, values);
+      serveElse({ request, response, path, peer: values.get(peerKey), known }, options);
       return;
     }
     const { spec } = served;

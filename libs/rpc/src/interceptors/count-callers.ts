@@ -1,5 +1,5 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { actorOf } from "@rollcall/identity";
+import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import { actorOf, type KnownCaller } from "@rollcall/identity";
 import { callerKey, onKnownKey, placeKey } from "../calls/call-context.ts";
 
 /**
@@ -8,14 +8,17 @@ import { callerKey, onKnownKey, placeKey } from "../calls/call-context.ts";
  */
 export const countCallers: Interceptor = (next) => async (request) => {
   const caller = request.contextValues.get(callerKey);
-  const place = request.contextValues.get(placeKey);
-  if (caller.kind !== "anonymous") {
-    // Pages of a browser must not take the places of the programs that have the same token.
-    place?.claim(caller.session === undefined ? actorOf(caller) : `${actorOf(caller)} in session ${caller.session}`);
-    request.contextValues.get(onKnownKey)("known");
-  }
+  if (caller.kind !== "anonymous") countFor(caller, request.contextValues);
   return await next(request);
 };
+
+/** Count a call, and its connection, for its caller, who is known now. Throws when the caller has as many as may be. */
+export function countFor(caller: KnownCaller, values: ContextValues): void {
+  // Pages of a browser must not take the places of the programs that have the same token.
+  const party = caller.session === undefined ? actorOf(caller) : `${actorOf(caller)} in session ${caller.session}`;
+  values.get(placeKey)?.claim(party);
+  values.get(onKnownKey)("known");
+}
 
 /**
  * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: a call that waits

@@ -7,8 +7,8 @@ import { findCaller } from "../calls/find-caller.ts";
 export interface WatchedStream {
   /** The authorization header with which it was opened. */
   readonly authorization: string;
-  /** Who opened it. */
-  readonly caller: KnownCaller;
+  /** Who opened it, as the last check found: the end of a session moves as it is used. */
+  caller: KnownCaller;
   /** The role that its method needs. */
   readonly needs: Role;
   /** Aborted, with the reason, when the caller may not call any more. */
@@ -82,7 +82,8 @@ export class StreamWatch {
     if (first === undefined) return;
     const { authenticate, clock } = this.#options;
     try {
-      await findCaller(first.needs, first.authorization, authenticate);
+      const caller = await findCaller(first.needs, first.authorization, authenticate);
+      if (caller.kind !== "anonymous") for (const stream of streams) stream.caller = caller;
     } catch (error) {
       const { expiresAtMs } = first.caller;
       const isOver = expiresAtMs !== undefined && expiresAtMs <= clock.wallMs();

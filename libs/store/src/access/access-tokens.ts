@@ -174,7 +174,11 @@ export async function revokeAccessToken(
  */
 export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, number>): Promise<void> {
   if (uses.size === 0) return;
+  // A token before the sessions that act for it, as those lock them that end both.
   await sql`
+    with locked as (
+      select id from access_tokens where id = any(${[...uses.keys()]}::text[]) order by kind desc, id for update
+    )
     update access_tokens as token
     set
       last_used_at = used.at,
@@ -186,7 +190,9 @@ export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, numb
       select id, now() - age_ms * interval '1 millisecond' as at
       from unnest(${[...uses.keys()]}::text[], ${[...uses.values()]}::float8[]) as given (id, age_ms)
     ) as used
-    where token.id = used.id and (token.last_used_at is null or token.last_used_at < used.at)
+    where
+      token.id = used.id and token.id in (select id from locked)
+      and (token.last_used_at is null or token.last_used_at < used.at)
   `.execute(db);
 }
 

@@ -16,6 +16,8 @@ export interface NewConsoleSession {
   readonly idleMs: number;
   /** How long it lives however it is used, in milliseconds. */
   readonly longestMs: number;
+  /** When it ends at the latest, in milliseconds since 1970: with the credential that makes it; null for none. */
+  readonly endsAtMs: number | null;
 }
 
 /**
@@ -28,7 +30,8 @@ export async function lockSignIns(tx: Tx, actor: string): Promise<void> {
 
 /** Keep a new session. It ends with the token that it acts for, if that has an end. */
 export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): Promise<AccessToken> {
-  const { id, name, role, hash, owner, actor, idleMs, longestMs } = session;
+  const { id, name, role, hash, owner, actor, idleMs, longestMs, endsAtMs } = session;
+  const latest = endsAtMs === null ? null : new Date(endsAtMs);
   const { owner_token, owner_issuer, owner_subject } = ownerColumns(owner);
   await sql`
     insert into access_tokens (
@@ -41,7 +44,8 @@ export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): 
     from (
       select least(
         now() + ${longestMs} * interval '1 millisecond',
-        (select token.expires_at from access_tokens as token where token.id = ${owner_token}::text)
+        (select token.expires_at from access_tokens as token where token.id = ${owner_token}::text),
+        ${latest}::timestamptz
       ) as ends_at
     ) as life
   `.execute(tx);

@@ -8,6 +8,7 @@ export interface SignInCodesTable {
   readonly owner_token: string | null;
   readonly owner_issuer: string | null;
   readonly owner_subject: string | null;
+  readonly session_ends_at: Date | null;
   readonly created_at: Generated<Date>;
   readonly expires_at: Date;
   readonly used_at: Date | null;

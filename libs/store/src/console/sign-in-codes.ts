@@ -10,6 +10,8 @@ export interface SignInCode {
   readonly role: string;
   /** What the token is for, or the person's subject. */
   readonly name: string;
+  /** When a session that it makes ends at the latest; null where the owner's own token decides, or nothing does. */
+  readonly endsAtMs: number | null;
   readonly expiresAtMs: number;
   /** By the database's clock, so that every process judges alike. */
   readonly isExpired: boolean;
@@ -23,6 +25,8 @@ export interface NewSignInCode {
   readonly owner: TokenOwner;
   readonly role: string;
   readonly name: string;
+  /** See SignInCode. */
+  readonly endsAtMs: number | null;
   readonly ttlMs: number;
 }
 
@@ -31,7 +35,7 @@ const KEPT_MS = 600_000;
 
 /** Keep a new code, and forget those that expired long ago. When it expires, in milliseconds since 1970. */
 export async function insertSignInCode(tx: Tx, code: NewSignInCode): Promise<number> {
-  const { hash, owner, role, name, ttlMs } = code;
+  const { hash, owner, role, name, endsAtMs, ttlMs } = code;
   await sql`delete from sign_in_codes where expires_at < now() - ${KEPT_MS} * interval '1 millisecond'`.execute(tx);
   const { expires_at } = await tx
     .insertInto("sign_in_codes")
@@ -40,6 +44,7 @@ export async function insertSignInCode(tx: Tx, code: NewSignInCode): Promise<num
       role,
       name,
       ...ownerColumns(owner),
+      session_ends_at: endsAtMs === null ? null : new Date(endsAtMs),
       expires_at: sql<Date>`now() + ${ttlMs} * interval '1 millisecond'`,
     })
     .returning("expires_at")
@@ -86,7 +91,8 @@ function select(db: Db, hash: Uint8Array) {
   return db
     .selectFrom("sign_in_codes")
     .select([
-      ...(["role", "name", "owner_token", "owner_issuer", "owner_subject", "expires_at", "used_at"] as const),
+      ...(["role", "name", "owner_token", "owner_issuer", "owner_subject"] as const),
+      ...(["session_ends_at", "expires_at", "used_at"] as const),
       // Not now(): a lock may have been waited for.
       sql<boolean>`expires_at <= clock_timestamp()`.as("is_expired"),
     ])
@@ -98,6 +104,14 @@ type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>["executeTake
 function toSignInCode(row: Row): SignInCode {
   const owner = ownerIn(row);
   if (owner === null) throw new Error("a code to sign in with has no owner");
-  const { role, name, expires_at, is_expired, used_at } = row;
-  return { owner, role, name, expiresAtMs: expires_at.getTime(), isExpired: is_expired, isUsed: used_at !== null };
+  const { role, name, session_ends_at, expires_at, is_expired, used_at } = row;
+  return {
+    owner,
+    role,
+    name,
+    endsAtMs: session_ends_at?.getTime() ?? null,
+    expiresAtMs: expires_at.getTime(),
+    isExpired: is_expired,
+    isUsed: used_at !== null,
+  };
 }

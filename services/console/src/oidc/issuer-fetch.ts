@@ -48,8 +48,13 @@ export function issuerFetch(caFile: string | null): IssuerFetch {
         response.on("end", () => {
           const type = response.headers["content-type"] ?? "";
           const status = response.statusCode ?? 500;
-          const hasBody = status !== 204 && status !== 304;
-          resolve(new Response(hasBody ? Buffer.concat(chunks) : null, { status, headers: { "content-type": type } }));
+          const hasBody = status !== 204 && status !== 205 && status !== 304;
+          const body = hasBody ? Buffer.concat(chunks) : null;
+          try {
+            resolve(new Response(body, { status, headers: { "content-type": type } }));
+          } catch (cause) {
+            reject(new Error(`${url.origin} answers with the status ${status}`, { cause }));
+          }
         });
       });
       request.end(sent ?? undefined);

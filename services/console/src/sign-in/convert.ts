@@ -9,14 +9,16 @@ export interface Identity {
   readonly role: string;
   /** What a token is for, or a person's subject; "" where that is not known yet. */
   readonly name: string;
+  /** When a person's own token ends, in milliseconds since 1970; null where that does not bound the session. */
+  readonly endsAtMs: number | null;
 }
 
 /** The identity of a caller of any method. */
 export function identityOf(caller: KnownCaller): Identity {
   const { role } = caller;
-  if (caller.kind === "token") return { owner: { kind: "token", id: caller.id }, role, name: "" };
-  const { issuer, subject } = caller;
-  return { owner: { kind: "person", issuer, subject }, role, name: subject };
+  if (caller.kind === "token") return { owner: { kind: "token", id: caller.id }, role, name: "", endsAtMs: null };
+  const { issuer, subject, expiresAtMs } = caller;
+  return { owner: { kind: "person", issuer, subject }, role, name: subject, endsAtMs: expiresAtMs };
 }
 
 /** The caller that a session of this owner is. Its end is the session's. */

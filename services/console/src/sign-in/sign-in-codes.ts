@@ -34,14 +34,14 @@ export function createSignInCode({
     const refusal = fromSessionRefusal(caller.session ?? null);
     if (refusal !== null) throw refusalError(refusal, caller.session ?? "");
     const actor = actorOf(caller);
-    const { owner, role, name } = identityOf(caller);
+    const { owner, role, name, endsAtMs } = identityOf(caller);
     const code = newCodeText();
     const { result } = await store.change(async (tx) => {
       await lockSignIns(tx, actor);
       const tooMany = moreCodesRefusal(await countSignInCodes(tx, owner));
       if (tooMany !== null) throw refusalError(tooMany, actor, { retryAfterMs: SIGN_IN_LIMITS.codeTtlMs });
       const shown = owner.kind === "token" ? ((await getAccessToken(tx, owner.id))?.name ?? "") : name;
-      const kept = { hash: hashOf(code), owner, role, name: shown, ttlMs: SIGN_IN_LIMITS.codeTtlMs };
+      const kept = { hash: hashOf(code), owner, role, name: shown, endsAtMs, ttlMs: SIGN_IN_LIMITS.codeTtlMs };
       const expiresAtMs = await insertSignInCode(tx, kept);
       const audit = { ...auditedCall(context, method), target: actor, reason: "", outcome: AUDIT_OK };
       return { result: expiresAtMs, events: [], audit: [audit] };

@@ -44,8 +44,9 @@ export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.met
     const { result } = await store.change(async (tx) => {
       const identity = await identify(tx);
       const actor = actorFor(identity.owner);
-      const kept = await keepSession(tx, parts, { identity, secret, browser });
+      await lockSignIns(tx, actor);
       await endPrevious(tx, context.requestHeader.get("authorization"), actor);
+      const kept = await keepSession(tx, parts, { identity, secret, browser });
       const caller = callerFor(identity.owner, kept.role, kept.id, kept.expiresAtMs ?? 0);
       context.values.set(callerKey, caller);
       const audit = { ...auditedCall(context, ConsoleService.method.signIn), target: kept.id };
@@ -100,7 +101,8 @@ async function identifying(
       const { value } = credential;
       const identity = await counted(async () => {
         const caller = await parts.oidc.finish(value, browser.origin, context.signal);
-        return identityOf(caller);
+        // The issuer was asked just now, and for this session: its token is only how it answered.
+        return { ...identityOf(caller), endsAtMs: null };
       });
       return async () => identity;
     }
@@ -153,7 +155,6 @@ async function keepSession(
 ) {
   const { owner } = identity;
   const actor = actorFor(owner);
-  await lockSignIns(tx, actor);
   let { role } = identity;
   if (owner.kind === "token") {
     // Locked: a revocation that comes now finds the session, and one that came before is seen.
@@ -165,13 +166,16 @@ async function keepSession(
   const name = `console from ${browser.peer.replace(/:\d+$/, "")}`;
   const { id, hash } = secret;
   const { idleMs, longestMs } = settings;
-  return insertConsoleSession(tx, { id, name, role, hash, owner, actor, idleMs, longestMs });
+  const { endsAtMs } = identity;
+  return insertConsoleSession(tx, { id, name, role, hash, owner, actor, idleMs, longestMs, endsAtMs });
 }
 
 /** The browser has one cookie: the session that it was for can be used by no page any more. */
 async function endPrevious(tx: Tx, authorization: string | null, actor: string): Promise<void> {
   const bearer = bearerOf(authorization);
-  const previous = bearer === null ? null : await findAccessToken(tx, hashOf(bearer));
-  if (previous?.session == null || previous.revocation !== null) return;
+  const found = bearer === null ? null : await findAccessToken(tx, hashOf(bearer));
+  if (found?.session == null) return;
+  const previous = await lockAccessToken(tx, found.id);
+  if (previous === null || previous.revocation !== null) return;
   await revokeAccessToken(tx, previous.id, { actor, reason: "signed in again" });
 }

@@ -2,6 +2,7 @@ import { Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage, req
 import { constants } from "node:http2";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import tls from "node:tls";
+import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import type { ForeignCall, HttpResponse, PassOn, PeerTls } from "@rollcall/rpc";
 import { MESSAGE_LIMIT_BYTES, refuseCall } from "@rollcall/rpc";
@@ -47,7 +48,7 @@ export function createUpstream({ urls, tls: peers, mostCalls = 1_000, answerMs =
   const passOn: PassOn = (call) => {
     const { request, response, path } = call;
     const [, area = ""] = METHOD.exec(path) ?? [];
-    const base = urls[area] ?? urls["*"];
+    const base = Object.hasOwn(urls, area) ? urls[area] : urls["*"];
     const type = request.headers["content-type"] ?? "";
     if (area === "" || base === undefined || request.method !== "POST" || !BY_FETCH.test(type)) return false;
     if (underWay >= mostCalls) {
@@ -84,41 +85,42 @@ function forward({ request, response, peer }: ForeignCall, url: URL, { agents, p
       ? requestHttps(url, { method: "POST", headers, agent: agents.https, ...securely(peers) })
       : requestHttp(url, { method: "POST", headers, agent: agents.http });
   let isAnswered = false;
+  // The page has gone, or has been refused: what the connection to the service still says concerns no caller.
+  let isOver = false;
+  const refuseWith = (error: ConnectError) => {
+    isOver = true;
+    request.unpipe(out);
+    out.destroy();
+    refuseCall(request, response, error);
+  };
   const fail = (cause: unknown) => {
+    if (isOver) return;
     if (isAnswered) {
       cut(response);
       return;
     }
-    isAnswered = true;
-    out.destroy();
     const message = `the service at ${url.host} cannot be reached by the console, try again`;
     const metadata = { upstream: url.host };
-    refuseCall(
-      request,
-      response,
-      refuse("UPSTREAM_UNAVAILABLE", message, { metadata, retryAfterMs: RETRY_AFTER_MS, cause }),
-    );
+    refuseWith(refuse("UPSTREAM_UNAVAILABLE", message, { metadata, retryAfterMs: RETRY_AFTER_MS, cause }));
   };
   const timer = setTimeout(() => fail(new Error("no answer in time")), answerMs);
   out.once("response", (answer) => {
     clearTimeout(timer);
-    if (isAnswered) return;
+    if (isOver) return;
     isAnswered = true;
     answerWith(answer, response);
   });
   out.on("error", fail);
   response.once("close", () => {
+    isOver = true;
     clearTimeout(timer);
     out.destroy();
   });
   let size = 0;
   request.on("data", (chunk: Buffer) => {
     size += chunk.length;
-    if (size > LARGEST_REQUEST_BYTES && !isAnswered) {
-      isAnswered = true;
-      out.destroy();
-      refuseCall(request, response, refuse("MESSAGE_TOO_LARGE", `a message has ${MESSAGE_LIMIT_BYTES} bytes at most`));
-    }
+    if (size <= LARGEST_REQUEST_BYTES || isOver || isAnswered) return;
+    refuseWith(refuse("MESSAGE_TOO_LARGE", `a message has ${MESSAGE_LIMIT_BYTES} bytes at most`));
   });
   request.pipe(out);
 }

@@ -143,7 +143,7 @@ describe.each(BOTH)("the API over %s", (_, send) => {
   ])("should answer a page under %s", async (host) => {
     const headers = { ...JSON_CALL.headers, ...PAGE };
     expect((await call(host, { ...JSON_CALL, headers })).status).toBe(200);
-    expect((await call(host, { method: "GET", path: "/" })).status).toBe(404);
+    expect((await call(host, { method: "GET", path: "/" })).status).toBe(200);
   });
 
   it("should answer programs under any name", async () => {

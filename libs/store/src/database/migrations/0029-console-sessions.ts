@@ -44,6 +44,7 @@ export const consoleSessions: Migration = {
         owner_token text collate "C",
         owner_issuer text,
         owner_subject text,
+        session_ends_at timestamptz(3),
         created_at timestamptz(3) not null default now(),
         expires_at timestamptz(3) not null,
         used_at timestamptz(3),
