@@ -139,7 +139,10 @@ export interface VerbOptions {
 /** Nodes of one call: the most that the API takes. */
 const MOST_NODES = 500;
 
-/** Do something with nodes, in as many calls as that takes. Answers each node's outcome; `onOutcomes` hears of them on the way. */
+/**
+ * Do something with nodes, in as many calls as that takes. Answers each node's outcome; `onOutcomes` hears of them on
+ * the way.
+ */
 export async function runVerb(
   verb: NodeVerb | "label",
   ids: readonly string[],

@@ -10,7 +10,7 @@ export function StateMark({ word, title }: { readonly word: string; readonly tit
   );
 }
 
-/** The shape of a tone: a disc is good, a triangle bad, a diamond needs a look, a ring is away, a half disc is on its way. */
+/** Shape of a tone: a disc is good, a triangle bad, a diamond needs a look, a ring is away, half a disc on its way. */
 export function Shape({ tone, size = 10 }: { readonly tone: Tone; readonly size?: number }) {
   return (
     <svg className={`tone-${tone}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true" focusable="false">

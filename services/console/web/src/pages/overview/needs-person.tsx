@@ -32,7 +32,8 @@ export function NeedsPerson() {
   };
   for (const { group, state, pending } of brake.data?.brakes ?? []) {
     if (state === BrakeState.NORMAL || state === BrakeState.UNSPECIFIED) continue;
-    const text = `The brake of ${group} is ${enumWord(BrakeStateSchema, state)}; ${formatCount(pending)} reactions are held back`;
+    const word = enumWord(BrakeStateSchema, state);
+    const text = `The brake of ${group} is ${word}; ${formatCount(pending)} reactions are held back`;
     needs.push({ key: `brake ${group}`, tone: "bad", to: "/brake", text });
   }
   add(

@@ -39,7 +39,7 @@ export const NO_FILTER: NodeFilter = {
   labels: "",
 };
 
-/** Read a filter from the values of an address. What does not exist is left out, so that an old link still shows nodes. */
+/** Read a filter from the values of an address. What does not exist is left out: an old link still shows nodes. */
 export function filterFromSearch(search: Readonly<Record<string, unknown>>): NodeFilter {
   const text = (value: unknown) => (typeof value === "string" ? value.slice(0, MOST_CHARACTERS) : "");
   const choice = (field: StateField) => {

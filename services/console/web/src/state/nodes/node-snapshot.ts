@@ -21,8 +21,8 @@ export interface SnapshotProgress {
 }
 
 /**
- * The nodes as a watch tells of them. While a second snapshot comes, as after a break that was too long, the rows of the
- * first stay; what the second did not name is removed when it is complete.
+ * The nodes as a watch tells of them. While a second snapshot comes, as after a break that was too long, the rows of
+ * the first stay; what the second did not name is removed when it is complete.
  */
 export class NodeSnapshot {
   readonly rows = new Map<string, NodeRow>();
