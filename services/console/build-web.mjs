@@ -24,6 +24,8 @@ const COMPRESSED = new Set([".js", ".css", ".svg", ".json", ".webmanifest", ".tx
 /** Below, the headers weigh more than what is saved. */
 const LEAST_BYTES = 512;
 const LONGEST_BUILD_MS = 300_000;
+/** The pages are those of production, whatever the environment of the caller says. */
+const MODE = "production";
 
 /**
  * Build the pages if they are not those of the sources. Answers their folder, and the files that went into them, from
@@ -41,7 +43,10 @@ export async function buildWeb() {
   try {
     // In a process of its own: vite changes the environment of the one that it runs in.
     const words = [fileURLToPath(import.meta.url), draft];
-    const { stdout } = await promisify(execFile)(process.execPath, words, { timeout: LONGEST_BUILD_MS });
+    const { stdout } = await promisify(execFile)(process.execPath, words, {
+      timeout: LONGEST_BUILD_MS,
+      env: { ...process.env, NODE_ENV: MODE },
+    });
     inputs = JSON.parse(stdout);
     await compressFiles(draft);
     await rm(DIST, { recursive: true, force: true });
@@ -67,7 +72,7 @@ async function readKnown() {
 async function runVite(outDir) {
   const { resolve } = createRequire(join(WEB, "package.json"));
   const { build } = await import(pathToFileURL(resolve("vite")).href);
-  const output = await build({ root: WEB, logLevel: "error", build: { outDir, emptyOutDir: true } });
+  const output = await build({ root: WEB, mode: MODE, logLevel: "error", build: { outDir, emptyOutDir: true } });
   const modules = output.output.flatMap(({ moduleIds = [] }) => moduleIds);
   const files = modules.map((id) => id.split("?", 1)[0]).filter((file) => isAbsolute(file) && existsSync(file));
   return [...new Set(files)].map((file) => relative(WORKSPACE, file)).sort();
@@ -91,7 +96,7 @@ async function compressFiles(folder) {
 
 /** A digest of what the sources are: their names, sizes and times. */
 async function sourcesKey() {
-  const digest = createHash("sha256");
+  const digest = createHash("sha256").update(`${MODE}\n`);
   for (const place of [WEB, ...ALSO.map((path) => join(WORKSPACE, path))]) {
     for (const file of await filesIn(place)) {
       const { size, mtimeMs } = await stat(file);
