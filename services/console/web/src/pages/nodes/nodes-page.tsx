@@ -48,7 +48,7 @@ export function NodesPage() {
   }, [search.sort, search.desc]);
   const { rows, wrong } = useNodesView(filter, order.by, order.reversed);
   const columns = useMemo(() => columnsOf(search.show), [search.show]);
-  const [at, setAt] = useState(-1);
+  const [cursor, setCursor] = useState<string | null>(null);
   const [picked, setPicked] = useState(NONE);
   const scroller = useRef<HTMLDivElement>(null);
   const pick = useCallback((ids: readonly string[], on: boolean) => {
@@ -64,8 +64,12 @@ export function NodesPage() {
   // Nodes that are gone meanwhile are no longer chosen.
   const chosen = useMemo(() => [...picked].filter((id) => fleet.rows.has(id)), [picked]);
   const keys = useMemo(() => {
-    const move = (by: number) => setAt((before) => Math.max(0, Math.min(rows.length - 1, before + by)));
-    const current = () => rows[at]?.id;
+    const move = (by: number) =>
+      setCursor((before) => {
+        const at = rows.findIndex(({ id }) => id === before);
+        return rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.id ?? null;
+      });
+    const current = () => rows.find(({ id }) => id === cursor)?.id;
     const focusSearch = () => document.getElementById("node-search")?.focus();
     return {
       j: { does: "Next node", run: () => move(1) },
@@ -82,7 +86,7 @@ export function NodesPage() {
           }
         : {}),
     };
-  }, [rows, at, rights.operate, picked, pick]);
+  }, [rows, cursor, rights.operate, picked, pick]);
   usePageKeys(keys);
   const setOrder = (by: OrderBy) => {
     const reversed = by === order.by && !order.reversed;
@@ -162,10 +166,10 @@ export function NodesPage() {
               rows={rows}
               columns={columns}
               order={order}
-              cursor={{ at, picked }}
+              cursor={{ id: cursor, picked }}
               canPick={rights.operate}
               onOrder={setOrder}
-              onCursor={setAt}
+              onCursor={setCursor}
               onPick={pick}
               scroller={scroller}
             />

@@ -12,7 +12,7 @@ const LIVE_COLUMNS = ["cpu", "memory-used", "seen"];
 
 /** Which rows are chosen, and where the keys are. */
 export interface Cursor {
-  readonly at: number;
+  readonly id: string | null;
   readonly picked: ReadonlySet<string>;
 }
 
@@ -34,7 +34,7 @@ export function NodesTable({
   readonly cursor: Cursor;
   readonly canPick: boolean;
   readonly onOrder: (by: OrderBy) => void;
-  readonly onCursor: (at: number) => void;
+  readonly onCursor: (id: string) => void;
   readonly onPick: (ids: readonly string[], picked: boolean) => void;
   readonly scroller: RefObject<HTMLDivElement | null>;
 }) {
@@ -48,18 +48,19 @@ export function NodesTable({
   const items = virtual.getVirtualItems();
   const isLive = columns.some(({ name }) => LIVE_COLUMNS.includes(name));
   const usage = useUsage(isLive ? items.flatMap(({ index }) => rows[index]?.id ?? []) : NEVER_WATCHED);
-  const lastPick = useRef(0);
+  const lastPick = useRef<string | null>(null);
   useEffect(() => {
-    if (cursor.at >= 0) virtual.scrollToIndex(cursor.at, { align: "auto" });
-  }, [cursor.at, virtual]);
+    const at = rows.findIndex(({ id }) => id === cursor.id);
+    if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
+  }, [cursor.id, rows, virtual]);
   const width = columns.reduce((sum, column) => sum + column.width, canPick ? 40 : 0);
-  const pick = (index: number, event: MouseEvent) => {
-    const [from, to] = event.shiftKey
-      ? [Math.min(lastPick.current, index), Math.max(lastPick.current, index)]
-      : [index, index];
-    lastPick.current = index;
-    const ids = rows.slice(from, to + 1).map(({ id }) => id);
-    onPick(ids, !cursor.picked.has(rows[index]?.id ?? ""));
+  // By id: the rows change in place before they are drawn again, and an index would name another node.
+  const pick = (picked: string, event: MouseEvent) => {
+    const ends = [lastPick.current, picked].map((end) => rows.findIndex(({ id }) => id === end));
+    const isRange = event.shiftKey && !ends.includes(-1);
+    const ids = isRange ? rows.slice(Math.min(...ends), Math.max(...ends) + 1).map(({ id }) => id) : [picked];
+    lastPick.current = picked;
+    onPick(ids, !cursor.picked.has(picked));
   };
   return (
     <div className="nodes-scroll" ref={scroller} data-testid="nodes-scroll">
@@ -121,9 +122,9 @@ export function NodesTable({
                 tabIndex={-1}
                 aria-rowindex={index + 2}
                 aria-selected={isPicked}
-                className={index === cursor.at ? "nodes-row current" : "nodes-row"}
+                className={row.id === cursor.id ? "nodes-row current" : "nodes-row"}
                 style={{ transform: `translateY(${start}px)`, width }}
-                onClick={() => onCursor(index)}
+                onClick={() => onCursor(row.id)}
               >
                 {canPick && (
                   <div role="cell" className="nodes-cell pick">
@@ -131,7 +132,7 @@ export function NodesTable({
                       type="checkbox"
                       aria-label={`Choose ${row.id}`}
                       checked={isPicked}
-                      onClick={(event) => pick(index, event)}
+                      onClick={(event) => pick(row.id, event)}
                       onChange={() => {}}
                     />
                   </div>
