@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { Observable } from "../live/observable.ts";
 import { session } from "../session/session.ts";
-import { type KeyState, nextKey, PREFIX_MS } from "../state/keys.ts";
+import { activates, type KeyState, nextKey, PREFIX_MS } from "../state/keys.ts";
 import { goTo } from "./address.ts";
 import { NAV_PAGES } from "./pages.ts";
 
@@ -69,6 +69,7 @@ export function usePageKeys(keys: Readonly<Record<string, { readonly does: strin
       if (event.key === "g") afterG = event.timeStamp;
       const known = keys[event.key];
       if (known === undefined || isSecond) return;
+      if (activates(event.key, event.target as HTMLElement | null)) return;
       event.preventDefault();
       known.run();
     };

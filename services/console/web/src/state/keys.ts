@@ -9,6 +9,11 @@ export interface KeyStep {
   readonly means: { readonly kind: "help" } | { readonly kind: "go"; readonly key: string } | null;
 }
 
+/** Whether a key activates what has the focus, a link or a button: then it is no shortcut. */
+export function activates(key: string, target: Pick<Element, "closest"> | null): boolean {
+  return (key === "Enter" || key === " ") && target?.closest("a, button, [role=button], input, summary") != null;
+}
+
 /** How long "g" waits for the key after it. */
 export const PREFIX_MS = 1000;
 

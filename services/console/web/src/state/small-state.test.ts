@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { chunksOf } from "./chunks.ts";
-import { nextKey, PREFIX_MS } from "./keys.ts";
+import { activates, nextKey, PREFIX_MS } from "./keys.ts";
 import { parseLabelWords } from "./label-words.ts";
 import { likelyDuplicates } from "./nodes/duplicates.ts";
 import { summarize } from "./nodes/fleet-summary.ts";
@@ -80,6 +80,17 @@ describe("nextKey()", () => {
     expect(nextKey(state, "n", PREFIX_MS - 1).means).toEqual({ kind: "go", key: "n" });
     expect(nextKey(state, "n", PREFIX_MS).means).toBeNull();
     expect(nextKey({ prefix: null }, "?", 0).means).toEqual({ kind: "help" });
+  });
+});
+
+describe("activates()", () => {
+  it("should leave Enter to a link or button that has the focus, and no other key", () => {
+    const button = {
+      closest: (selector: string) => (selector.includes("button") ? button : null),
+    } as unknown as Element;
+    const elsewhere = { closest: () => null };
+    expect([activates("Enter", button), activates(" ", button), activates("j", button)]).toEqual([true, true, false]);
+    expect([activates("Enter", elsewhere), activates("Enter", null)]).toEqual([false, false]);
   });
 });
 
