@@ -37,15 +37,14 @@ export function ApprovalsPage() {
   );
   const gone = useMemo(() => new Set(decided.flatMap(({ what }) => what.ids)), [decided]);
   const rows = useMemo(() => pending.filter(({ id }) => !gone.has(id)), [pending, gone]);
-  const at = Math.max(
-    0,
-    rows.findIndex(({ id }) => id === chosen),
-  );
+  // Once the chosen one has left the list no other takes its place: a key would decide on one that was not looked at.
+  const at = chosen === null ? 0 : rows.findIndex(({ id }) => id === chosen);
   const row = rows[at];
   // What is shown stays shown when another one arrives or leaves.
   useEffect(() => {
     if (row !== undefined && row.id !== chosen) setChosen(row.id);
-  }, [row, chosen]);
+    if (rows.length === 0) setChosen(null);
+  }, [row, rows, chosen]);
   const next = () => setChosen(rows[at + 1]?.id ?? rows[at - 1]?.id ?? null);
   const approve = (ids: readonly string[]) => {
     next();
@@ -77,7 +76,7 @@ export function ApprovalsPage() {
         <CopyButton text={listCommand(WAITING, { by: "id", reversed: false })}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
-        {row === undefined ? (
+        {rows.length === 0 ? (
           <section className="panel">
             <Empty title="No machine waits">
               <p>Machines that register under manual approval, without a preauthorized token, wait here.</p>
@@ -89,23 +88,31 @@ export function ApprovalsPage() {
               <ul style={{ listStyle: "none", padding: 4, maxHeight: "70vh", overflow: "auto" }}>
                 {rows.slice(0, MOST_LISTED).map((one) => (
                   <li key={one.id}>
-                    <WaitingLine row={one} chosen={one.id === row.id} onChoose={() => setChosen(one.id)} />
+                    <WaitingLine row={one} chosen={one.id === row?.id} onChoose={() => setChosen(one.id)} />
                   </li>
                 ))}
               </ul>
             </nav>
-            <Applicant row={row}>
-              {rights.operate && (
-                <div className="row">
-                  <Button look="primary" onClick={() => approve([row.id])}>
-                    Approve <kbd>a</kbd>
-                  </Button>
-                  <Button look="danger" onClick={() => setRejecting([row.id])}>
-                    Reject <kbd>r</kbd>
-                  </Button>
-                </div>
-              )}
-            </Applicant>
+            {row === undefined ? (
+              <section className="panel">
+                <Empty title="It has been decided">
+                  <p>{chosen} waits no more. Choose another machine.</p>
+                </Empty>
+              </section>
+            ) : (
+              <Applicant row={row}>
+                {rights.operate && (
+                  <div className="row">
+                    <Button look="primary" onClick={() => approve([row.id])}>
+                      Approve <kbd>a</kbd>
+                    </Button>
+                    <Button look="danger" onClick={() => setRejecting([row.id])}>
+                      Reject <kbd>r</kbd>
+                    </Button>
+                  </div>
+                )}
+              </Applicant>
+            )}
           </div>
         )}
       </div>
