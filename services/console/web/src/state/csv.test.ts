@@ -18,6 +18,7 @@ describe("toCsv()", () => {
     ["\uFF1D1", "'\uFF1D1"],
     ['=HYPERLINK("x")', '"\'=HYPERLINK(""x"")"'],
     ["a=b", "a=b"],
+    ["a;=1+1", "'a;=1+1"],
   ])("should write %j", (text, expected) => {
     expect(toCsv(["h"], [[text]])).toBe(`h\r\n${expected}\r\n`);
   });

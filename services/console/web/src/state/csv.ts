@@ -10,6 +10,6 @@ export function toCsv(header: readonly string[], rows: Iterable<readonly (string
 
 function field(value: string | number): string {
   if (typeof value === "number") return String(value);
-  const safe = /^[\s\p{Cc}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r]/u.test(value) ? `'${value}` : value;
+  const safe = /(?:^|[;\t])[\s\p{Cc}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r]/u.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
