@@ -154,6 +154,15 @@ describe("WebhookSender", () => {
     expect(await post(receiver.url())).toMatchObject({ kind: "failed" });
   });
 
+  it("should fail on an answer of 101, which is none", async () => {
+    const upgrade = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+    receiver.answer = () => (response) => response.socket?.end(upgrade);
+    expect(await post(receiver.url())).toMatchObject({
+      kind: "failed",
+      error: "the connection was closed without an answer",
+    });
+  });
+
   it("should use a connection again", async () => {
     const before = receiver.connections;
     await post(receiver.url());

@@ -84,6 +84,8 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     try {
       const answered = new Promise<IncomingMessage>((resolve, reject) => {
         request.once("response", resolve).on("error", reject);
+        // An answer of 101 is none to a request without an upgrade: only this event comes.
+        request.once("close", () => reject(new Error("the connection was closed without an answer")));
       });
       request.end(delivery.body);
       const response = await answered;
