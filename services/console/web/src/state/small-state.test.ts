@@ -31,6 +31,8 @@ describe("likelyDuplicates()", () => {
     expect(likelyDuplicates(a, [a, b, c])).toEqual([{ id: "b", why: "same hardware address m1" }]);
     const named = testRow("d", {}, { info: { hostname: "c" } });
     expect(likelyDuplicates(named, [a, b, c])).toEqual([{ id: "c", why: "same host name c" }]);
+    const both = testRow("e", {}, { info: { hostname: "c", interfaces: [{ name: "e", mac: "m1" }] } });
+    expect(likelyDuplicates(both, [c, a], 1)).toEqual([{ id: "a", why: "same hardware address m1" }]);
   });
 });
 

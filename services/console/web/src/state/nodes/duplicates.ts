@@ -6,18 +6,20 @@ export interface LikelyDuplicate {
   readonly why: string;
 }
 
-/** Find nodes that look like the same machine, at most so many. */
+/** Find nodes that look like the same machine, the surest first, at most so many. */
 export function likelyDuplicates(row: NodeRow, rows: Iterable<NodeRow>, most = 3): readonly LikelyDuplicate[] {
   const found: LikelyDuplicate[] = [];
+  const sureness = ({ why }: LikelyDuplicate) => SUREST_FIRST.findIndex((start) => why.startsWith(start));
   const macs = new Set(row.macs);
   for (const other of rows) {
-    if (found.length >= most) break;
     if (other.id === row.id || other.type !== row.type) continue;
     const why = sameness(row, other, macs);
     if (why !== null) found.push({ id: other.id, why });
   }
-  return found;
+  return found.sort((a, b) => sureness(a) - sureness(b)).slice(0, most);
 }
+
+const SUREST_FIRST = ["same key", "same hardware", "same host"];
 
 function sameness(row: NodeRow, other: NodeRow, macs: ReadonlySet<string>): string | null {
   if (row.keyFingerprint !== "" && other.keyFingerprint === row.keyFingerprint) return "same key";
