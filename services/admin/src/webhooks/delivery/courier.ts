@@ -172,33 +172,31 @@ export class Courier {
     }
   }
 
-  /** Deliver what waits of a subject; false when the courier is over. */
+  /** Deliver one batch of what waits of a subject, which stays due if there is more; false when the courier is over. */
   async #retrySubject({ subject }: BlockedSubject): Promise<boolean> {
     const { reading } = this.#options;
-    for (;;) {
-      const one = this.#blocked.get(subject);
-      if (one === undefined) return true;
-      const upTo = this.#through;
-      const batch = await reading.of(one, upTo);
-      if (batch === null || !(await this.#noteCompacted(null))) return false;
-      for (const event of batch.events) {
-        const failure = await this.#try(event);
-        if (failure !== null) {
-          this.#block(this.#blocked.get(subject) ?? one, failure);
-          return this.#save();
-        }
-        this.#moved(subject, event.revision + 1n);
+    const one = this.#blocked.get(subject);
+    if (one === undefined) return true;
+    const upTo = this.#through;
+    const batch = await reading.of(one, upTo);
+    if (batch === null || !(await this.#noteCompacted(null))) return false;
+    for (const event of batch.events) {
+      const failure = await this.#try(event);
+      if (failure !== null) {
+        this.#block(this.#blocked.get(subject) ?? one, failure);
+        return this.#save();
       }
-      if (batch.isFull) {
-        this.#moved(subject, batch.through + 1n);
-        continue;
-      }
-      // In one turn: nothing was passed over since it was read.
-      if (this.#through !== upTo) continue;
-      this.#blocked.delete(subject);
-      this.#reading.call();
+      this.#moved(subject, event.revision + 1n);
+    }
+    if (batch.isFull) {
+      this.#moved(subject, batch.through + 1n);
       return this.#save();
     }
+    // In one turn: nothing was passed over since it was read.
+    if (this.#through !== upTo) return true;
+    this.#blocked.delete(subject);
+    this.#reading.call();
+    return this.#save();
   }
 
   /** A blocked subject got further: the receiver is there, so that others are tried soon. */

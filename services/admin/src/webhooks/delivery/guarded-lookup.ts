@@ -25,15 +25,20 @@ export const systemResolve: Resolve = (hostname) =>
  */
 export function guardedLookup(resolve: Resolve, allowed: readonly Network[]): LookupFunction {
   return (hostname, options, callback) => {
-    resolve(hostname)
-      .then((addresses) => {
-        const [first] = addresses;
-        if (first === undefined) throw new AddressRefusedError(`${hostname} has no address`);
-        for (const { address } of addresses) checkAddress(address, allowed, hostname);
+    const judged = resolve(hostname).then((addresses) => {
+      const [first] = addresses;
+      if (first === undefined) throw new AddressRefusedError(`${hostname} has no address`);
+      for (const { address } of addresses) checkAddress(address, allowed, hostname);
+      return { addresses, first };
+    });
+    // Not catch() after then(): what a callback throws is no reason to call it twice.
+    judged.then(
+      ({ addresses, first }) => {
         if (options.all === true) callback(null, [...addresses]);
         else callback(null, first.address, first.family);
-      })
-      .catch((error: NodeJS.ErrnoException) => callback(error, "", 0));
+      },
+      (error: NodeJS.ErrnoException) => callback(error, "", 0),
+    );
   };
 }
 
