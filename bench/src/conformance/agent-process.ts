@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, openSync } from "node:fs";
+import { cpSync, lstatSync, openSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -39,7 +39,9 @@ export class AgentProcess {
 
   /** Start a second one on a copy of the first one's state directory, as a machine whose disk was copied. */
   clone(): void {
-    cpSync(join(this.#folder, "state"), join(this.#folder, "copy"), { recursive: true });
+    // A copied disk has no living socket.
+    const filter = (path: string): boolean => !lstatSync(path).isSocket();
+    cpSync(join(this.#folder, "state"), join(this.#folder, "copy"), { recursive: true, filter });
     this.#start("copy");
   }
 

@@ -9,8 +9,13 @@ export interface KeyStep {
   readonly means: { readonly kind: "help" } | { readonly kind: "go"; readonly key: string } | null;
 }
 
+/** What has the focus, as far as keys ask. */
+interface Focused {
+  closest(selectors: string): unknown;
+}
+
 /** Whether a key activates what has the focus, a link or a button: then it is no shortcut. */
-export function activates(key: string, target: Pick<Element, "closest"> | null): boolean {
+export function activates(key: string, target: Focused | null): boolean {
   return (key === "Enter" || key === " ") && target?.closest("a, button, [role=button], input, summary") != null;
 }
 

@@ -87,9 +87,7 @@ describe("nextKey()", () => {
 
 describe("activates()", () => {
   it("should leave Enter to a link or button that has the focus, and no other key", () => {
-    const button = {
-      closest: (selector: string) => (selector.includes("button") ? button : null),
-    } as unknown as Element;
+    const button = { closest: (selector: string): unknown => (selector.includes("button") ? button : null) };
     const elsewhere = { closest: () => null };
     expect([activates("Enter", button), activates(" ", button), activates("j", button)]).toEqual([true, true, false]);
     expect([activates("Enter", elsewhere), activates("Enter", null)]).toEqual([false, false]);
