@@ -12,8 +12,8 @@ const LIMIT_MS = 900_000;
 const MAIN = join(workspaceRoot, "bench/dist/conformance/main.js");
 const OWN = [process.execPath, join(workspaceRoot, "bench/dist/conformance/own-agent-main.js")];
 /**
- * The own agent takes an answer that names its next key as the node's key for the end of a rotation, and opens no stream
- * for that: the scripted control plane, which leaves the old stream open, waits for one.
+ * The own agent takes an answer that names its next key as the node's key for the end of a rotation, and opens no
+ * stream for that: the scripted control plane, which leaves the old stream open, waits for one.
  */
 const NOT_OF_OWN = ["rotation-cut-short"];
 const SCENARIOS = readdirSync(join(workspaceRoot, "sdk/conformance/scenarios")).map((file) =>
