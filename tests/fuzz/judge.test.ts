@@ -44,6 +44,9 @@ describe("problemIn()", () => {
     ["a path", refused("aborted", "cannot open /home/somebody/data")],
     ["a driver's text", refused("aborted", 'invalid input syntax for type bigint: "x"')],
     ["SQL", refused("aborted", "select id from nodes where id = $1 limit")],
+    ["SQL", refused("aborted", "update nodes set health = $1")],
+    ["SQL", refused("aborted", 'insert into "nodes" ("id") values ($1)')],
+    ["SQL", refused("aborted", "delete from nodes where id = $1")],
     ["a bug", refused("aborted", "Cannot read properties of undefined")],
   ])("should find %s", (_, it) => {
     expect(problemIn(request, it)).not.toBeNull();

@@ -15,7 +15,9 @@ const LEAKS: readonly (readonly [RegExp, string])[] = [
   [/syntax error at or near|invalid input syntax|invalid byte sequence/i, "a driver's text"],
   [/violates (?:\w|-)+ constraint|duplicate key value|deadlock detected/i, "a driver's text"],
   [/(?:relation|column|operator|function) .{0,80}does not exist/i, "a driver's text"],
-  [/\b(?:select|insert into|update|delete from)\b.{1,200}\b(?:where|values|returning|from)\b \S+/i, "SQL"],
+  [/\b(?:select\b.{1,200}\b(?:from|where)|insert into\b.{1,200}\b(?:values|select)|delete from)\b \S+/i, "SQL"],
+  // Fields of a job begin with "update.", and their bounds with "from".
+  [/\bupdate "?\w+"?(?: as \w+)? set\b/i, "SQL"],
   [/\b(?:ECONNREFUSED|ECONNRESET|ENOENT|EPIPE)\b/, "an error of the system"],
   [/Cannot read propert|is not a function|is not iterable|\[object Object\]/, "a bug"],
 ];
