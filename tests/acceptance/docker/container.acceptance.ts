@@ -141,7 +141,7 @@ describe("a container", () => {
     );
     const bad = await sh("sleep 1000", {}, check(["false"]));
     const none = await sh("sleep 1000", {}, check(["/no/such/program"]));
-    const slow = await sh("sleep 1000", {}, check(["sleep", "1000"], { timeout: durationFromMs(300) }));
+    const slow = await sh("sleep 1000", {}, check(["sleep", "1000"], { timeout: durationFromMs(1_000) }));
     await ready(good);
     for (const id of [bad, none, slow])
       expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "CHECK_FAILED" });

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type Docker from "dockerode";
 import type { CheckResult } from "../check/try-port.ts";
-import { type DockerEngine, messageOf } from "./docker-engine.ts";
+import { type DockerEngine, messageOf, statusOf } from "./docker-engine.ts";
 
 /** Runs the command of a check inside a container, one at a time. */
 export class ExecCheck {
@@ -23,7 +23,7 @@ export class ExecCheck {
   }
 
   async #tryOnce(containerId: string, argv: readonly string[], timeoutMs: number): Promise<CheckResult> {
-    if (this.#late !== null && (await this.#late.inspect()).Running) {
+    if (this.#late !== null && (await isRunning(this.#late))) {
       return { passed: false, message: "its command of an earlier try has not ended" };
     }
     this.#late = null;
@@ -43,17 +43,30 @@ export class ExecCheck {
 
   /** Its output has an end when it has. What it says is for nothing. */
   async #runToEnd(exec: Docker.Exec, limit: AbortSignal): Promise<boolean> {
-    const stream = (await exec.start({ hijack: false, stdin: false, abortSignal: limit })) as Readable;
-    const onAbort = (): void => void stream.destroy();
-    limit.addEventListener("abort", onAbort, { once: true });
     try {
-      for await (const _ of stream);
+      const stream = (await exec.start({ hijack: false, stdin: false, abortSignal: limit })) as Readable;
+      const onAbort = (): void => void stream.destroy();
+      limit.addEventListener("abort", onAbort, { once: true });
+      try {
+        for await (const _ of stream);
+      } finally {
+        limit.removeEventListener("abort", onAbort);
+      }
       return !limit.aborted;
     } catch (error) {
+      // The engine may have begun it all the same.
       if (limit.aborted) return false;
       throw error;
-    } finally {
-      limit.removeEventListener("abort", onAbort);
     }
+  }
+}
+
+/** An engine forgets a try that ended long ago. */
+async function isRunning(exec: Docker.Exec): Promise<boolean> {
+  try {
+    return (await exec.inspect()).Running;
+  } catch (error) {
+    if (statusOf(error) === 404) return false;
+    throw error;
   }
 }
