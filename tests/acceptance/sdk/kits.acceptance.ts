@@ -52,6 +52,8 @@ asRoot("the examples of the kits, by the page's own commands", () => {
     async (name) => {
       const node = `${name}-1`;
       const first = start(name);
+      // The commands make what they start: packages are built and installed first.
+      await until("the agent to register", () => fixture.client.node(node), LIMIT_MS);
       await fixture.client.becomes(node, "APPROVED CONNECTED HEALTHY");
       const job = fixture.service({ constraints: { node }, loss: { lostAfter: { seconds: 600n } } });
       await job.submit();
@@ -63,6 +65,11 @@ asRoot("the examples of the kits, by the page's own commands", () => {
         return (await fixture.client.node(node))?.connection?.state !== ConnectionState.CONNECTED;
       });
       start(name);
+      await until(
+        "the agent to come back",
+        async () => (await fixture.client.node(node))?.connection?.state === ConnectionState.CONNECTED,
+        LIMIT_MS,
+      );
       await fixture.client.becomes(node, "APPROVED CONNECTED HEALTHY");
       expect((await fixture.ready(job)).map(({ id }) => id)).toEqual([execution?.id]);
       expect(await fixture.running(job)).toEqual(running);
