@@ -13,6 +13,8 @@ export interface DeliveryBatch {
 }
 
 const BATCH_EVENTS = 64;
+/** Where few events are wanted, a read looks no further than this. */
+const MOST_REVISIONS = 10_000n;
 
 /** Reads what one webhook wants of one history of the log. */
 export class DeliveryLog {
@@ -27,8 +29,10 @@ export class DeliveryLog {
   }
 
   /** The next events above a revision; null when the database holds another history of the log by now. */
-  next(after: bigint): Promise<DeliveryBatch | null> {
-    return this.#read({ after }, null);
+  async next(after: bigint): Promise<DeliveryBatch | null> {
+    const upTo = after + MOST_REVISIONS;
+    const batch = await this.#read({ after, upTo }, null);
+    return batch === null ? null : { ...batch, isFull: batch.isFull || batch.through === upTo };
   }
 
   /**
