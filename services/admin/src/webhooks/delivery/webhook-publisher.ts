@@ -19,7 +19,7 @@ import {
   tellBehind,
   type WebhookHead,
 } from "@rollcall/store";
-import { type SecretSeal, secretText } from "../seal-secret.ts";
+import { openSecrets, type SecretSeal } from "../seal-secret.ts";
 import { Courier, type Deliver } from "./courier.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { DeliveryRecord } from "./delivery-record.ts";
@@ -114,12 +114,12 @@ export class WebhookPublisher {
     }
   }
 
-  async #lookAtPaused({ name, isBehindUntold, revision }: WebhookHead): Promise<void> {
+  async #lookAtPaused({ name, isBehindUntold, waitsFrom }: WebhookHead): Promise<void> {
     if (!isBehindUntold) return;
     const { store, log } = this.#options;
     const through = await compactedRevision(store.db);
     log.warn({ webhook: name, through: `${through}` }, "a paused webhook fell behind what the log keeps");
-    await tellBehind(store, name, webhookBehindEvent(name, { from: revision + 1n, through }));
+    await tellBehind(store, name, webhookBehindEvent(name, { from: waitsFrom, through }));
   }
 
   async #start({ name }: WebhookHead, logId: string, signal: AbortSignal): Promise<void> {
@@ -159,11 +159,8 @@ export class WebhookPublisher {
   async #delivering({ webhook, generation }: OpenWebhook, logId: string): Promise<Deliver | null> {
     const { store, seal, sender, metrics, log, clock } = this.#options;
     const { name, spec } = webhook;
-    const secrets = [webhook.secret, webhook.formerSecret].flatMap((sealed) => {
-      const secret = sealed === null ? null : seal.open(name, sealed);
-      return secret === null ? [] : [secretText(secret)];
-    });
-    if (seal.open(name, webhook.secret) === null) {
+    const secretsAt = openSecrets(seal, webhook);
+    if (secretsAt === null) {
       const message = "the secret cannot be read: is Webhooks.SecretKey another one? Rotate it to go on";
       const event = webhookPausedEvent(name, "SECRET_UNREADABLE", message);
       await pauseWebhook(store, { name, generation, logId }, { reason: "SECRET_UNREADABLE", message, event });
@@ -176,6 +173,7 @@ export class WebhookPublisher {
       const leave = await this.#limiter.enter(signal, name);
       const startMs = clock.nowMs();
       try {
+        const secrets = secretsAt(clock.wallMs());
         const outcome = judgeAttempt(await sender.post({ url: spec.url, secrets, id: event.id, body }, signal));
         metrics.attempted(name, outcome.kind, clock.nowMs() - startMs);
         return outcome;
