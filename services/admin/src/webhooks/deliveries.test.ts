@@ -205,6 +205,17 @@ describe("deliverWebhooks()", () => {
     });
   });
 
+  it("should deliver for the others when one webhook cannot be read", async () => {
+    await set("bad");
+    await set("ops");
+    await store.db.updateTable("webhooks").set({ label_selector: "((" }).where("name", "=", "bad").execute();
+    rig.publish("i1");
+    await append(store, ["n1"]);
+    await eventually(() => expect(receiver.takenOf("n1")).toHaveLength(1));
+    await store.db.updateTable("webhooks").set({ label_selector: "" }).where("name", "=", "bad").execute();
+    await eventually(() => expect(receiver.takenOf("n1")).toHaveLength(2));
+  });
+
   it("should look for rare types in steps", async () => {
     await set();
     for (let round = 0; round < 21; round += 1) {
