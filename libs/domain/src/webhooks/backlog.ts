@@ -25,7 +25,10 @@ export interface DeliveryTerms {
   readonly pauseAfterMs: number;
 }
 
-/** A webhook with so many blocked subjects begins nothing new until one of them moves. */
+/**
+ * A webhook with so many blocked subjects begins nothing new until one of them moves. There can be somewhat more: the
+ * events that are read by then are still tried.
+ */
 export const MOST_BLOCKED_SUBJECTS = 64;
 const MOST_ERROR_LENGTH = 256;
 const MOST_DOUBLINGS = 30;
