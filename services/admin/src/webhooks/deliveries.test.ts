@@ -141,6 +141,20 @@ describe("deliverWebhooks()", () => {
     expect(receiver.received).toHaveLength(3);
   });
 
+  it("should wait for so long too when another subject recovers", async () => {
+    await set();
+    rig.publish("i1");
+    receiver.answer = ({ subject }) =>
+      subject === "told" ? (response) => response.writeHead(429, { "retry-after": "3600" }).end() : 500;
+    await append(store, ["told", "away"]);
+    await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(2));
+    receiver.answer = () => 204;
+    await append(store, ["away", "away"]);
+    await eventually(() => expect(receiver.takenOf("away")).toHaveLength(3));
+    await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(1));
+    expect(receiver.received.filter(({ subject }) => subject === "told")).toHaveLength(1);
+  });
+
   it("should hold deliveries while an admin wants it, and catch up afterwards", async () => {
     await set("ops", { paused: true });
     rig.publish("i1");
