@@ -14,7 +14,16 @@ const TERMS = { baseMs: 1_000, maxMs: 60_000, pauseAfterMs: 100_000 };
 const FAILURE = { subject: "n1", revision: 7n, error: "it said 500", retryAfterMs: 0 };
 
 function blocked(changes: Partial<BlockedSubject> = {}): BlockedSubject {
-  return { subject: "n1", fromRevision: 7n, sinceMs: 0, failures: 1, error: "", nextAtMs: 0, ...changes };
+  return {
+    subject: "n1",
+    fromRevision: 7n,
+    sinceMs: 0,
+    failures: 1,
+    error: "",
+    nextAtMs: 0,
+    notBeforeMs: 0,
+    ...changes,
+  };
 }
 
 describe("afterFailure()", () => {
@@ -34,6 +43,10 @@ describe("afterFailure()", () => {
   it("should wait no shorter than the receiver asks", () => {
     const after = afterFailure(null, { ...FAILURE, retryAfterMs: 90_000 }, { wallMs: 0, nowMs: 0 }, TERMS, 0);
     expect(after.nextAtMs).toBe(90_000);
+    // Not even when the receiver takes something else meanwhile.
+    expect(afterRecovery([after], 10)).toEqual([after]);
+    const [soon] = afterRecovery([{ ...after, notBeforeMs: 20 }], 10);
+    expect(soon?.nextAtMs).toBe(20);
   });
 
   it("should keep since when it fails, and begin again with another event", () => {

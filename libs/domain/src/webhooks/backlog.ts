@@ -11,6 +11,8 @@ export interface BlockedSubject {
   readonly error: string;
   /** By this process's monotonic clock. */
   readonly nextAtMs: number;
+  /** Before this the receiver wants no attempt, whatever else becomes of it; by the same clock. */
+  readonly notBeforeMs: number;
 }
 
 /** How long failures last. Times in ms. */
@@ -23,7 +25,10 @@ export interface DeliveryTerms {
   readonly pauseAfterMs: number;
 }
 
-/** A webhook with so many blocked subjects begins nothing new until one of them moves. */
+/**
+ * A webhook with so many blocked subjects begins nothing new until one of them moves. There can be somewhat more: the
+ * events that are read by then are still tried.
+ */
 export const MOST_BLOCKED_SUBJECTS = 64;
 const MOST_ERROR_LENGTH = 256;
 const MOST_DOUBLINGS = 30;
@@ -68,15 +73,19 @@ export function afterFailure(
     failures,
     error: error.slice(0, MOST_ERROR_LENGTH),
     nextAtMs: at.nowMs + pauseMs,
+    notBeforeMs: at.nowMs + retryAfterMs,
   };
 }
 
 /**
  * The blocked subjects after one of them was delivered at last: the receiver is there again, so those that failed while
- * it was not are due at once. Each is tried once for this; those that fail again wait as before.
+ * it was not are due at once, or as soon as it has asked for. Each is tried once for this; those that fail again wait
+ * as before.
  */
 export function afterRecovery(blocked: readonly BlockedSubject[], nowMs: number): readonly BlockedSubject[] {
-  return blocked.map((one) => (one.nextAtMs > nowMs ? { ...one, nextAtMs: nowMs } : one));
+  return blocked.map((one) => {
+    return one.nextAtMs > nowMs ? { ...one, nextAtMs: Math.max(nowMs, one.notBeforeMs) } : one;
+  });
 }
 
 /** Those that are due, the ones that have waited for the longest first. */

@@ -13,7 +13,7 @@ export interface EventSelection {
 
 /**
  * Tell whether a webhook wants an event. With a selector it wants those about nodes whose labels match, and those by
- * which labels that matched were changed.
+ * which labels that it asks about were changed.
  *
  * @param labels of the event's subject; null when nothing is known of a node of this id.
  */
@@ -28,17 +28,15 @@ export function selectsEvent(
   if (!event.type.startsWith("node.")) return false;
   // What is known of no node cannot be judged: better told than lost.
   if (labels === null || matches(selector, labels)) return true;
-  return event.type === "node.labels.changed" && matches(selector, labelsBefore(labels, event.before));
+  return event.type === "node.labels.changed" && namesKeyOf(selector, event.before);
 }
 
-/** Labels as they were before a change, which names those that differ alone. */
-function labelsBefore(labels: ReadonlyMap<string, string>, before: Json | null): ReadonlyMap<string, string> {
+/**
+ * Whether a change of labels is of one that a selector asks about. Not whether they matched before: labels that have
+ * changed once more since cannot tell. One event too many is better than one lost.
+ */
+function namesKeyOf(selector: Selector, before: Json | null): boolean {
   const changed = isJsonObject(before ?? undefined) ? (before as { readonly labels?: Json }).labels : undefined;
-  const earlier = new Map(labels);
-  if (!isJsonObject(changed)) return earlier;
-  for (const [key, value] of Object.entries(changed)) {
-    if (typeof value === "string") earlier.set(key, value);
-    else earlier.delete(key);
-  }
-  return earlier;
+  if (!isJsonObject(changed)) return true;
+  return selector.some(({ key }) => Object.hasOwn(changed, key));
 }

@@ -140,7 +140,9 @@ describe("selectsEvent()", () => {
     ["a node of which nothing is known", zoned, event("node.approved"), null, true],
     ["a node that leaves", zoned, event("node.labels.changed", { labels: { zone: "a" } }), inB, true],
     ["a node that never was in it", zoned, event("node.labels.changed", { labels: { rack: "a" } }), inB, false],
-    ["a label that was not there", zoned, event("node.labels.changed", { labels: { zone: null } }), inB, false],
+    // Whose labels have changed again since: it may have entered and left.
+    ["a label that was not there", zoned, event("node.labels.changed", { labels: { zone: null } }), inB, true],
+    ["a node that left and moved on", zoned, event("node.labels.changed", { labels: { zone: "c" } }), inB, true],
   ])("should decide about %s", (_, selection, about, labels, isWanted) => {
     expect(selectsEvent(selection, about, labels)).toBe(isWanted);
   });

@@ -173,7 +173,7 @@ function rpcHandler(
     validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),
   ];
-  const otherwise = serveOpenApi(options.services, policies, options.fallback ?? notFound);
+  const otherwise = serveOpenApi(options.services, policies, log, options.fallback ?? notFound);
   const pages = servePages(options.pages ?? [], { ...options, clock, observe }, otherwise);
   return createRpcHandler({
     routes: (router) => {

@@ -91,15 +91,26 @@ interface Asked {
 }
 
 async function answerPage({ page, query, request, response, limiter }: Asked, serving: PageServing): Promise<void> {
-  await admit(page, request, serving);
+  const ending = new AbortController();
+  const onClose = () => ending.abort(new Error("the caller has gone away"));
+  // Before anything is waited for: who goes away meanwhile is told of once.
+  response.once("close", onClose);
+  try {
+    await admit(page, request, serving);
+    await makePage({ page, query, request, response, limiter }, ending, serving.clock);
+  } finally {
+    response.off("close", onClose);
+  }
+}
+
+async function makePage(asked: Asked, ending: AbortController, clock: Clock): Promise<void> {
+  const { page, query, request, response, limiter } = asked;
+  ending.signal.throwIfAborted();
   if (!limiter.isFree && limiter.waiting >= MOST_WAITING) {
     throw refuse("OVERLOADED", "too many pages are being made at present; try again", { retryAfterMs: RETRY_AFTER_MS });
   }
-  const ending = new AbortController();
-  const onClose = () => ending.abort(new Error("the caller has gone away"));
-  response.once("close", onClose);
   const over = new AbortController();
-  serving.clock.sleep(page.deadlineMs, over.signal).then(
+  clock.sleep(page.deadlineMs, over.signal).then(
     () => ending.abort(refuse("DEADLINE_EXCEEDED", `the page took longer than ${page.deadlineMs / 1_000} s`)),
     // It was answered in time.
     () => {},
@@ -115,7 +126,6 @@ async function answerPage({ page, query, request, response, limiter }: Asked, se
     }
   } finally {
     over.abort();
-    response.off("close", onClose);
   }
 }
 

@@ -31,9 +31,9 @@ export function boundsOf(rules: FieldRules | undefined): JsonSchema {
       const { greaterThan, lessThan } = type.value;
       return {
         ...(greaterThan.case === "gte" ? { minimum: greaterThan.value } : {}),
-        ...(greaterThan.case === "gt" ? { minimum: greaterThan.value + 1 } : {}),
+        ...(greaterThan.case === "gt" ? { exclusiveMinimum: greaterThan.value } : {}),
         ...(lessThan.case === "lte" ? { maximum: lessThan.value } : {}),
-        ...(lessThan.case === "lt" ? { maximum: lessThan.value - 1 } : {}),
+        ...(lessThan.case === "lt" ? { exclusiveMaximum: lessThan.value } : {}),
       };
     }
     case "bool":

@@ -102,6 +102,12 @@ describe("the description of an API", () => {
     const zipped = await read("/openapi.json", { "accept-encoding": "gzip" });
     expect(gunzipSync(zipped.body).equals(plain.body)).toBe(true);
     expect(zipped.body.length).toBeLessThan(plain.body.length / 4);
+    for (const none of ["gzip;q=0", "br, gzip; q=0.0", "br"]) {
+      const { headers } = await read("/openapi.json", { "accept-encoding": none });
+      expect(headers["content-encoding"]).toBeUndefined();
+    }
+    const little = await read("/openapi.json", { "accept-encoding": "br, GZIP;q=0.05" });
+    expect(little.headers["content-encoding"]).toBe("gzip");
     const again = await read("/openapi.json", { "if-none-match": String(plain.headers.etag) });
     expect([again.status, again.body.length]).toEqual([304, 0]);
   });

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { DescService } from "@bufbuild/protobuf";
+import type { Logger } from "@rollcall/process";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import { sendWhole } from "../connect/answer-error.ts";
@@ -27,7 +28,8 @@ interface Page {
 export function serveOpenApi(
   services: readonly DescService[],
   policies: PolicyTable,
-  otherwise: HttpHandler = notFound,
+  log: Logger,
+  otherwise: HttpHandler,
 ): HttpHandler {
   let pages: Promise<ReadonlyMap<string, Page>> | null = null;
   return (request, response) => {
@@ -44,7 +46,8 @@ export function serveOpenApi(
         if (page === undefined) notFound(request, response);
         else answer(page);
       },
-      () => {
+      (err: unknown) => {
+        log.error({ err }, "the description of the API cannot be made");
         // The next request tries again.
         pages = null;
         sendWhole(request, response, 500, { "content-type": "text/plain" }, "the description cannot be made\n");
@@ -56,11 +59,17 @@ export function serveOpenApi(
         sendWhole(request, response, 304, headers, "");
         return;
       }
-      const isZipped = /\bgzip\b/.test(String(request.headers["accept-encoding"] ?? ""));
+      const isZipped = takesGzip(String(request.headers["accept-encoding"] ?? ""));
       const encoded = isZipped ? { ...headers, "content-encoding": "gzip" } : headers;
       sendWhole(request, response, 200, encoded, isZipped ? gzipped : plain);
     }
   };
+}
+
+/** Whether a caller can read gzip: a quality of 0 says that it cannot. */
+function takesGzip(accepted: string): boolean {
+  const gzipped = accepted.split(",").find((coding) => /^\s*gzip\s*(;|$)/i.test(coding));
+  return gzipped !== undefined && !/;\s*q=0(\.0*)?\s*$/i.test(gzipped);
 }
 
 async function makePages(services: readonly DescService[], policies: PolicyTable): Promise<ReadonlyMap<string, Page>> {

@@ -18,6 +18,8 @@ export interface WebhookHead {
   /** Whether it has fallen behind what was compacted while it is paused, and no event has said so. */
   readonly isBehindUntold: boolean;
   readonly revision: bigint;
+  /** The first revision that may not be delivered yet: of the backlog, or the next one. */
+  readonly waitsFrom: bigint;
   readonly blocked: number;
 }
 
@@ -32,11 +34,17 @@ export async function readWebhookHeads(
       w.generation,
       w.revision,
       (w.paused or w.pause_reason is not null) as "isPaused",
-      (w.revision < c.compacted_revision and not w.told_behind) as "isBehindUntold",
-      (select count(*)::integer from webhook_backlog as b where b.webhook = w.name) as blocked
+      waits.first as "waitsFrom",
+      (waits.first <= c.compacted_revision and not w.told_behind) as "isBehindUntold",
+      waits.blocked
     from (select coalesce(max(revision), 0) as head from events) as log
     cross join (select compacted_revision from cluster) as c
     left join webhooks as w on true
+    left join lateral (
+      select least(w.revision + 1, min(b.from_revision)) as first, count(*)::integer as blocked
+      from webhook_backlog as b
+      where b.webhook = w.name
+    ) as waits on true
     order by w.name`.execute(db);
   const webhooks = rows.flatMap(({ head: _, ...webhook }) => (webhook.name === null ? [] : [webhook]));
   return { head: rows[0]?.head ?? 0n, webhooks };

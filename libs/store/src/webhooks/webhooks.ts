@@ -10,6 +10,8 @@ export interface WebhookRecord extends WebhookFacts {
   readonly secret: Buffer;
   /** The secret before, as long as it signs too; null without one. */
   readonly formerSecret: Buffer | null;
+  /** Until when that is; null without one. */
+  readonly formerUntilMs: number | null;
   /** Everything up to here is delivered, but for the backlog. */
   readonly revision: bigint;
   /** The last revision of the log. */
@@ -214,6 +216,7 @@ function toRecord(row: WebhookRow): WebhookRecord {
     pausedAtMs: row.paused_at?.getTime() ?? null,
     secret: row.secret,
     formerSecret: row.valid_former_secret,
+    formerUntilMs: row.former_until?.getTime() ?? null,
     revision: row.revision,
     head: row.head,
     lostThrough: row.lost_through,

@@ -141,6 +141,20 @@ describe("deliverWebhooks()", () => {
     expect(receiver.received).toHaveLength(3);
   });
 
+  it("should wait for so long too when another subject recovers", async () => {
+    await set();
+    rig.publish("i1");
+    receiver.answer = ({ subject }) =>
+      subject === "told" ? (response) => response.writeHead(429, { "retry-after": "3600" }).end() : 500;
+    await append(store, ["told", "away"]);
+    await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(2));
+    receiver.answer = () => 204;
+    await append(store, ["away", "away"]);
+    await eventually(() => expect(receiver.takenOf("away")).toHaveLength(3));
+    await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(1));
+    expect(receiver.received.filter(({ subject }) => subject === "told")).toHaveLength(1);
+  });
+
   it("should hold deliveries while an admin wants it, and catch up afterwards", async () => {
     await set("ops", { paused: true });
     rig.publish("i1");
@@ -181,6 +195,55 @@ describe("deliverWebhooks()", () => {
     expect(TestReceiver.verify(taken, secret)).toBeDefined();
   });
 
+  it("should sign with the secret before no longer than a day, also while it delivers", async () => {
+    const first = await set();
+    const { secret } = await rig.client.setWebhook({
+      name: "ops",
+      spec: { url: receiver.url(), ...SPEC },
+      rotateSecret: true,
+    });
+    await rig.client.testWebhook({ name: "ops" });
+    const [tested] = receiver.received;
+    if (tested === undefined) throw new Error("nothing was received");
+    for (const each of [first, secret]) expect(TestReceiver.verify(tested, each)).toBeDefined();
+    const until = new Date(Date.now() + 2_000);
+    await store.db.updateTable("webhooks").set({ former_until: until }).execute();
+    rig.publish("i1");
+    await eventually(async () => {
+      await append(store, ["n1"]);
+      const last = receiver.received.at(-1);
+      expect(last?.subject).toBe("n1");
+      if (last === undefined) throw new Error("nothing was received");
+      expect(TestReceiver.verify(last, secret)).toBeDefined();
+      expect(() => TestReceiver.verify(last, first)).toThrow();
+    });
+  });
+
+  it("should deliver for the others when one webhook cannot be read", async () => {
+    await set("bad");
+    await set("ops");
+    await store.db.updateTable("webhooks").set({ label_selector: "((" }).where("name", "=", "bad").execute();
+    rig.publish("i1");
+    await append(store, ["n1"]);
+    await eventually(() => expect(receiver.takenOf("n1")).toHaveLength(1));
+    await store.db.updateTable("webhooks").set({ label_selector: "" }).where("name", "=", "bad").execute();
+    await eventually(() => expect(receiver.takenOf("n1")).toHaveLength(2));
+  });
+
+  it("should look for rare types in steps", async () => {
+    await set();
+    for (let round = 0; round < 21; round += 1) {
+      await append(
+        store,
+        Array.from({ length: 500 }, () => "token"),
+        "join.token.created",
+      );
+    }
+    const last = await append(store, ["n1"]);
+    rig.publish("i1");
+    await eventually(() => expect(receiver.takenOf("n1")).toEqual([last]));
+  });
+
   it("should pause when its secret cannot be read, until it is rotated", async () => {
     await set();
     const wrong = rig.publish("i1", { config: { "Webhooks.SecretKey": "another key, which this cluster never had" } });
@@ -206,6 +269,28 @@ describe("deliverWebhooks()", () => {
     const told = (await eventsOf("webhook/ops")).filter(({ type }) => type === "webhook.behind");
     expect(told.length).toBe(2);
     expect((await statusOf())?.lostThrough).toBeGreaterThanOrEqual(last - 1n);
+  });
+
+  it("should say so too when events of a blocked subject alone were compacted while it was paused", async () => {
+    await set();
+    const running = rig.publish("i1");
+    receiver.answer = ({ subject }) => (subject === "bad" ? 500 : 204);
+    const bad = await append(store, ["bad"]);
+    await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(1));
+    await set("ops", { paused: true });
+    await running.close();
+    const last = await append(store, ["n1"]);
+    await compactEvents(store, -60_000);
+    // It had read on: what waits is all that is lost.
+    await store.db
+      .updateTable("webhooks")
+      .set({ revision: last + 1n })
+      .execute();
+    rig.publish("i2");
+    await eventually(async () => {
+      const told = (await eventsOf("webhook/ops")).filter(({ type }) => type === "webhook.behind");
+      expect(told).toMatchObject([{ before: { revision: `${bad - 1n}` } }]);
+    });
   });
 
   it("should deliver again from a revision on", async () => {

@@ -47,6 +47,30 @@ export function createSecretSeal(clusterSecret: Uint8Array, outerKey: string | u
   };
 }
 
+/** The sealed secrets of a webhook. */
+export interface SealedSecrets {
+  readonly name: string;
+  readonly secret: Uint8Array;
+  /** The one before; null without one. */
+  readonly formerSecret: Uint8Array | null;
+  /** Until when the one before signs too, by the wall; null without one. */
+  readonly formerUntilMs: number | null;
+}
+
+/** Which secrets sign at a wall time, as Standard Webhooks writes them; null when the present one cannot be read. */
+export function openSecrets(
+  seal: SecretSeal,
+  { name, secret, formerSecret, formerUntilMs }: SealedSecrets,
+): ((wallMs: number) => readonly string[]) | null {
+  const present = seal.open(name, secret);
+  if (present === null) return null;
+  const former = formerSecret === null ? null : seal.open(name, formerSecret);
+  const alone = [secretText(present)];
+  if (former === null || formerUntilMs === null) return () => alone;
+  const both = [...alone, secretText(former)];
+  return (wallMs) => (wallMs < formerUntilMs ? both : alone);
+}
+
 /** A secret as Standard Webhooks writes it. */
 export function secretText(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString("base64")}`;

@@ -8,7 +8,7 @@ import { refuse } from "@rollcall/errors";
 import { Limiter } from "@rollcall/rpc";
 import { getWebhook } from "@rollcall/store";
 import { webhookNotFound } from "./convert.ts";
-import { secretText } from "./seal-secret.ts";
+import { openSecrets } from "./seal-secret.ts";
 import type { WebhookServices } from "./webhook-services.ts";
 
 type Method = typeof WebhookService.method.testWebhook;
@@ -37,13 +37,13 @@ export function testWebhook({ store, clock, webhooks }: WebhookServices): Method
       leave();
     }
 
-    async function attempt({ spec, secret }: NonNullable<typeof webhook>) {
-      const opened = webhooks.seal.open(name, secret);
-      if (opened === null) return { failure: "the secret cannot be read: rotate it, or restore Webhooks.SecretKey" };
+    async function attempt(found: NonNullable<typeof webhook>) {
+      const secretsAt = openSecrets(webhooks.seal, found);
+      if (secretsAt === null) return { failure: "the secret cannot be read: rotate it, or restore Webhooks.SecretKey" };
       const id = randomUUID();
       const body = JSON.stringify(testEvent(id, { clusterId: store.clusterId(), wallMs: clock.wallMs(), name }));
-      const secrets = [secretText(opened)];
-      const outcome = await webhooks.sender.post({ url: spec.url, secrets, id, body }, signal);
+      const secrets = secretsAt(clock.wallMs());
+      const outcome = await webhooks.sender.post({ url: found.spec.url, secrets, id, body }, signal);
       const judged = judgeAttempt(outcome);
       return {
         delivered: judged.kind === "delivered",

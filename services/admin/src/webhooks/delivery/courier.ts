@@ -59,7 +59,7 @@ export class Courier {
     const nowMs = options.clock.nowMs();
     this.#through = revision;
     // What another process put off is due: it may have been that process that could not reach the receiver.
-    this.#blocked = new Map(blocked.map((one) => [one.subject, { ...one, nextAtMs: nowMs }]));
+    this.#blocked = new Map(blocked.map((one) => [one.subject, { ...one, nextAtMs: nowMs, notBeforeMs: nowMs }]));
     setMaxListeners(0, this.#ending.signal);
   }
 
@@ -99,15 +99,15 @@ export class Courier {
     const { reading, clock } = this.#options;
     while (!signal.aborted) {
       if (this.#blocked.size >= MOST_BLOCKED_SUBJECTS) {
-        if (!(await this.#noteCompacted(this.#through))) return;
+        if (!(await this.#noteCompacted({ isReading: true }))) return;
         await this.#reading.rest(clock, { atMostMs: LONGEST_REST_MS }, signal);
         continue;
       }
       const batch = await reading.next(this.#through);
-      if (batch === null || !(await this.#noteCompacted(this.#through))) return;
+      if (batch === null || !(await this.#noteCompacted({ isReading: true }))) return;
       // From here to the end of this line no other code runs: what is passed over is what is read through.
       const chains = this.#chainsOf(batch.events);
-      this.#through = batch.through;
+      if (batch.through > this.#through) this.#through = batch.through;
       await this.#deliverChains(chains);
       if (!(await this.#advance(chains.length > 0))) return;
       if (!batch.isFull) await this.#reading.rest(clock, { atMostMs: LONGEST_REST_MS }, signal);
@@ -179,7 +179,7 @@ export class Courier {
     if (one === undefined) return true;
     const upTo = this.#through;
     const batch = await reading.of(one, upTo);
-    if (batch === null || !(await this.#noteCompacted(null))) return false;
+    if (batch === null || !(await this.#noteCompacted({ isReading: false }))) return false;
     for (const event of batch.events) {
       const failure = await this.#try(event);
       if (failure !== null) {
@@ -199,12 +199,14 @@ export class Courier {
     return this.#save();
   }
 
-  /** A blocked subject got further: the receiver is there, so that others are tried soon. */
+  /** A blocked subject got further. If it had failed, the receiver is there again, so that others are tried soon. */
   #moved(subject: string, fromRevision: bigint): void {
     const { clock } = this.#options;
     const nowMs = clock.nowMs();
-    const moved = { subject, fromRevision, sinceMs: clock.wallMs(), failures: 0, error: "", nextAtMs: nowMs };
-    this.#blocked.set(subject, moved);
+    const hadFailed = (this.#blocked.get(subject)?.failures ?? 0) > 0;
+    const soon = { nextAtMs: nowMs, notBeforeMs: nowMs };
+    this.#blocked.set(subject, { subject, fromRevision, sinceMs: clock.wallMs(), failures: 0, error: "", ...soon });
+    if (!hadFailed) return;
     for (const due of afterRecovery([...this.#blocked.values()], nowMs)) {
       this.#blocked.set(due.subject, due);
     }
@@ -249,15 +251,18 @@ export class Courier {
   }
 
   /** What was compacted before it was delivered is said, and passed over. False when the courier is over. */
-  async #noteCompacted(through: bigint | null): Promise<boolean> {
+  async #noteCompacted({ isReading }: { readonly isReading: boolean }): Promise<boolean> {
     const { record } = this.#options;
-    const place = await record.findLost({ revision: through, blocked: [...this.#blocked.values()] });
+    const compacted = await record.compactedRevision();
+    // From here no other code runs until all of it is noted: the other loop may have moved on meanwhile.
+    const revision = isReading ? this.#through : null;
+    const place = record.findLost({ revision, blocked: [...this.#blocked.values()] }, compacted);
     if (place === null) return true;
-    if (through !== null && place.revision > this.#through) {
+    if (isReading && place.revision > this.#through) {
       this.#through = place.revision;
       record.advance(place.revision);
     }
-    for (const one of place.blocked) if (this.#blocked.has(one.subject)) this.#blocked.set(one.subject, one);
+    for (const one of place.blocked) this.#blocked.set(one.subject, one);
     return this.#save();
   }
 

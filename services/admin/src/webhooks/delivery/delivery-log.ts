@@ -1,5 +1,6 @@
 import type { BlockedSubject, EventSelection, EventType } from "@rollcall/domain";
 import { selectsEvent } from "@rollcall/domain";
+import type { Limiter } from "@rollcall/rpc";
 import { type ReservedStore, readEvents, type StoredEvent, subjectLabels } from "@rollcall/store";
 
 /** What was read of the log. */
@@ -13,22 +14,35 @@ export interface DeliveryBatch {
 }
 
 const BATCH_EVENTS = 64;
+/** Where few events are wanted, a read looks no further than this. */
+const MOST_REVISIONS = 10_000n;
+
+interface Range {
+  readonly after: bigint;
+  readonly upTo?: bigint;
+  readonly subject?: string;
+}
 
 /** Reads what one webhook wants of one history of the log. */
 export class DeliveryLog {
   readonly #store: ReservedStore;
   readonly #selection: EventSelection;
   readonly #logId: string;
+  readonly #reads: Limiter;
 
-  constructor(store: ReservedStore, selection: EventSelection, logId: string) {
+  /** @param reads limits reads under way, of all webhooks. */
+  constructor(store: ReservedStore, selection: EventSelection, logId: string, reads: Limiter) {
     this.#store = store;
     this.#selection = selection;
     this.#logId = logId;
+    this.#reads = reads;
   }
 
   /** The next events above a revision; null when the database holds another history of the log by now. */
-  next(after: bigint): Promise<DeliveryBatch | null> {
-    return this.#read({ after }, null);
+  async next(after: bigint): Promise<DeliveryBatch | null> {
+    const upTo = after + MOST_REVISIONS;
+    const batch = await this.#read({ after, upTo }, null);
+    return batch === null ? null : { ...batch, isFull: batch.isFull || batch.through === upTo };
   }
 
   /**
@@ -39,10 +53,17 @@ export class DeliveryLog {
     return this.#read({ after: fromRevision - 1n, upTo, subject }, failures > 0 ? fromRevision : null);
   }
 
-  async #read(
-    range: { readonly after: bigint; readonly upTo?: bigint; readonly subject?: string },
-    wanted: bigint | null,
-  ): Promise<DeliveryBatch | null> {
+  async #read(range: Range, wanted: bigint | null): Promise<DeliveryBatch | null> {
+    // Statements have a time limit of their own: who waits here gets a turn.
+    const leave = await this.#reads.enter(new AbortController().signal);
+    try {
+      return await this.#readNow(range, wanted);
+    } finally {
+      leave();
+    }
+  }
+
+  async #readNow(range: Range, wanted: bigint | null): Promise<DeliveryBatch | null> {
     const { types, excludeTypes } = this.#selection;
     const batch = await readEvents(this.#store.db, {
       ...{ ...range, limit: BATCH_EVENTS },

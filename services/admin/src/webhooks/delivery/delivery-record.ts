@@ -38,7 +38,7 @@ export class DeliveryRecord {
     this.#log = log;
     this.#fence = { name: webhook.name, generation, logId };
     this.#revision = place.revision;
-    this.#written = new Map(place.blocked.map((one) => [one.subject, { ...one, nextAtMs: 0 }]));
+    this.#written = new Map(place.blocked.map((one) => [one.subject, { ...one, nextAtMs: 0, notBeforeMs: 0 }]));
   }
 
   /** Everything up to here is delivered, but for what is blocked. */
@@ -54,20 +54,24 @@ export class DeliveryRecord {
     this.#failure = error;
   }
 
+  /** The last revision that is compacted. */
+  compactedRevision(): Promise<bigint> {
+    return compactedRevision(this.#store.db);
+  }
+
   /**
    * Where the webhook is to go on after what was compacted, null when nothing is lost. The event that says so is
    * written by the next save.
    *
    * @param place with a null revision when blocked subjects alone are asked about.
    */
-  async findLost(place: {
-    readonly revision: bigint | null;
-    readonly blocked: readonly BlockedSubject[];
-  }): Promise<CompactedPlace | null> {
-    const compacted = await compactedRevision(this.#store.db);
+  findLost(
+    place: { readonly revision: bigint | null; readonly blocked: readonly BlockedSubject[] },
+    compacted: bigint,
+  ): CompactedPlace | null {
     const after = afterCompaction({ revision: place.revision ?? compacted, blocked: place.blocked }, compacted);
     if (after.lost === null) return null;
-    this.#lost = { from: after.lost.from, through: after.lost.through };
+    this.#lost = { from: this.#lost?.from ?? after.lost.from, through: after.lost.through };
     const fields = { webhook: this.name, from: `${after.lost.from}`, through: `${after.lost.through}` };
     this.#log.error(fields, "events were compacted before they were delivered, they are lost to the webhook");
     return after;

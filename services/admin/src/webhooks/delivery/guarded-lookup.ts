@@ -1,6 +1,7 @@
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { judgeAddress, type Network } from "@rollcall/domain";
+import { Limiter } from "@rollcall/rpc";
 
 /** Why no connection was made: the name leads where events may not be posted to. */
 export class AddressRefusedError extends Error {
@@ -18,6 +19,30 @@ export const systemResolve: Resolve = (hostname) =>
       else reject(error);
     });
   });
+
+/** Names looked up at a time: each holds a thread of the few that files and keys need too. */
+const NAMES_AT_A_TIME = 2;
+
+/** Looks a name up once for all who ask meanwhile, and few names at a time: the others wait for their turn. */
+export function boundedResolve(resolve: Resolve): Resolve {
+  const limiter = new Limiter(NAMES_AT_A_TIME);
+  const underWay = new Map<string, Promise<readonly LookupAddress[]>>();
+  const find = async (hostname: string) => {
+    // Who asks goes away when its time is over; one waits here for all who ask for this name.
+    const leave = await limiter.enter(new AbortController().signal);
+    try {
+      return await resolve(hostname);
+    } finally {
+      leave();
+      underWay.delete(hostname);
+    }
+  };
+  return (hostname) => {
+    const found = underWay.get(hostname) ?? find(hostname);
+    underWay.set(hostname, found);
+    return found;
+  };
+}
 
 /**
  * A look-up for sockets that answers only addresses which may be connected to. One address that may not be refuses the

@@ -19,7 +19,7 @@ import {
   tellBehind,
   type WebhookHead,
 } from "@rollcall/store";
-import { type SecretSeal, secretText } from "../seal-secret.ts";
+import { openSecrets, type SecretSeal } from "../seal-secret.ts";
 import { Courier, type Deliver } from "./courier.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { DeliveryRecord } from "./delivery-record.ts";
@@ -53,6 +53,7 @@ interface Running {
 
 /** Deliveries under way at a time, of all webhooks; those of the webhook with the fewest begin first. */
 const MOST_UNDER_WAY = 64;
+const MOST_READS = 2;
 /** An event that is larger loses what it was before and after: receivers refuse long bodies. */
 const MOST_BODY_BYTES = 262_144;
 const AGAIN_AFTER_MS = 2_000;
@@ -61,7 +62,11 @@ const AGAIN_AFTER_MS = 2_000;
 export class WebhookPublisher {
   readonly #options: PublisherOptions;
   readonly #limiter = new Limiter(MOST_UNDER_WAY);
+  /** Reads of the log share the reserved connections with what keeps leases. */
+  readonly #reads = new Limiter(MOST_READS);
   readonly #running = new Map<string, Running>();
+  /** When webhooks that could not begin are tried again, by the monotonic clock. */
+  readonly #againAtMs = new Map<string, number>();
   readonly #wakeUp = new WakeUp();
   #head = 0n;
 
@@ -93,7 +98,7 @@ export class WebhookPublisher {
     await this.#stopOthers(webhooks, logId);
     for (const webhook of webhooks) {
       if (webhook.isPaused) await this.#lookAtPaused(webhook);
-      else if (!this.#running.has(webhook.name)) await this.#start(webhook, logId, signal);
+      else if (!this.#running.has(webhook.name)) await this.#tryStart(webhook, logId, signal);
     }
     if (head === this.#head) return;
     this.#head = head;
@@ -114,12 +119,26 @@ export class WebhookPublisher {
     }
   }
 
-  async #lookAtPaused({ name, isBehindUntold, revision }: WebhookHead): Promise<void> {
+  async #lookAtPaused({ name, isBehindUntold, waitsFrom }: WebhookHead): Promise<void> {
     if (!isBehindUntold) return;
     const { store, log } = this.#options;
     const through = await compactedRevision(store.db);
     log.warn({ webhook: name, through: `${through}` }, "a paused webhook fell behind what the log keeps");
-    await tellBehind(store, name, webhookBehindEvent(name, { from: revision + 1n, through }));
+    await tellBehind(store, name, webhookBehindEvent(name, { from: waitsFrom, through }));
+  }
+
+  /** One that cannot begin keeps no other from it. */
+  async #tryStart(webhook: WebhookHead, logId: string, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    const { name } = webhook;
+    if (clock.nowMs() < (this.#againAtMs.get(name) ?? 0)) return;
+    this.#againAtMs.delete(name);
+    try {
+      await this.#start(webhook, logId, signal);
+    } catch (err) {
+      this.#againAtMs.set(name, clock.nowMs() + AGAIN_AFTER_MS);
+      log.warn({ webhook: name, err }, "deliveries of a webhook cannot begin, they are tried again");
+    }
   }
 
   async #start({ name }: WebhookHead, logId: string, signal: AbortSignal): Promise<void> {
@@ -132,7 +151,7 @@ export class WebhookPublisher {
     const { types, excludeTypes, labelSelector } = open.webhook.spec;
     const parsed = parseSelector(labelSelector);
     if (!parsed.ok) throw new Error(`the selector of webhook ${name} cannot be read: ${parsed.message}`);
-    const reading = new DeliveryLog(store, { types, excludeTypes, selector: parsed.selector }, logId);
+    const reading = new DeliveryLog(store, { types, excludeTypes, selector: parsed.selector }, logId, this.#reads);
     const courier = new Courier({ clock, log, terms, reading, record, deliver, random: Math.random });
     const ending = new AbortController();
     const onAbort = () => ending.abort(signal.reason);
@@ -159,11 +178,8 @@ export class WebhookPublisher {
   async #delivering({ webhook, generation }: OpenWebhook, logId: string): Promise<Deliver | null> {
     const { store, seal, sender, metrics, log, clock } = this.#options;
     const { name, spec } = webhook;
-    const secrets = [webhook.secret, webhook.formerSecret].flatMap((sealed) => {
-      const secret = sealed === null ? null : seal.open(name, sealed);
-      return secret === null ? [] : [secretText(secret)];
-    });
-    if (seal.open(name, webhook.secret) === null) {
+    const secretsAt = openSecrets(seal, webhook);
+    if (secretsAt === null) {
       const message = "the secret cannot be read: is Webhooks.SecretKey another one? Rotate it to go on";
       const event = webhookPausedEvent(name, "SECRET_UNREADABLE", message);
       await pauseWebhook(store, { name, generation, logId }, { reason: "SECRET_UNREADABLE", message, event });
@@ -172,10 +188,11 @@ export class WebhookPublisher {
     }
     const clusterId = store.clusterId();
     return async (event, signal) => {
-      const body = bodyOf(event, logId, clusterId);
       const leave = await this.#limiter.enter(signal, name);
       const startMs = clock.nowMs();
       try {
+        const body = bodyOf(event, logId, clusterId);
+        const secrets = secretsAt(clock.wallMs());
         const outcome = judgeAttempt(await sender.post({ url: spec.url, secrets, id: event.id, body }, signal));
         metrics.attempted(name, outcome.kind, clock.nowMs() - startMs);
         return outcome;

@@ -7,7 +7,14 @@ import { type Attempt, type Network, parseNetwork, refusedUrl } from "@rollcall/
 import { CLOUD_EVENT_MEDIA_TYPE } from "@rollcall/events/cloud-event";
 import { type Clock, errorCode } from "@rollcall/process";
 import { Webhook } from "standardwebhooks";
-import { AddressRefusedError, checkAddress, guardedLookup, type Resolve, systemResolve } from "./guarded-lookup.ts";
+import {
+  AddressRefusedError,
+  boundedResolve,
+  checkAddress,
+  guardedLookup,
+  type Resolve,
+  systemResolve,
+} from "./guarded-lookup.ts";
 
 /** One delivery. */
 export interface Delivery {
@@ -59,7 +66,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     rejectUnauthorized: true,
     ...(authorityFile === null ? {} : { ca: [...rootCertificates, readFileSync(authorityFile, "utf8")] }),
   });
-  const lookup = guardedLookup(resolve, allowed);
+  const lookup = guardedLookup(boundedResolve(resolve), allowed);
   const refusal = (text: string) => {
     const url = parseUrl(text);
     return url === null ? "it is no URL" : refusedUrl(url, allowed);
