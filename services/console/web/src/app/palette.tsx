@@ -146,6 +146,14 @@ function KeyList() {
           <kbd>?</kbd>
         </dt>
         <dd>This list</dd>
+        {rights.operate && (
+          <>
+            <dt>
+              <kbd>z</kbd>
+            </dt>
+            <dd>Take the last decision back</dd>
+          </>
+        )}
         {keys.map(({ key, does }) => (
           <div key={key} style={{ display: "contents" }}>
             <dt>
