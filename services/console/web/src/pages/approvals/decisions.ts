@@ -74,8 +74,9 @@ async function deliver({ verb, ids, reason }: Decision): Promise<string> {
   try {
     // Loaded with the first decision: every page has this file, and few have anything to decide.
     const { runVerb } = await import("../../actions/verbs.ts");
-    const outcomes = still.length === 0 ? [] : await runVerb(verb, still, { reason, validateOnly: false });
-    wrong.push(...outcomes.flatMap(({ refusal }) => (refusal === "" ? [] : [refusal])));
+    const { outcomes, failure } = await runVerb(verb, still, { reason, validateOnly: false });
+    if (failure !== null) wrong.push(toCallError(failure).message);
+    wrong.push(...new Set(outcomes.flatMap(({ refusal }) => (refusal === "" ? [] : [refusal]))));
   } catch (cause) {
     sayFailure(what, cause);
     return `${what}: ${toCallError(cause).message}`;
