@@ -24,6 +24,8 @@ export function ExecutionLog({ id }: { readonly id: string }) {
     setOutput(NO_OUTPUT);
     setError(null);
     return {
+      // A log has no bookmarks: an execution may be quiet for hours.
+      silenceMs: null,
       open: (signal) => {
         // Of both outputs together a position means nothing: they are read from their ends again.
         const isOne = stream !== OutputStream.UNSPECIFIED;
