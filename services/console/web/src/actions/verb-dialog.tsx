@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { type Outcome, RequestIds } from "../state/bulk.ts";
-import { command, type NodeVerb, nodeCommand } from "../state/cli-command.ts";
-import { parseLabelWords } from "../state/label-words.ts";
+import { command, MOST_NAMES, type NodeVerb, nodeCommand } from "../state/cli-command.ts";
+import { labelWords, parseLabelWords } from "../state/label-words.ts";
 import { parseDuration } from "../state/time-words.ts";
 import { Button } from "../ui/button.tsx";
 import { CopyCommand } from "../ui/copy.tsx";
@@ -78,7 +78,7 @@ export function VerbDialog({
   const message = reason === "" ? [] : ["-m", reason];
   const text =
     verb === "label"
-      ? command("node", "label", ...ids.slice(0, 50), ...labels.split(/\s+/).filter(Boolean), ...message)
+      ? command("node", "label", ...ids, ...labelWords(labels), ...message)
       : nodeCommand(verb, ids, reason, more);
   const subject = ids.length === 1 ? (ids[0] ?? "") : `${ids.length.toLocaleString("en-US")} nodes`;
   return (
@@ -121,7 +121,11 @@ export function VerbDialog({
         autoFocus={verb !== "label"}
       />
       {outcomes !== null && <Outcomes outcomes={outcomes} />}
-      <CopyCommand text={text} label="The same in a terminal" />
+      {ids.length <= MOST_NAMES ? (
+        <CopyCommand text={text} label="The same in a terminal" />
+      ) : (
+        <p className="soft small">A command names {MOST_NAMES} nodes at most.</p>
+      )}
       {busy !== null && <Notice tone="busy">{`${busy} of ${ids.length} done`}</Notice>}
       <div className="actions">
         <Button onClick={close}>{busy === null ? "Cancel" : "Stop"}</Button>
