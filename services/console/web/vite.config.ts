@@ -6,8 +6,8 @@ const SERVER = process.env.ROLLCALL_SERVER ?? "http://127.0.0.1:7700";
 const TOKEN = process.env.ROLLCALL_TOKEN;
 
 /**
- * Pages validate nothing by rules: the server does. What describes the rules is large, and loaded first; in its place is
- * an empty file of the same name, which the descriptors of the API only import.
+ * Pages validate nothing by rules: the server does. What describes the rules is large, and loaded first; in its place
+ * is an empty file of the same name, which the descriptors of the API only import.
  */
 const withoutRules: Plugin = {
   name: "without-validation-rules",

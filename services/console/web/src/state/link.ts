@@ -14,8 +14,8 @@ export type LinkEvent =
 export const CONNECTING: Link = { state: "connecting" };
 
 /**
- * Follow what happens. What is shown has been stale since the stream first ended, however often it was tried since. It is
- * live once a message has come after which nothing that was missed is on its way.
+ * Follow what happens. What is shown has been stale since the stream first ended, however often it was tried since. It
+ * is live once a message has come after which nothing that was missed is on its way.
  */
 export function nextLink(link: Link, event: LinkEvent): Link {
   if (event.kind === "message" && event.isBehind) return link;
