@@ -11,7 +11,7 @@ export interface Followed<M> {
   readonly onMessage: (message: M) => void;
   /** Whether more must come before what is shown is as it is now; asked after each message. */
   readonly isBehind?: () => boolean;
-  /** How long it may say nothing before it is taken for dead; null for one that may be quiet for as long as it likes. */
+  /** How long it may say nothing before it is taken for dead; null for one that may be quiet as long as it likes. */
   readonly silenceMs?: number | null;
   /** Learn of an end; answers whether to try again. */
   readonly onEnd?: (error: CallError) => boolean;
