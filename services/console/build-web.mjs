@@ -23,6 +23,8 @@ const NO_SOURCE = new Set(["dist", "node_modules"]);
 const COMPRESSED = new Set([".js", ".css", ".svg", ".json", ".webmanifest", ".txt"]);
 /** Below, the headers weigh more than what is saved. */
 const LEAST_BYTES = 512;
+/** What index.html loads before anything is shown, compressed. */
+const MOST_FIRST_BYTES = 200 * 1024;
 const LONGEST_BUILD_MS = 300_000;
 /** The pages are those of production, whatever the environment of the caller says. */
 const MODE = "production";
@@ -49,6 +51,7 @@ export async function buildWeb() {
     });
     inputs = JSON.parse(stdout);
     await compressFiles(draft);
+    await checkFiles(draft);
     await rm(DIST, { recursive: true, force: true });
     await rename(draft, DIST);
   } finally {
@@ -92,6 +95,18 @@ async function compressFiles(folder) {
       if (form.length < body.length) await writeFile(file + ending, form);
     }
   }
+}
+
+/** Refuse pages that load slowly at first, or that are those of development. */
+async function checkFiles(folder) {
+  const page = await readFile(join(folder, "index.html"), "utf8");
+  const loaded = [...page.matchAll(/(?:src|href)="\/([^"]+\.(?:js|css))"/g)].map(([, path]) => join(folder, path));
+  let bytes = 0;
+  for (const file of new Set(loaded)) bytes += (await stat(existsSync(`${file}.gz`) ? `${file}.gz` : file)).size;
+  if (bytes === 0) throw new Error("index.html loads no script");
+  if (bytes > MOST_FIRST_BYTES) throw new Error(`index.html loads ${bytes} bytes, ${MOST_FIRST_BYTES} at most`);
+  for (const file of (await filesIn(folder)).filter((one) => one.endsWith(".js")))
+    if ((await readFile(file, "utf8")).includes("jsxDEV")) throw new Error(`${file} is made for development`);
 }
 
 /** A digest of what the sources are: their names, sizes and times. */

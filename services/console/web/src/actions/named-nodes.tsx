@@ -1,7 +1,7 @@
 import { useState } from "react";
+import type { Outcome } from "../state/bulk.ts";
 import { Button } from "../ui/button.tsx";
 import { Notice } from "../ui/notices.tsx";
-import type { Outcome } from "./verbs.ts";
 
 const FIRST = 12;
 
@@ -29,10 +29,15 @@ export function NamedNodes({ ids }: { readonly ids: readonly string[] }) {
 export function Outcomes({ outcomes }: { readonly outcomes: readonly Outcome[] }) {
   const refused = outcomes.filter(({ refusal }) => refusal !== "");
   const done = outcomes.length - refused.length;
+  const unsent = outcomes.filter(({ fate }) => fate === "not-sent").length;
+  const unknown = outcomes.filter(({ fate }) => fate === "unknown").length;
+  const answered = refused.length - unsent - unknown;
   return (
     <Notice tone={refused.length === 0 ? "good" : "warn"}>
       <strong>
-        {done.toLocaleString("en-US")} accepted, {refused.length.toLocaleString("en-US")} refused
+        {done.toLocaleString("en-US")} accepted, {answered.toLocaleString("en-US")} refused
+        {unknown > 0 && `, ${unknown.toLocaleString("en-US")} unknown`}
+        {unsent > 0 && `, ${unsent.toLocaleString("en-US")} not sent`}
       </strong>
       {refused.slice(0, FIRST).map(({ id, refusal, reason }) => (
         <div key={id}>

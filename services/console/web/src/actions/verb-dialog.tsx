@@ -1,6 +1,7 @@
-import { useState } from "react";
-import { command, type NodeVerb, nodeCommand } from "../state/cli-command.ts";
-import { parseLabelWords } from "../state/label-words.ts";
+import { useEffect, useRef, useState } from "react";
+import { type Outcome, RequestIds } from "../state/bulk.ts";
+import { command, MOST_NAMES, type NodeVerb, nodeCommand } from "../state/cli-command.ts";
+import { labelWords, parseLabelWords } from "../state/label-words.ts";
 import { parseDuration } from "../state/time-words.ts";
 import { Button } from "../ui/button.tsx";
 import { CopyCommand } from "../ui/copy.tsx";
@@ -9,7 +10,13 @@ import { Check, Field } from "../ui/field.tsx";
 import { Notice } from "../ui/notices.tsx";
 import { say, sayFailure } from "../ui/toasts.tsx";
 import { NamedNodes, Outcomes } from "./named-nodes.tsx";
-import { type Outcome, runVerb, VERBS, type VerbOptions } from "./verbs.ts";
+import { runVerb, VERBS, type VerbOptions } from "./verbs.ts";
+
+/** What came of it; `dryFor` has the wishes of a dry run. */
+interface Told {
+  readonly outcomes: readonly Outcome[];
+  readonly dryFor: string | null;
+}
 
 /** Ask before something is done with nodes: which ones, why, and what would come of it. */
 export function VerbDialog({
@@ -26,7 +33,10 @@ export function VerbDialog({
   const [deadline, setDeadline] = useState("1h");
   const [force, setForce] = useState(false);
   const [ignoreDaemons, setIgnoreDaemons] = useState(false);
-  const [outcomes, setOutcomes] = useState<readonly Outcome[] | null>(null);
+  const [told, setTold] = useState<Told | null>(null);
+  const requestIds = useRef(new RequestIds());
+  const stopper = useRef<AbortController | null>(null);
+  useEffect(() => () => stopper.current?.abort(), []);
   const [busy, setBusy] = useState<number | null>(null);
   const description = verb === "label" ? LABEL : VERBS[verb];
   const words = parseLabelWords(labels);
@@ -39,21 +49,27 @@ export function VerbDialog({
     ...(verb === "label" && words.ok ? { labels: words } : {}),
     ...(verb === "drain" ? { drain: { deadlineS: Math.ceil((deadlineMs ?? 0) / 1000), force, ignoreDaemons } } : {}),
   });
+  // A dry run says nothing about other wishes than those that it was run for.
+  const wished = JSON.stringify(options(true));
+  const outcomes = told === null || (told.dryFor !== null && told.dryFor !== wished) ? null : told.outcomes;
   const run = async (validateOnly: boolean) => {
     setBusy(0);
-    try {
-      const all = await runVerb(verb, ids, options(validateOnly), setBusy);
-      if (validateOnly) return setOutcomes(all);
-      const refused = all.filter(({ refusal }) => refusal !== "");
-      if (refused.length > 0) return setOutcomes(all);
-      say("good", `${description.label}: done for ${all.length === 1 ? (all[0]?.id ?? "") : `${all.length} nodes`}`);
-      onClose();
-    } catch (cause) {
-      sayFailure(description.label, cause);
-    } finally {
-      setBusy(null);
+    const controller = new AbortController();
+    stopper.current = controller;
+    const { signal } = controller;
+    const sending = { signal, requestIds: requestIds.current, onOutcomes: setBusy };
+    const { outcomes: all, failure } = await runVerb(verb, ids, options(validateOnly), sending);
+    setBusy(null);
+    if (failure !== null) sayFailure(description.label, failure);
+    else if (!validateOnly && !signal.aborted) requestIds.current.answered();
+    // What is dry or was not done stays in sight.
+    if (validateOnly || all.some(({ refusal }) => refusal !== "")) {
+      return setTold({ outcomes: all, dryFor: validateOnly ? wished : null });
     }
+    say("good", `${description.label}: done for ${all.length === 1 ? (all[0]?.id ?? "") : `${all.length} nodes`}`);
+    onClose();
   };
+  const close = () => (busy === null ? onClose() : stopper.current?.abort());
   const more = [
     ...(verb === "drain" && deadline !== "1h" ? ["--deadline", deadline] : []),
     ...(verb === "drain" && force ? ["--force"] : []),
@@ -62,11 +78,11 @@ export function VerbDialog({
   const message = reason === "" ? [] : ["-m", reason];
   const text =
     verb === "label"
-      ? command("node", "label", ...ids.slice(0, 50), ...labels.split(/\s+/).filter(Boolean), ...message)
+      ? command("node", "label", ...ids, ...labelWords(labels), ...message)
       : nodeCommand(verb, ids, reason, more);
   const subject = ids.length === 1 ? (ids[0] ?? "") : `${ids.length.toLocaleString("en-US")} nodes`;
   return (
-    <Dialog title={`${description.label} ${subject}`} onClose={onClose}>
+    <Dialog title={`${description.label} ${subject}`} onClose={close}>
       <p className="soft">{description.tells}</p>
       <NamedNodes ids={ids} />
       {verb === "label" && (
@@ -105,10 +121,14 @@ export function VerbDialog({
         autoFocus={verb !== "label"}
       />
       {outcomes !== null && <Outcomes outcomes={outcomes} />}
-      <CopyCommand text={text} label="The same in a terminal" />
+      {ids.length <= MOST_NAMES ? (
+        <CopyCommand text={text} label="The same in a terminal" />
+      ) : (
+        <p className="soft small">A command names {MOST_NAMES} nodes at most.</p>
+      )}
       {busy !== null && <Notice tone="busy">{`${busy} of ${ids.length} done`}</Notice>}
       <div className="actions">
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={close}>{busy === null ? "Cancel" : "Stop"}</Button>
         <Button disabled={!isReady || busy !== null} onClick={() => run(true)}>
           Dry run
         </Button>

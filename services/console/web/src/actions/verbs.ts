@@ -1,7 +1,7 @@
 import { AdminService, type NodeOutcome } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { clientOf } from "../live/clients.ts";
-import { chunksOf } from "../state/chunks.ts";
+import { type BulkResult, inParts, type Outcome, RequestIds } from "../state/bulk.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
 import type { NodeRow } from "../state/nodes/node-row.ts";
 import { enumWord } from "../state/words.ts";
@@ -120,14 +120,6 @@ export interface DrainWish {
   readonly ignoreDaemons: boolean;
 }
 
-/** What was, or would be, done with one node. */
-export interface Outcome {
-  readonly id: string;
-  /** Empty when it was done. */
-  readonly refusal: string;
-  readonly reason: string;
-}
-
 /** What a verb is done with. */
 export interface VerbOptions {
   readonly reason: string;
@@ -139,30 +131,37 @@ export interface VerbOptions {
 /** Nodes of one call: the most that the API takes. */
 const MOST_NODES = 500;
 
-/**
- * Do something with nodes, in as many calls as that takes. Answers each node's outcome; `onOutcomes` hears of them on
- * the way.
- */
-export async function runVerb(
+/** How a verb is sent. */
+interface Sending {
+  readonly signal?: AbortSignal;
+  /** Where the ids of its requests are kept, when it may be sent again. */
+  readonly requestIds?: RequestIds;
+  readonly onOutcomes?: (done: number) => void;
+}
+
+/** Do something with nodes, in as many calls as that takes. Answers each node's outcome, also when a call fails. */
+export function runVerb(
   verb: NodeVerb | "label",
   ids: readonly string[],
   options: VerbOptions,
-  onOutcomes: (done: number) => void = () => {},
-): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
-  for (const nodes of chunksOf(ids, MOST_NODES)) {
-    const requestId = options.validateOnly ? "" : crypto.randomUUID();
-    let pageToken = "";
-    do {
-      const { reason, validateOnly } = options;
-      const request = { reason, requestId, validateOnly, pageToken, selector: { nodes: [...nodes] } };
-      const answer = await callOf(verb, request, options);
-      outcomes.push(...answer.outcomes.map(toOutcome));
-      onOutcomes(outcomes.length);
-      pageToken = answer.nextPageToken;
-    } while (pageToken !== "");
-  }
-  return outcomes;
+  { signal, onOutcomes, requestIds = new RequestIds() }: Sending = {},
+): Promise<BulkResult> {
+  const { reason, validateOnly } = options;
+  return inParts(ids, {
+    size: MOST_NODES,
+    signal,
+    onOutcomes,
+    send: async (nodes, hear) => {
+      const requestId = validateOnly ? "" : requestIds.of(verb, options, nodes);
+      let pageToken = "";
+      do {
+        const request = { reason, requestId, validateOnly, pageToken, selector: { nodes: [...nodes] } };
+        const answer = await callOf(verb, request, options);
+        hear(answer.outcomes.map(toOutcome));
+        pageToken = answer.nextPageToken;
+      } while (pageToken !== "");
+    },
+  });
 }
 
 function callOf(verb: NodeVerb | "label", request: VerbRequest, options: VerbOptions): Promise<VerbAnswer> {

@@ -7,6 +7,7 @@ import { useObservable } from "../live/observable.ts";
 import { useRights } from "../session/session.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
 import { type Findable, find } from "../state/search.ts";
+import { decodedPart } from "../state/words.ts";
 import { goTo } from "./address.ts";
 import { nodePath } from "./link.tsx";
 import { NAV_PAGES } from "./pages.ts";
@@ -101,7 +102,7 @@ function useCommands(): readonly Command[] {
       about: page.about,
       run: () => goTo(page.path),
     }));
-    const id = decodeURIComponent(/^\/nodes\/([^/]+)$/.exec(window.location.pathname)?.[1] ?? "");
+    const id = decodedPart(/^\/nodes\/([^/]+)$/.exec(window.location.pathname)?.[1] ?? "");
     const row = fleet.rows.get(id);
     const verbs = Object.entries(VERBS) as readonly (readonly [NodeVerb, (typeof VERBS)[NodeVerb]])[];
     const actions =
@@ -146,6 +147,14 @@ function KeyList() {
           <kbd>?</kbd>
         </dt>
         <dd>This list</dd>
+        {rights.operate && (
+          <>
+            <dt>
+              <kbd>z</kbd>
+            </dt>
+            <dd>Take the last decision back</dd>
+          </>
+        )}
         {keys.map(({ key, does }) => (
           <div key={key} style={{ display: "contents" }}>
             <dt>

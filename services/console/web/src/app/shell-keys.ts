@@ -1,5 +1,6 @@
 import { useEffect } from "react";
 import { Observable } from "../live/observable.ts";
+import { takeBack } from "../pages/approvals/decisions.ts";
 import { session } from "../session/session.ts";
 import { activates, type KeyState, nextKey, PREFIX_MS } from "../state/keys.ts";
 import { goTo } from "./address.ts";
@@ -40,6 +41,8 @@ export function useShellKeys(): void {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event)) return;
       const step = nextKey(state, event.key, event.timeStamp);
       state = step.state;
+      // Decisions are shown on every page, and so can be taken back on every page.
+      if (event.key === "z" && step.means === null && palette.value === null) takeBack();
       if (step.means === null) return;
       if (step.means.kind === "help") openPalette("keys");
       if (step.means.kind === "go") {

@@ -8,6 +8,7 @@ import { session, useRights } from "../session/session.ts";
 import { signOut } from "../session/sign-out.ts";
 import { CONNECTING, type Link } from "../state/link.ts";
 import { roleWord } from "../state/roles.ts";
+import { decodedPart } from "../state/words.ts";
 import { Button } from "../ui/button.tsx";
 import { Logo } from "../ui/logo.tsx";
 import { Empty, Loading } from "../ui/notices.tsx";
@@ -33,7 +34,7 @@ export function Shell() {
   useEffect(() => setOpen(false), [pathname]);
   useEffect(() => {
     const page = NAV_PAGES.find((one) => isOn(one, pathname));
-    const last = decodeURIComponent(pathname.split("/").at(2) ?? "");
+    const last = decodedPart(pathname.split("/").at(2) ?? "");
     document.title = [last, page?.title, "Rollcall"].filter(Boolean).join(" · ");
   }, [pathname]);
   return (

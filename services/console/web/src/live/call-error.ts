@@ -14,10 +14,10 @@ export function toCallError(cause: unknown): CallError {
   const error = ConnectError.from(cause);
   const [info] = error.findDetails(ErrorInfoSchema);
   const reason = (info?.reason ?? Code[error.code] ?? "UNKNOWN").replace(/^ERROR_REASON_/, "");
-  return { reason, message: error.rawMessage || "The call failed.", kind: kindOf(error.code) };
+  return { reason, message: error.rawMessage || "The call failed.", kind: kindOf(error) };
 }
 
-function kindOf(code: Code): CallError["kind"] {
+function kindOf({ code, cause }: ConnectError): CallError["kind"] {
   switch (code) {
     case Code.Unauthenticated:
       return "signed-out";
@@ -28,7 +28,12 @@ function kindOf(code: Code): CallError["kind"] {
     case Code.Unavailable:
     case Code.DeadlineExceeded:
     case Code.Aborted:
+    // The page itself gave up, as after too long a silence.
+    case Code.Canceled:
       return "away";
+    // What fetch() throws when there is no network.
+    case Code.Unknown:
+      return cause instanceof TypeError ? "away" : "other";
     default:
       return "other";
   }

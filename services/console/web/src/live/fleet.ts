@@ -28,6 +28,8 @@ class Fleet {
   readonly summary = new Observable<FleetSummary>(summarize([]));
   readonly samples = new Observable<readonly FleetSample[]>([]);
   following: Following | null = null;
+  /** Grows with all changes, so that one who listens late knows that some were missed. */
+  changes = 0;
   #snapshot = new NodeSnapshot();
   readonly #listeners = new Set<(changes: readonly RowChange[]) => void>();
   #summaryTimer: number | undefined;
@@ -47,18 +49,23 @@ class Fleet {
   start(): void {
     if (this.following !== null) return;
     const snapshot = this.#snapshot;
+    let caughtUp = false;
     this.following = follow({
       open: (signal) => {
+        caughtUp = false;
         const { resumeToken } = snapshot.progress;
         if (resumeToken === "") snapshot.restart();
         if (resumeToken === "") return registry.watchNodes({}, { signal });
         return registry.watchNodes({ start: { case: "resumeToken", value: resumeToken } }, { signal });
       },
+      isBehind: () => !caughtUp,
       onMessage: (message) => {
         const changes = snapshot.apply(message);
         this.complete.set(snapshot.progress.complete);
         this.leftOut.set(snapshot.progress.leftOut);
+        caughtUp ||= message.snapshotComplete;
         if (changes.length === 0) return;
+        this.changes += changes.length;
         for (const listener of this.#listeners) listener(changes);
         this.#tellSoon();
         this.#summarizeSoon();

@@ -9,6 +9,10 @@ export interface Followed<M> {
   /** Open it where it is to go on. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
   readonly onMessage: (message: M) => void;
+  /** Whether more must come before what is shown is as it is now; asked after each message. */
+  readonly isBehind?: () => boolean;
+  /** How long it may say nothing before it is taken for dead; null for one that may be quiet as long as it likes. */
+  readonly silenceMs?: number | null;
   /** Learn of an end; answers whether to try again. */
   readonly onEnd?: (error: CallError) => boolean;
 }
@@ -35,12 +39,13 @@ async function run<M>(followed: Followed<M>, link: Observable<Link>, signal: Abo
     await untilLooked(signal);
     const ended = await once(followed, signal, () => {
       attempt = 0;
-      link.set(nextLink(link.value, { kind: "message", nowMs: Date.now() }));
+      link.set(nextLink(link.value, { kind: "message", isBehind: followed.isBehind?.() ?? false }));
     });
     if (signal.aborted) return;
+    const why = ended?.message ?? "The page was not looked at.";
+    link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why }));
     // Closed because the page was not looked at: nothing is wrong, and it goes on at once when it is again.
     if (ended === null) continue;
-    link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why: ended.message }));
     if (ended.kind === "signed-out") sessionEnded.set(ended);
     if (followed.onEnd?.(ended) === false) return;
     attempt += 1;
@@ -56,17 +61,18 @@ async function once<M>(followed: Followed<M>, signal: AbortSignal, onLife: () =>
   const stopLooking = looked.subscribe(() => {
     if (!looked.value) close();
   });
+  const { silenceMs = SILENCE_MS } = followed;
   let silence = 0;
   const heard = () => {
     window.clearTimeout(silence);
-    silence = window.setTimeout(close, SILENCE_MS);
+    if (silenceMs !== null) silence = window.setTimeout(close, silenceMs);
   };
   try {
     heard();
     for await (const message of followed.open(opening.signal)) {
       heard();
-      onLife();
       followed.onMessage(message);
+      onLife();
     }
     return { reason: "ENDED", message: "The server ended the stream.", kind: "away" };
   } catch (cause) {

@@ -11,6 +11,8 @@ const BEFORE_HEAD = 60n;
 /** The log as it goes on, for every part of the page that has to know when something changed. */
 class Log {
   readonly latest = new Observable<readonly Event[]>([]);
+  /** How often the log began at its head: what changed before that was not told. */
+  readonly begins = new Observable(0);
   following: Following | null = null;
   readonly #listeners = new Set<(events: readonly Event[]) => void>();
   #resumeToken = "";
@@ -52,6 +54,7 @@ class Log {
     const after = head - BEFORE_HEAD > oldest ? head - BEFORE_HEAD : oldest;
     this.#head = head;
     this.latest.set([]);
+    this.begins.set(this.begins.value + 1);
     yield* events.watchEvents({ start: { case: "afterRevision", value: after }, excludeTypes }, { signal });
   }
 }

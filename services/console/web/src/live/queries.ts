@@ -11,6 +11,13 @@ export const queries = new QueryClient({
   },
 });
 
+// What was read before the log began may have changed without a word. What is being read as the page is opened is new.
+log.begins.subscribe(() => {
+  queries.invalidateQueries({}, { cancelRefetch: log.begins.value > 1 }).catch(() => {
+    // The queries themselves keep what went wrong.
+  });
+});
+
 /**
  * Read something, and read it again soon after an event whose type begins with one of `on`. `key` names what is read;
  * it is read again too when the key changes.

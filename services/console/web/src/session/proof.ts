@@ -3,9 +3,12 @@ export const PROOF_HEADER = "x-rollcall-console";
 
 const KEY = "rollcall.proof";
 
-/** The proof that sign-in answered; null when the browser has none. */
+/** The proof of the session for which the page was loaded: what another tab keeps later is another reader's. */
+let own = localStorage.getItem(KEY);
+
+/** The proof of the page's session; null when it has none. */
 export function readProof(): string | null {
-  return localStorage.getItem(KEY);
+  return own;
 }
 
 /** Keep the proof for all tabs of the browser. */
@@ -13,15 +16,21 @@ export function keepProof(proof: string): void {
   localStorage.setItem(KEY, proof);
 }
 
-/** Remove it: the other tabs notice. */
+/** Remove it: the other tabs notice. That of another session stays. */
 export function dropProof(): void {
-  localStorage.removeItem(KEY);
+  if (localStorage.getItem(KEY) === own) localStorage.removeItem(KEY);
+  own = null;
+}
+
+/** Send no proof any more, as when the browser has another session. */
+export function forgetProof(): void {
+  own = null;
 }
 
 /** Learn that another tab signed in or out. */
 export function onProofChange(listener: () => void): () => void {
   const heard = (event: StorageEvent) => {
-    if (event.key === KEY || event.key === null) listener();
+    if ((event.key === KEY || event.key === null) && localStorage.getItem(KEY) !== own) listener();
   };
   window.addEventListener("storage", heard);
   return () => window.removeEventListener("storage", heard);

@@ -5,8 +5,10 @@ import { fleet } from "../live/fleet.ts";
 import { log } from "../live/log.ts";
 import { Observable, useObservable } from "../live/observable.ts";
 import { sessionEnded } from "../live/session-end.ts";
+import { dropWaiting } from "../pages/approvals/decisions.ts";
 import { type Rights, rightsOf } from "../state/roles.ts";
-import { dropProof, onProofChange } from "./proof.ts";
+import { say } from "../ui/toasts.tsx";
+import { dropProof, forgetProof, onProofChange } from "./proof.ts";
 
 /** Who reads the page. */
 export type Session =
@@ -33,7 +35,7 @@ export async function openSession(): Promise<void> {
   } catch (cause) {
     const error = toCallError(cause);
     const isRefused = error.kind === "signed-out" || error.kind === "forbidden";
-    session.set(isRefused ? { state: "signed-out", why: null } : { state: "away", error });
+    session.set(isRefused ? { state: "signed-out", why: asWhy(takeNote()) } : { state: "away", error });
   }
 }
 
@@ -43,16 +45,39 @@ export function followSession(): void {
     if (sessionEnded.value !== null) leave(sessionEnded.value);
   });
   // Another tab signed in as another, or out: nothing of this one's may stay.
-  onProofChange(() => window.location.reload());
+  onProofChange(() => {
+    forgetProof();
+    stopStreams();
+    const lost = dropWaiting();
+    if (lost !== "") sessionStorage.setItem(NOTE_KEY, lost);
+    window.location.reload();
+  });
+}
+
+/** Where this tab keeps, over a reload, what the reader has to know. */
+const NOTE_KEY = "rollcall.note";
+
+function takeNote(): string {
+  const note = sessionStorage.getItem(NOTE_KEY) ?? "";
+  sessionStorage.removeItem(NOTE_KEY);
+  return note;
+}
+
+function asWhy(message: string): CallError | null {
+  return message === "" ? null : { reason: "NOT_SENT", message, kind: "other" };
+}
+
+function stopStreams(): void {
+  fleet.following?.stop();
+  log.following?.stop();
 }
 
 /** Stop everything and ask to sign in. */
 export function leave(why: CallError | null): void {
   if (session.value.state === "signed-out") return;
   dropProof();
-  fleet.following?.stop();
-  log.following?.stop();
-  session.set({ state: "signed-out", why });
+  stopStreams();
+  session.set({ state: "signed-out", why: asWhy(dropWaiting()) ?? why });
 }
 
 function enter(who: WhoAmIResponse): void {
@@ -67,6 +92,8 @@ function enter(who: WhoAmIResponse): void {
     rights: rightsOf(who.role),
     clusterId: who.clusterId,
   });
+  const note = takeNote();
+  if (note !== "") say("bad", note);
 }
 
 const NO_RIGHTS: Rights = { operate: false, submit: false, administer: false };

@@ -1,13 +1,16 @@
 import { clientOf } from "../live/clients.ts";
+import { sendWaiting } from "../pages/approvals/decisions.ts";
 import { leave } from "./session.ts";
 
 /** End the session here and on the server. */
 export async function signOut(): Promise<void> {
+  // What waits was decided under this session, and cannot be sent after it.
+  const wrong = await sendWaiting();
   try {
     const { ConsoleService } = await import("@rollcall/api/rollcall/console/v1/console_pb");
     await clientOf(ConsoleService).signOut({});
   } catch {
     // The page forgets its half whatever the server says; without that half the other is worth nothing.
   }
-  leave(null);
+  leave(wrong.length === 0 ? null : { reason: "NOT_DONE", message: wrong.join(" "), kind: "other" });
 }

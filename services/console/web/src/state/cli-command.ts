@@ -33,7 +33,8 @@ export function nodeCommand(verb: NodeVerb, ids: readonly string[], reason = "",
   return command("node", verb, ...names, ...message, ...more);
 }
 
-const MOST_NAMES = 50;
+/** Names that a command has at most; beyond that it is cut short, and cannot be run. */
+export const MOST_NAMES = 50;
 
 /** The command that lists what a view of nodes shows. What the command line cannot filter is left out. */
 export function listCommand(filter: NodeFilter, order: { readonly by: string; readonly reversed: boolean }): string {

@@ -5,11 +5,16 @@ export type LabelWords =
   | { readonly ok: true; readonly set: Readonly<Record<string, string>>; readonly remove: readonly string[] }
   | { readonly ok: false; readonly message: string };
 
+/** The words of a text, between spaces and commas. */
+export function labelWords(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter(Boolean);
+}
+
 /** Read words such as `key=value` and `key-`. */
 export function parseLabelWords(text: string): LabelWords {
   const set: Record<string, string> = {};
   const remove: string[] = [];
-  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+  for (const word of labelWords(text)) {
     const at = word.indexOf("=");
     const key = at < 0 ? word.replace(/-$/, "") : word.slice(0, at);
     if (!isLabelKey(key)) return { ok: false, message: `"${key}" is no label key` };

@@ -3,13 +3,20 @@ import { CONNECTING, nextLink, retryDelayMs } from "./link.ts";
 
 describe("nextLink()", () => {
   it("should be stale since the first end, however often it is tried again", () => {
-    const live = nextLink(CONNECTING, { kind: "message", nowMs: 0 });
+    const live = nextLink(CONNECTING, { kind: "message", isBehind: false });
     expect(live).toEqual({ state: "live" });
-    expect(nextLink(live, { kind: "message", nowMs: 1 })).toBe(live);
+    expect(nextLink(live, { kind: "message", isBehind: false })).toBe(live);
     const stale = nextLink(live, { kind: "ended", nowMs: 5, why: "gone" });
     expect(stale).toEqual({ state: "stale", sinceMs: 5, why: "gone" });
     expect(nextLink(stale, { kind: "ended", nowMs: 99, why: "still gone" })).toBe(stale);
-    expect(nextLink(stale, { kind: "message", nowMs: 100 })).toEqual({ state: "live" });
+    expect(nextLink(stale, { kind: "message", isBehind: false })).toEqual({ state: "live" });
+  });
+
+  it("should not be live before everything that was missed has come", () => {
+    expect(nextLink(CONNECTING, { kind: "message", isBehind: true })).toBe(CONNECTING);
+    const stale = nextLink({ state: "live" }, { kind: "ended", nowMs: 5, why: "not looked at" });
+    expect(nextLink(stale, { kind: "message", isBehind: true })).toBe(stale);
+    expect(nextLink(stale, { kind: "message", isBehind: false })).toEqual({ state: "live" });
   });
 });
 

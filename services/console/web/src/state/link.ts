@@ -7,14 +7,18 @@ export type Link =
 
 /** What happens to a stream. */
 export type LinkEvent =
-  | { readonly kind: "message"; readonly nowMs: number }
+  | { readonly kind: "message"; readonly isBehind: boolean }
   | { readonly kind: "ended"; readonly nowMs: number; readonly why: string };
 
 /** A stream before anything happened. */
 export const CONNECTING: Link = { state: "connecting" };
 
-/** Follow what happens. What is shown has been stale since the stream first ended, however often it was tried since. */
+/**
+ * Follow what happens. What is shown has been stale since the stream first ended, however often it was tried since. It
+ * is live once a message has come after which nothing that was missed is on its way.
+ */
 export function nextLink(link: Link, event: LinkEvent): Link {
+  if (event.kind === "message" && event.isBehind) return link;
   if (event.kind === "message") return link.state === "live" ? link : { state: "live" };
   return link.state === "stale" ? link : { state: "stale", sinceMs: event.nowMs, why: event.why };
 }

@@ -8,10 +8,11 @@ import { likelyDuplicates } from "./nodes/duplicates.ts";
 import { summarize } from "./nodes/fleet-summary.ts";
 import { parseViews } from "./nodes/saved-views.ts";
 import { testRow } from "./nodes/testing/test-rows.ts";
-import { addOutput, MOST_CHARACTERS, NO_OUTPUT, outputText } from "./output.ts";
+import { addOutput, MOST_CHARACTERS, NO_OUTPUT, type Output, outputText } from "./output.ts";
 import { rightsOf, roleWord } from "./roles.ts";
 import { find } from "./search.ts";
 import { formatBytes } from "./units.ts";
+import { decodedPart } from "./words.ts";
 
 describe("summarize()", () => {
   it("should add up approved machines alone", () => {
@@ -68,6 +69,21 @@ describe("addOutput()", () => {
     expect(outputText(addOutput(NO_OUTPUT, new TextEncoder().encode(text)))).toBe("red <b>\tend\n");
   });
 
+  it("should put characters together that come in two parts", () => {
+    const decoder = new TextDecoder();
+    const bytes = new TextEncoder().encode("aü€");
+    const output = [...bytes].reduce((before, byte) => addOutput(before, Uint8Array.of(byte), decoder), NO_OUTPUT);
+    expect(outputText(output)).toBe("aü€");
+    expect(output.characters).toBe(3);
+  });
+
+  it("should fill a piece before it begins another", () => {
+    const line = new TextEncoder().encode("x".repeat(1024));
+    const output = Array.from({ length: 65 }).reduce((before: Output) => addOutput(before, line), NO_OUTPUT);
+    expect(output.pieces.map(({ length }) => length)).toEqual([64 * 1024, 1024]);
+    expect(output.characters).toBe(65 * 1024);
+  });
+
   it("should keep the end when it grows too long", () => {
     const piece = new TextEncoder().encode("x".repeat(MOST_CHARACTERS / 2));
     const output = [1, 2, 3].reduce((before) => addOutput(before, piece), NO_OUTPUT);
@@ -104,6 +120,10 @@ describe("the rest", () => {
   it("should read saved views, and nothing else", () => {
     expect(parseViews('[{"name":"a","query":"q=1"},{"name":3}]')).toEqual([{ name: "a", query: "q=1" }]);
     expect([parseViews("{"), parseViews(null), parseViews("7")]).toEqual([[], [], []]);
+  });
+
+  it("should read a part of a path, whatever it is", () => {
+    expect(["a%20b", "%E0%A4%A", "100%"].map(decodedPart)).toEqual(["a b", "%E0%A4%A", "100%"]);
   });
 
   it("should divide lists and write bytes", () => {

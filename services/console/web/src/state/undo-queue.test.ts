@@ -6,6 +6,8 @@ import {
   msUntilDue,
   sendAll,
   sendDue,
+  sendOne,
+  splitStill,
   takeBack,
   UNDO_MS,
   type UndoQueue,
@@ -32,6 +34,16 @@ describe("the undo queue", () => {
   it("should send everything when the page is left", () => {
     expect(ids(sendAll(both).send)).toEqual([1, 2]);
     expect(msUntilDue(sendAll(both).queue, 0)).toBeNull();
+  });
+
+  it("should send one decision alone when it is asked to", () => {
+    const step = sendOne(both, 2);
+    expect([ids(step.queue), ids(step.send)]).toEqual([[1], [2]]);
+    expect(sendOne(both, 9)).toEqual({ queue: both, send: [] });
+  });
+
+  it("should name the machines about which a decision comes too late", () => {
+    expect(splitStill(["a", "b", "c"], (id) => id !== "b")).toEqual({ still: ["a", "c"], late: ["b"] });
   });
 
   it("should send the oldest when too many wait", () => {

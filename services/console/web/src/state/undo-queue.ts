@@ -50,6 +50,19 @@ export function sendAll<T>(queue: UndoQueue<T>): Step<T> {
   return { queue: [], send: queue };
 }
 
+/** Send one decision, whatever is left of its time; the others wait on. */
+export function sendOne<T>(queue: UndoQueue<T>, id: number): Step<T> {
+  return { queue: takeBack(queue, id), send: queue.filter((one) => one.id === id) };
+}
+
+/** Machines of a decision, divided into those that it still concerns and those about which it came too late. */
+export function splitStill(
+  ids: readonly string[],
+  isStill: (id: string) => boolean,
+): { readonly still: readonly string[]; readonly late: readonly string[] } {
+  return { still: ids.filter(isStill), late: ids.filter((id) => !isStill(id)) };
+}
+
 /** Time until the next is due; null when none waits. */
 export function msUntilDue<T>(queue: UndoQueue<T>, nowMs: number): number | null {
   const [first] = queue;

@@ -80,3 +80,12 @@ const TONES: Readonly<Record<string, Tone>> = {
 export function toneOf(word: string): Tone {
   return TONES[word] ?? "plain";
 }
+
+/** A part of a path as it is meant; as it is written when it cannot be decoded, as an address may have anything. */
+export function decodedPart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

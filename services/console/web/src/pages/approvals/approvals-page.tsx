@@ -14,7 +14,7 @@ import { Empty } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
 import { Time } from "../../ui/time.tsx";
 import { Applicant } from "./applicant.tsx";
-import { decide, takeBack, waiting } from "./decisions.ts";
+import { decide, waiting } from "./decisions.ts";
 
 const WAITING = { ...NO_FILTER, approval: ["PENDING"] };
 /** More than these are not listed at once; the list goes on as they are decided. */
@@ -57,7 +57,6 @@ export function ApprovalsPage() {
       ? {
           a: { does: "Approve", run: () => row !== undefined && approve([row.id]) },
           r: { does: "Reject, with a reason", run: () => row !== undefined && setRejecting([row.id]) },
-          z: { does: "Take the last decision back", run: () => takeBack() },
         }
       : {}),
   };

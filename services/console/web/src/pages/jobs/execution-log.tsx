@@ -18,23 +18,35 @@ export function ExecutionLog({ id }: { readonly id: string }) {
   const [output, setOutput] = useState<Output>(NO_OUTPUT);
   const [error, setError] = useState<CallError | null>(null);
   const offset = useRef(0);
+  const kept = useRef(NO_OUTPUT);
+  const decoders = useRef(new Map<OutputStream, TextDecoder>());
+  const show = (next: Output) => {
+    kept.current = next;
+    setOutput(next);
+    if (next === NO_OUTPUT) decoders.current.clear();
+  };
   const end = useRef<HTMLPreElement>(null);
   useStream(`${id} ${stream} ${follow}`, () => {
     offset.current = 0;
-    setOutput(NO_OUTPUT);
+    show(NO_OUTPUT);
     setError(null);
     return {
+      // A log has no bookmarks: an execution may be quiet for hours.
+      silenceMs: null,
       open: (signal) => {
         // Of both outputs together a position means nothing: they are read from their ends again.
         const isOne = stream !== OutputStream.UNSPECIFIED;
-        if (!isOne || offset.current === 0) setOutput(NO_OUTPUT);
+        if (!isOne || offset.current === 0) show(NO_OUTPUT);
         const from =
           isOne && offset.current > 0 ? { offset: BigInt(offset.current) } : { tailBytes: BigInt(TAIL_BYTES) };
         return clientOf(HealthQueryService).readExecutionLog({ executionId: id, stream, follow, ...from }, { signal });
       },
       onMessage: (piece) => {
         offset.current = Number(piece.offset) + piece.data.length;
-        setOutput((before) => addOutput(before, piece.data));
+        // A piece may end within a character: the next one of the same output has the rest.
+        const decoder = decoders.current.get(piece.stream) ?? new TextDecoder();
+        decoders.current.set(piece.stream, decoder);
+        show(addOutput(kept.current, piece.data, decoder));
         setError(null);
       },
       onEnd: (ended) => {

@@ -2,12 +2,13 @@ import { toJsonString } from "@bufbuild/protobuf";
 import { type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { useRights } from "../../session/session.ts";
+import { RequestIds } from "../../state/bulk.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { enumWord } from "../../state/words.ts";
@@ -26,6 +27,11 @@ type Verb = "scale" | "restart" | "stop";
 /** One job: where it stands and why, its executions, and what was asked for. */
 export function JobPage() {
   const { name = "" } = useParams({ strict: false }) as { readonly name?: string };
+  // Nothing of one job is shown under the name of another.
+  return <NamedJob key={name} name={name} />;
+}
+
+function NamedJob({ name }: { readonly name: string }) {
   const rights = useRights();
   const [live, setLive] = useState<Job | null>(null);
   const [asked, setAsked] = useState<Verb | null>(null);
@@ -126,8 +132,9 @@ export function JobPage() {
 function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: Job; readonly onClose: () => void }) {
   const name = job.spec?.name ?? "";
   const [count, setCount] = useState(String(job.wanted));
-  const requestId = crypto.randomUUID();
+  const requestIds = useRef(new RequestIds());
   const run = (reason: string) => {
+    const requestId = requestIds.current.of(verb, count, reason);
     if (verb === "scale") return jobs.scaleJob({ name, count: Number(count), reason, requestId });
     return verb === "restart"
       ? jobs.restartJob({ name, reason, requestId })

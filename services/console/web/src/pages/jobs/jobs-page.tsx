@@ -1,12 +1,13 @@
 import { type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { enumWord } from "../../state/words.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -22,12 +23,16 @@ export function JobsPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
   const [known, setKnown] = useState<ReadonlyMap<string, Job>>(new Map());
+  const snapshot = useRef(new SnapshotMap<Job>());
   const [done, setDone] = useState(false);
   useStream("jobs", () => ({
-    open: (signal) => clientOf(JobService).watchJobs({}, { signal }),
+    open: (signal) => {
+      snapshot.current.restart();
+      return clientOf(JobService).watchJobs({}, { signal });
+    },
     onMessage: ({ jobs, snapshotDone }) => {
-      if (jobs.length > 0)
-        setKnown((before) => new Map([...before, ...jobs.map((job) => [job.spec?.name ?? "", job] as const)]));
+      const came = jobs.map((job) => [job.spec?.name ?? "", job] as const);
+      setKnown(snapshot.current.apply(came, snapshotDone));
       if (snapshotDone) setDone(true);
     },
   }));

@@ -8,7 +8,8 @@ import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, type NodeVerb } from "../../state/cli-command.ts";
-import { filterFromSearch, isFiltered } from "../../state/nodes/node-filter.ts";
+import { filterFromSearch, isFiltered, nodeTest } from "../../state/nodes/node-filter.ts";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { isOrder, type OrderBy } from "../../state/nodes/sorted-view.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
@@ -46,7 +47,7 @@ export function NodesPage() {
     const by: OrderBy = isOrder(search.sort ?? "") ? (search.sort as OrderBy) : "id";
     return { by, reversed: search.desc === "1" };
   }, [search.sort, search.desc]);
-  const { rows, wrong } = useNodesView(filter, order.by, order.reversed);
+  const { rows, version, wrong } = useNodesView(filter, order.by, order.reversed);
   const columns = useMemo(() => columnsOf(search.show), [search.show]);
   const [cursor, setCursor] = useState<string | null>(null);
   const [picked, setPicked] = useState(NONE);
@@ -61,8 +62,14 @@ export function NodesPage() {
       return next;
     });
   }, []);
-  // Nodes that are gone meanwhile are no longer chosen.
-  const chosen = useMemo(() => [...picked].filter((id) => fleet.rows.has(id)), [picked]);
+  // Nodes that are gone meanwhile, or that the filter hides, are not chosen: nothing is done with what is not shown.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
+  const chosen = useMemo(() => {
+    const filtered = nodeTest(filter);
+    const isShown = (row: NodeRow | undefined) => row !== undefined && (!filtered.ok || filtered.test(row));
+    return [...picked].filter((id) => isShown(fleet.rows.get(id)));
+  }, [picked, filter, version]);
+  const chosenIds = useMemo(() => new Set(chosen), [chosen]);
   const keys = useMemo(() => {
     const move = (by: number) =>
       setCursor((before) => {
@@ -166,7 +173,7 @@ export function NodesPage() {
               rows={rows}
               columns={columns}
               order={order}
-              cursor={{ id: cursor, picked }}
+              cursor={{ id: cursor, picked: chosenIds }}
               canPick={rights.operate}
               onOrder={setOrder}
               onCursor={setCursor}

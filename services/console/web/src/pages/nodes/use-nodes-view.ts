@@ -14,6 +14,12 @@ export interface NodesView {
   readonly wrong: string;
 }
 
+/** A view, and how many changes of the fleet it has seen. */
+interface MadeView {
+  readonly view: SortedView;
+  readonly changes: number;
+}
+
 /** Changes that come together are drawn together, at most so often. */
 const DRAW_MS = 120;
 
@@ -21,15 +27,21 @@ const DRAW_MS = 120;
 export function useNodesView(filter: NodeFilter, by: OrderBy, reversed: boolean): NodesView {
   const [version, setVersion] = useState(0);
   const wrongFilter = useMemo(() => nodeTest(filter), [filter]);
-  const last = useRef<SortedView | null>(null);
-  const view = useMemo(() => {
+  const last = useRef<MadeView | null>(null);
+  const made = useMemo(() => {
     // A selector that is being typed is wrong half of the time: the view before stays.
     if (!wrongFilter.ok) return last.current;
-    return new SortedView(fleet.rows.values(), wrongFilter.test, { by, reversed });
+    return { view: new SortedView(fleet.rows.values(), wrongFilter.test, { by, reversed }), changes: fleet.changes };
   }, [wrongFilter, by, reversed]);
-  last.current = view;
+  last.current = made;
   useEffect(() => {
-    if (view === null) return;
+    if (made === null) return;
+    const { view } = made;
+    // What changed since the view was made, no one has told it.
+    if (fleet.changes !== made.changes) {
+      view.reset(fleet.rows.values());
+      setVersion((before) => before + 1);
+    }
     let timer: number | undefined;
     const stop = fleet.listen((changes) => {
       if (!view.apply(changes)) return;
@@ -42,6 +54,6 @@ export function useNodesView(filter: NodeFilter, by: OrderBy, reversed: boolean)
       window.clearTimeout(timer);
       stop();
     };
-  }, [view]);
-  return { rows: view?.rows ?? [], version, wrong: wrongFilter.ok ? "" : wrongFilter.message };
+  }, [made]);
+  return { rows: made?.view.rows ?? [], version, wrong: wrongFilter.ok ? "" : wrongFilter.message };
 }

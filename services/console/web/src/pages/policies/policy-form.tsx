@@ -32,7 +32,9 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
     Object.fromEntries(FIELDS.map((field) => [field.name, policyValueText(policy?.values, field.name)])),
   );
-  const [preview, setPreview] = useState<PreviewHealthPolicyResponse | null>(null);
+  const [preview, setPreview] = useState<{ readonly of: string; readonly answer: PreviewHealthPolicyResponse } | null>(
+    null,
+  );
   const [busy, setBusy] = useState(false);
   const flawed = FIELDS.some((field) => policyValueFlaw(field.kind, texts[field.name] ?? "") !== null);
   const isEmpty = FIELDS.every((field) => (texts[field.name] ?? "") === "");
@@ -55,9 +57,12 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
       setBusy(false);
     }
   };
+  // A preview says nothing about other wishes than those that it was made for.
+  const wished = JSON.stringify([kind, name, selector, priority, reason, texts]);
   const look = () =>
     act("Preview", async () => {
-      setPreview(await policies.previewHealthPolicy({ change: { case: "set", value: request() }, pageSize: 50 }));
+      const answer = await policies.previewHealthPolicy({ change: { case: "set", value: request() }, pageSize: 50 });
+      setPreview({ of: wished, answer });
     });
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -141,7 +146,7 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
           value={reason}
           onChange={(event) => setReason(event.target.value)}
         />
-        {preview !== null && <Preview preview={preview} />}
+        {preview?.of === wished && <Preview preview={preview.answer} />}
         <CopyCommand text={command("policy", "set", ...words)} label="The same in a terminal" />
         <div className="row">
           <Button disabled={!isReady || busy} onClick={look}>

@@ -48,6 +48,17 @@ describe("SortedView", () => {
     }
   });
 
+  it("should begin again with other nodes, as after changes that it did not hear of", () => {
+    const view = new SortedView([testRow("a"), testRow("ghost")], (row) => row.id !== "hidden", {
+      by: "id",
+      reversed: true,
+    });
+    view.reset([testRow("a"), testRow("hidden"), testRow("b")]);
+    expect(view.rows.map(({ id }) => id)).toEqual(["b", "a"]);
+    view.apply([{ before: testRow("b"), after: undefined }]);
+    expect(view.rows.map(({ id }) => id)).toEqual(["a"]);
+  });
+
   it("should tell whether any of its rows changed", () => {
     const view = new SortedView([testRow("a")], (row) => row.id !== "hidden", { by: "id", reversed: false });
     expect(view.apply([{ before: undefined, after: testRow("hidden") }])).toBe(false);

@@ -51,6 +51,11 @@ export class SortedView {
     return this.#rows;
   }
 
+  /** Begin again with these nodes. */
+  reset(rows: Iterable<NodeRow>): void {
+    this.#rows = [...rows].filter(this.#test).sort(this.#compare);
+  }
+
   /** Follow changes. Answers whether any row of the view changed. */
   apply(changes: readonly RowChange[]): boolean {
     if (changes.length > MOST_SINGLE) return this.#rebuild(changes);
