@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -275,7 +276,10 @@ func environment(execution Execution, home string) []string {
 		fmt.Sprintf("ROLLCALL_INDEX=%d", execution.Index))
 }
 
-// expand replaces $NAME and ${NAME} of the environment.
+var reference = regexp.MustCompile(`\$\$[A-Za-z_{]|\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+
+// expand replaces $NAME and ${NAME} by what the environment has. Other names stay as they are, for a shell to see, and so does what follows
+// `$$`, of which one is left.
 func expand(command, env []string) []string {
 	values := map[string]string{}
 	for _, one := range env {
@@ -284,12 +288,28 @@ func expand(command, env []string) []string {
 	}
 	words := make([]string, len(command))
 	for index, word := range command {
-		words[index] = os.Expand(word, func(name string) string {
-			if value, isKnown := values[name]; isKnown {
-				return value
-			}
-			return "$" + name
-		})
+		words[index] = expandWord(word, values)
 	}
 	return words
+}
+
+func expandWord(word string, values map[string]string) string {
+	expanded := ""
+	for {
+		at := reference.FindStringIndex(word)
+		if at == nil {
+			return expanded + word
+		}
+		found := word[at[0]:at[1]]
+		expanded += word[:at[0]]
+		if strings.HasPrefix(found, "$$") {
+			// What follows is looked at again, without its dollar it is no reference.
+			expanded, word = expanded+"$", word[at[0]+2:]
+			continue
+		}
+		if value, isKnown := values[strings.Trim(found, "${}")]; isKnown {
+			found = value
+		}
+		expanded, word = expanded+found, word[at[1]:]
+	}
 }

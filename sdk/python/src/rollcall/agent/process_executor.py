@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..node.v1 import node_pb2
@@ -25,7 +26,7 @@ _SHIM = """set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 
 _MARK = "ROLLCALL_EXECUTION="
 _DEFAULT_GRACE = 5.0
 _WATCH_EVERY = 0.2
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_REFERENCE = re.compile(r"\$\$(?=[A-Za-z_{])|\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 class ProcessExecutor:
@@ -67,7 +68,7 @@ class ProcessExecutor:
         if self._account is not None:
             os.chown(home, self._account.pw_uid, self._account.pw_gid)
         env = _environment(execution, home)
-        words = [_expand(word, env) for word in execution.spec.process.command]
+        words = [expand(word, env) for word in execution.spec.process.command]
         process = subprocess.Popen(
             ["/bin/sh", "-c", _SHIM, str(home), *words],
             cwd=home,
@@ -219,5 +220,14 @@ def _environment(execution: Execution, home: Path) -> dict[str, str]:
     }
 
 
-def _expand(word: str, env: dict[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: env.get(found[1] or found[2], found[0]), word)
+def expand(word: str, env: Mapping[str, str]) -> str:
+    """Replace $NAME and ${NAME} by what the environment has.
+
+    Other names stay as they are, for a shell to see, and so does what follows ``$$``, of which one is left.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return "$" if name is None else env.get(name, found[0])
+
+    return _REFERENCE.sub(value_of, word)
