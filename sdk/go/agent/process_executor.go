@@ -124,16 +124,15 @@ func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
 	if file, err := os.OpenFile(filepath.Join(home, "pid"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		return errors.Join(file.Close()) != nil // No shim had come so far, and none can now.
 	}
-	text, err := os.ReadFile(filepath.Join(home, "pid"))
-	pid, parseErr := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || parseErr != nil {
+	pid, err := readNumber(filepath.Join(home, "pid"))
+	if err != nil || pid <= 1 {
 		return false
 	}
 	isThere := func() bool {
 		found, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		return err == nil && bytes.Contains(found, []byte(environmentMark+execution.ID+"\x00"))
 	}
-	if _, err := os.Stat(filepath.Join(home, "exit")); err != nil && !isThere() {
+	if _, err := os.Lstat(filepath.Join(home, "exit")); err != nil && !isThere() {
 		return false
 	}
 	p.watch(execution, pid, tell, isThere)
@@ -189,10 +188,9 @@ func (p *ProcessExecutor) askToEnd(execution Execution, pid int) time.Time {
 }
 
 func (p *ProcessExecutor) endOf(id string, reason workv1.EndReason) Progress {
-	text, err := os.ReadFile(filepath.Join(p.home(id), "exit"))
-	code, parseErr := strconv.Atoi(strings.TrimSpace(string(text)))
+	code, err := readNumber(filepath.Join(p.home(id), "exit"))
 	switch {
-	case err != nil || parseErr != nil:
+	case err != nil:
 		return Progress{HasEnded: true, Reason: reason, Signal: "SIGKILL"}
 	case code > 128:
 		return Progress{HasEnded: true, Reason: reason, Signal: unix.SignalName(syscall.Signal(code - 128))}
@@ -223,16 +221,12 @@ func (p *ProcessExecutor) Forget(id string) {
 
 // ReadOutput reads the file that the output goes to.
 func (p *ProcessExecutor) ReadOutput(id string, stream OutputStream, from OutputPlace, limit int) (OutputPiece, error) {
-	_, endErr := os.Stat(filepath.Join(p.home(id), "exit"))
-	file, err := os.Open(filepath.Join(p.home(id), strconv.Itoa(int(stream))))
+	_, endErr := os.Lstat(filepath.Join(p.home(id), "exit"))
+	file, found, err := openRegular(filepath.Join(p.home(id), strconv.Itoa(int(stream))))
 	if err != nil {
 		return OutputPiece{}, err
 	}
 	defer file.Close()
-	found, err := file.Stat()
-	if err != nil {
-		return OutputPiece{}, err
-	}
 	size := uint64(found.Size())
 	offset := min(from.Offset, size)
 	if from.Tail > 0 {

@@ -7,11 +7,13 @@ import pwd
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from ..node.v1 import node_pb2
 from ..work.v1 import work_pb2
@@ -26,6 +28,8 @@ _SHIM = """set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 
 _MARK = "ROLLCALL_EXECUTION="
 _DEFAULT_GRACE = 5.0
 _WATCH_EVERY = 0.2
+# What `pid` and `exit` may hold.
+_MOST_NUMBER_BYTES = 32
 _REFERENCE = re.compile(r"\$\$(?=[A-Za-z_{])|\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
@@ -94,10 +98,10 @@ class ProcessExecutor:
         except OSError:
             return False
         try:
-            pid = int((home / "pid").read_text(encoding="utf-8"))
-        except ValueError:
+            pid = _read_number(home / "pid")
+        except (OSError, ValueError):
             return False
-        if not (home / "exit").exists() and not _is_execution(pid, execution.id):
+        if pid <= 1 or (not os.path.lexists(home / "exit") and not _is_execution(pid, execution.id)):
             return False
         self._watch(execution, pid, tell, None)
         return True
@@ -116,8 +120,8 @@ class ProcessExecutor:
     def read_output(self, execution_id: str, stream: int, offset: int, tail: int, limit: int) -> OutputPiece:
         """Read the file that the output goes to."""
         home = self._home(execution_id)
-        has_ended = (home / "exit").exists()
-        with open(home / str(stream), "rb") as file:
+        has_ended = os.path.lexists(home / "exit")
+        with _open_regular(home / str(stream)) as file:
             size = file.seek(0, os.SEEK_END)
             start = max(0, size - tail) if tail else min(offset, size)
             file.seek(start)
@@ -169,12 +173,30 @@ class ProcessExecutor:
 
     def _end_of(self, execution_id: str, reason: work_pb2.EndReason) -> Progress:
         try:
-            code = int((self._home(execution_id) / "exit").read_text(encoding="utf-8"))
+            code = _read_number(self._home(execution_id) / "exit")
         except (OSError, ValueError):
             return Progress(True, reason, signal="SIGKILL")
         if code > 128:
             return Progress(True, reason, signal=_signal_name(code - 128))
         return Progress(True, reason, exit_code=code)
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a file of an execution's folder. Raises OSError for what is none.
+
+    The folder is the execution's user's: a link could lead anywhere, and a pipe could keep the agent waiting.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is not a regular file")
+    return open(handle, "rb")
+
+
+def _read_number(path: Path) -> int:
+    """What a shim wrote. Raises OSError or ValueError."""
+    with _open_regular(path) as file:
+        return int(file.read(_MOST_NUMBER_BYTES))
 
 
 def _ask_to_end(execution: Execution, pid: int) -> float:
