@@ -201,7 +201,7 @@ class _CredentialFinder:
         self._of_context = {
             parse_address(text, "the context", wants_tls or _is_own(text, run)).identity for text in texts
         }
-        self.own = (run.get("server"), run.get("tls") is not None) if run else None
+        self.own = (str(run.get("server")), run.get("tls") is not None) if run else None
         self._admin = TokenFile(data_directory / "admin-token", is_required=False)
 
     def __call__(self, address: Address) -> Credential:
