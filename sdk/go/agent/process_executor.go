@@ -111,7 +111,7 @@ func (p *ProcessExecutor) Start(execution Execution, tell func(Progress)) error 
 	if err := command.Start(); err != nil {
 		return err
 	}
-	p.watch(execution, command.Process.Pid, tell, func() bool {
+	p.watch(execution, command.Process.Pid, time.Now(), tell, func() bool {
 		found, err := syscall.Wait4(command.Process.Pid, nil, syscall.WNOHANG, nil)
 		return found == 0 && err == nil
 	})
@@ -135,12 +135,16 @@ func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
 	if _, err := os.Lstat(filepath.Join(home, "exit")); err != nil && !isThere() {
 		return false
 	}
-	p.watch(execution, pid, tell, isThere)
+	began := time.Now()
+	if found, err := os.Lstat(filepath.Join(home, "pid")); err == nil {
+		began = found.ModTime()
+	}
+	p.watch(execution, pid, began, tell, isThere)
 	return true
 }
 
 // watch tells that an execution runs, and how it ended.
-func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress), isThere func() bool) {
+func (p *ProcessExecutor) watch(execution Execution, pid int, began time.Time, tell func(Progress), isThere func() bool) {
 	stop := make(chan struct{}, 1)
 	p.mutex.Lock()
 	p.stopped[execution.ID] = stop
@@ -151,15 +155,17 @@ func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress
 		defer ticker.Stop()
 		var killAt, endAt time.Time
 		if limit := execution.Spec.GetMaxRunTime(); limit != nil {
-			endAt = time.Now().Add(limit.AsDuration())
+			endAt = began.Add(limit.AsDuration())
 		}
 		reason := workv1.EndReason_END_REASON_EXITED
 		for isThere() {
 			select {
 			case <-stop:
-				killAt = p.askToEnd(execution, pid)
+				if killAt.IsZero() {
+					killAt = p.askToEnd(execution, pid)
+				}
 			case now := <-ticker.C:
-				if !endAt.IsZero() && now.After(endAt) {
+				if !endAt.IsZero() && killAt.IsZero() && now.After(endAt) {
 					endAt, reason = time.Time{}, workv1.EndReason_END_REASON_DEADLINE_EXCEEDED
 					killAt = p.askToEnd(execution, pid)
 				}
@@ -168,6 +174,7 @@ func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress
 				}
 			}
 		}
+		closeExit(filepath.Join(p.home(execution.ID), "exit"))
 		tell(p.endOf(execution.ID, reason))
 	}()
 }

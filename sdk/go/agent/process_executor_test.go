@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
 )
 
@@ -58,4 +60,21 @@ func TestReadsNothingThatAnExecutionPutInPlace(t *testing.T) {
 			same(t, "end", executor.endOf("e", workv1.EndReason_END_REASON_EXITED).Signal, "SIGKILL")
 		})
 	}
+}
+
+func TestEndsTheOutputOfWhatWasKilled(t *testing.T) {
+	executor := newTestExecutor(t)
+	told := make(chan Progress, 9)
+	process := &workv1.ProcessTask{Command: []string{"/bin/sh", "-c", "trap '' TERM; echo out; sleep 60; sleep 60"}}
+	process.Stop = &workv1.StopPolicy{Grace: durationpb.New(10 * time.Millisecond)}
+	spec := &workv1.ExecutionSpec{MaxRunTime: durationpb.New(500 * time.Millisecond)}
+	spec.Task = &workv1.ExecutionSpec_Process{Process: process}
+	if err := executor.Start(Execution{ID: "e", Spec: spec}, func(it Progress) { told <- it }); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	end := <-told
+	same(t, "end", []any{end.Reason, end.Signal}, []any{workv1.EndReason_END_REASON_DEADLINE_EXCEEDED, "SIGKILL"})
+	piece, err := executor.ReadOutput("e", 1, OutputPlace{}, 100)
+	same(t, "output", []any{string(piece.Data), piece.IsEnd, err}, []any{"out\n", true, nil})
 }

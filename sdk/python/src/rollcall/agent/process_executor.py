@@ -85,7 +85,7 @@ class ProcessExecutor:
             group=self._account.pw_gid if self._account else None,
             extra_groups=[] if self._account else None,
         )
-        self._watch(execution, process.pid, tell, process)
+        self._watch(execution, process.pid, tell, process, 0.0)
 
     def adopt(self, execution: Execution, tell: Tell) -> bool:
         """Find the process again by its id and its environment. One that was never begun cannot begin any more."""
@@ -103,7 +103,11 @@ class ProcessExecutor:
             return False
         if pid <= 1 or (not os.path.lexists(home / "exit") and not _is_execution(pid, execution.id)):
             return False
-        self._watch(execution, pid, tell, None)
+        try:
+            age = max(0.0, time.time() - (home / "pid").lstat().st_mtime)
+        except OSError:
+            age = 0.0
+        self._watch(execution, pid, tell, None, age)
         return True
 
     def stop(self, execution: Execution) -> None:
@@ -141,7 +145,9 @@ class ProcessExecutor:
         if process.directory or process.user not in ("", self._user):
             raise ValueError("this machine allows jobs no users and no directories of their own")
 
-    def _watch(self, execution: Execution, pid: int, tell: Tell, process: subprocess.Popen[bytes] | None) -> None:
+    def _watch(
+        self, execution: Execution, pid: int, tell: Tell, process: subprocess.Popen[bytes] | None, age: float
+    ) -> None:
         stop = threading.Event()
         self._stops[execution.id] = stop
 
@@ -151,14 +157,14 @@ class ProcessExecutor:
         def watch() -> None:
             tell(Progress())
             limit = execution.spec.max_run_time.ToMilliseconds() / 1000
-            end_at = time.monotonic() + limit if execution.spec.HasField("max_run_time") else None
+            end_at = time.monotonic() + limit - age if execution.spec.HasField("max_run_time") else None
             kill_at: float | None = None
             reason = work_pb2.END_REASON_EXITED
             while is_there():
                 now = time.monotonic()
                 if stop.is_set() and kill_at is None:
                     kill_at = _ask_to_end(execution, pid)
-                elif end_at is not None and now >= end_at:
+                elif end_at is not None and kill_at is None and now >= end_at:
                     end_at, reason = None, work_pb2.END_REASON_DEADLINE_EXCEEDED
                     kill_at = _ask_to_end(execution, pid)
                 if kill_at is not None and now >= kill_at:
@@ -167,6 +173,7 @@ class ProcessExecutor:
                     stop.wait(_WATCH_EVERY)
                 else:
                     time.sleep(_WATCH_EVERY)
+            _close_exit(self._home(execution.id) / "exit")
             tell(self._end_of(execution.id, reason))
 
         threading.Thread(target=watch, name=f"execution-{execution.id}", daemon=True).start()
@@ -197,6 +204,15 @@ def _read_number(path: Path) -> int:
     """What a shim wrote. Raises OSError or ValueError."""
     with _open_regular(path) as file:
         return int(file.read(_MOST_NUMBER_BYTES))
+
+
+def _close_exit(path: Path) -> None:
+    """Say of an execution whose shim was killed with it that it has ended: who reads its output waits for that."""
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write("137\n")
+    except OSError:
+        return  # The shim wrote it.
 
 
 def _ask_to_end(execution: Execution, pid: int) -> float:
