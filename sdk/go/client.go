@@ -127,19 +127,20 @@ func (t *target) transport(at address) (credentials.TransportCredentials, error)
 	if !at.isTLS {
 		return insecure.NewCredentials(), nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.serverName}
-	if t.caFile != "" {
-		text, err := os.ReadFile(t.caFile)
+	caFile, serverName := t.trustFor(at)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
+	if caFile != "" {
+		text, err := os.ReadFile(caFile)
 		if err != nil {
 			return nil, err
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate", t.caFile)
+			return nil, fmt.Errorf("%s has no certificate", caFile)
 		}
 	}
 	if t.caFingerprint != "" {
-		pool, err := fetchAuthority(at.authority, t.serverName, t.caFingerprint)
+		pool, err := fetchAuthority(at.authority, serverName, t.caFingerprint)
 		if err != nil {
 			return nil, err
 		}

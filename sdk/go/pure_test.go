@@ -245,8 +245,8 @@ func (v targetVector) check(t *testing.T) {
 			t.Errorf("%s gets %q, %v", service, token, err)
 		}
 	}
-	if found.caFile != v.CAFile || found.serverName != v.ServerName {
-		t.Errorf("it trusts %q for %q", found.caFile, found.serverName)
+	if caFile, serverName := found.trustFor(found.addresses["registry"]); caFile != v.CAFile || serverName != v.ServerName {
+		t.Errorf("it trusts %q for %q", caFile, serverName)
 	}
 }
 

@@ -62,6 +62,21 @@ type target struct {
 	caFile, caFingerprint string
 	serverName            string
 	certificate, keyPEM   string
+	// The server that the running `rollcall up` of this user wrote, and what it alone is trusted by.
+	own                      address
+	ownCAFile, ownServerName string
+}
+
+// trustFor answers the authority's file and the name of the certificate for an address: those of the run file are for its own server.
+func (t *target) trustFor(at address) (caFile, serverName string) {
+	caFile, serverName = t.caFile, t.serverName
+	if at != t.own {
+		return caFile, serverName
+	}
+	if t.caFingerprint == "" {
+		caFile = first(caFile, t.ownCAFile)
+	}
+	return caFile, first(serverName, t.ownServerName)
 }
 
 type surroundings struct {
@@ -99,6 +114,9 @@ type runFile struct {
 	} `json:"tls"`
 }
 
+// isOwn says whether an address is, as it is written, that of the running `rollcall up`, which speaks TLS.
+func (r runFile) isOwn(text string) bool { return r.TLS != nil && text == r.Server }
+
 // resolve finds the control plane; it connects to nothing.
 func resolve(config Config, at surroundings) (*target, error) {
 	data := dataDirectory(at)
@@ -126,6 +144,10 @@ func resolve(config Config, at surroundings) (*target, error) {
 	if found.caFile == "" && found.caFingerprint == "" && entry.CAFile != "" && !isElsewhere(config, named, isNamed, at) {
 		found.caFile = entry.CAFile
 	}
+	found.own = parsedRunAddress(run)
+	if run.TLS != nil {
+		found.ownCAFile, found.ownServerName = run.TLS.CAFile, run.TLS.ServerName
+	}
 	wantsTLS := found.caFile != "" || found.caFingerprint != "" || found.serverName != "" || found.certificate != ""
 	for _, service := range services {
 		variable := "ROLLCALL_" + strings.ToUpper(service)
@@ -134,18 +156,11 @@ func resolve(config Config, at surroundings) (*target, error) {
 			byName = entry.of(service)
 		}
 		text := first(named[service], config.Server, byName, at.env(variable), at.env("ROLLCALL_SERVER"), entry.of(service), run.Server, defaultServer)
-		isOwn := run.TLS != nil && text == run.Server
-		if found.addresses[service], err = parseAddress(text, wantsTLS || isOwn); err != nil {
+		if found.addresses[service], err = parseAddress(text, wantsTLS || run.isOwn(text)); err != nil {
 			return nil, err
 		}
-		if isOwn {
-			found.serverName = first(found.serverName, run.TLS.ServerName)
-			if found.caFingerprint == "" {
-				found.caFile = first(found.caFile, run.TLS.CAFile)
-			}
-		}
 	}
-	return found, found.findCredentials(config, entry, at, data, run)
+	return found, found.findCredentials(config, entry, at, data, run, wantsTLS)
 }
 
 // trust takes the authority that is named, by its file or by its fingerprint.
@@ -178,14 +193,14 @@ func isElsewhere(config Config, named map[string]string, isNamed bool, at surrou
 
 // findCredentials takes the token for each address. A context's is for the addresses that the context names alone, the data directory's
 // for this machine and for the server that wrote it: any other server could misuse them.
-func (t *target) findCredentials(config Config, entry contextEntry, at surroundings, data string, run runFile) error {
+func (t *target) findCredentials(config Config, entry contextEntry, at surroundings, data string, run runFile, wantsTLS bool) error {
 	ofContext := map[address]bool{}
 	for _, text := range []string{entry.Server, entry.Registry, entry.Health, entry.Admin, entry.Scheduler} {
 		if text == "" {
 			continue
 		}
-		// What the context meant by TLS stays so, whatever is named besides.
-		own, err := parseAddress(text, entry.CAFile != "")
+		// What the context meant by TLS stays so, whatever is named besides: its token never goes in clear text instead.
+		own, err := parseAddress(text, entry.CAFile != "" || wantsTLS || run.isOwn(text))
 		if err != nil {
 			return err
 		}
@@ -199,7 +214,7 @@ func (t *target) findCredentials(config Config, entry contextEntry, at surroundi
 		if ofContext[address] {
 			inContext = inEntry
 		}
-		isOwn := address.isLoopback() || address == parsedRunAddress(run)
+		isOwn := address.isLoopback() || address == t.own
 		switch {
 		case said != nil:
 			t.credentials[service] = said

@@ -45,10 +45,18 @@ func sendOutput(ctx context.Context, client healthv1.HealthServiceClient, reques
 	if err != nil || call.Send(&healthv1.ServeLogsRequest{Token: request.GetToken()}) != nil {
 		return // The reader is told that in time.
 	}
-	if failure := sendPieces(ctx, call.Send, request, executor); failure != "" {
+	// An output that is silent is read no longer than somebody listens.
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer stop()
+		_ = call.RecvMsg(&healthv1.ServeLogsResponse{}) // The same.
+	}()
+	if failure := sendPieces(reading, call.Send, request, executor); failure != "" {
 		_ = call.Send(&healthv1.ServeLogsRequest{Failure: failure}) // The same.
 	}
-	_, _ = call.CloseAndRecv()
+	_ = call.CloseSend()
+	<-reading.Done()
 }
 
 type cursor struct {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -110,7 +111,7 @@ func (p *ProcessExecutor) Start(execution Execution, tell func(Progress)) error 
 	if err := command.Start(); err != nil {
 		return err
 	}
-	p.watch(execution, command.Process.Pid, tell, func() bool {
+	p.watch(execution, command.Process.Pid, time.Now(), tell, func() bool {
 		found, err := syscall.Wait4(command.Process.Pid, nil, syscall.WNOHANG, nil)
 		return found == 0 && err == nil
 	})
@@ -123,24 +124,27 @@ func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
 	if file, err := os.OpenFile(filepath.Join(home, "pid"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		return errors.Join(file.Close()) != nil // No shim had come so far, and none can now.
 	}
-	text, err := os.ReadFile(filepath.Join(home, "pid"))
-	pid, parseErr := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || parseErr != nil {
+	pid, err := readNumber(filepath.Join(home, "pid"))
+	if err != nil || pid <= 1 {
 		return false
 	}
 	isThere := func() bool {
 		found, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		return err == nil && bytes.Contains(found, []byte(environmentMark+execution.ID+"\x00"))
 	}
-	if _, err := os.Stat(filepath.Join(home, "exit")); err != nil && !isThere() {
+	if _, err := os.Lstat(filepath.Join(home, "exit")); err != nil && !isThere() {
 		return false
 	}
-	p.watch(execution, pid, tell, isThere)
+	began := time.Now()
+	if found, err := os.Lstat(filepath.Join(home, "pid")); err == nil {
+		began = found.ModTime()
+	}
+	p.watch(execution, pid, began, tell, isThere)
 	return true
 }
 
 // watch tells that an execution runs, and how it ended.
-func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress), isThere func() bool) {
+func (p *ProcessExecutor) watch(execution Execution, pid int, began time.Time, tell func(Progress), isThere func() bool) {
 	stop := make(chan struct{}, 1)
 	p.mutex.Lock()
 	p.stopped[execution.ID] = stop
@@ -151,15 +155,17 @@ func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress
 		defer ticker.Stop()
 		var killAt, endAt time.Time
 		if limit := execution.Spec.GetMaxRunTime(); limit != nil {
-			endAt = time.Now().Add(limit.AsDuration())
+			endAt = began.Add(limit.AsDuration())
 		}
 		reason := workv1.EndReason_END_REASON_EXITED
 		for isThere() {
 			select {
 			case <-stop:
-				killAt = p.askToEnd(execution, pid)
+				if killAt.IsZero() {
+					killAt = p.askToEnd(execution, pid)
+				}
 			case now := <-ticker.C:
-				if !endAt.IsZero() && now.After(endAt) {
+				if !endAt.IsZero() && killAt.IsZero() && now.After(endAt) {
 					endAt, reason = time.Time{}, workv1.EndReason_END_REASON_DEADLINE_EXCEEDED
 					killAt = p.askToEnd(execution, pid)
 				}
@@ -168,6 +174,7 @@ func (p *ProcessExecutor) watch(execution Execution, pid int, tell func(Progress
 				}
 			}
 		}
+		closeExit(filepath.Join(p.home(execution.ID), "exit"))
 		tell(p.endOf(execution.ID, reason))
 	}()
 }
@@ -188,10 +195,9 @@ func (p *ProcessExecutor) askToEnd(execution Execution, pid int) time.Time {
 }
 
 func (p *ProcessExecutor) endOf(id string, reason workv1.EndReason) Progress {
-	text, err := os.ReadFile(filepath.Join(p.home(id), "exit"))
-	code, parseErr := strconv.Atoi(strings.TrimSpace(string(text)))
+	code, err := readNumber(filepath.Join(p.home(id), "exit"))
 	switch {
-	case err != nil || parseErr != nil:
+	case err != nil:
 		return Progress{HasEnded: true, Reason: reason, Signal: "SIGKILL"}
 	case code > 128:
 		return Progress{HasEnded: true, Reason: reason, Signal: unix.SignalName(syscall.Signal(code - 128))}
@@ -222,16 +228,12 @@ func (p *ProcessExecutor) Forget(id string) {
 
 // ReadOutput reads the file that the output goes to.
 func (p *ProcessExecutor) ReadOutput(id string, stream OutputStream, from OutputPlace, limit int) (OutputPiece, error) {
-	_, endErr := os.Stat(filepath.Join(p.home(id), "exit"))
-	file, err := os.Open(filepath.Join(p.home(id), strconv.Itoa(int(stream))))
+	_, endErr := os.Lstat(filepath.Join(p.home(id), "exit"))
+	file, found, err := openRegular(filepath.Join(p.home(id), strconv.Itoa(int(stream))))
 	if err != nil {
 		return OutputPiece{}, err
 	}
 	defer file.Close()
-	found, err := file.Stat()
-	if err != nil {
-		return OutputPiece{}, err
-	}
 	size := uint64(found.Size())
 	offset := min(from.Offset, size)
 	if from.Tail > 0 {
@@ -275,7 +277,10 @@ func environment(execution Execution, home string) []string {
 		fmt.Sprintf("ROLLCALL_INDEX=%d", execution.Index))
 }
 
-// expand replaces $NAME and ${NAME} of the environment.
+var reference = regexp.MustCompile(`\$\$[A-Za-z_{]|\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+
+// expand replaces $NAME and ${NAME} by what the environment has. Other names stay as they are, for a shell to see, and so does what follows
+// `$$`, of which one is left.
 func expand(command, env []string) []string {
 	values := map[string]string{}
 	for _, one := range env {
@@ -284,12 +289,28 @@ func expand(command, env []string) []string {
 	}
 	words := make([]string, len(command))
 	for index, word := range command {
-		words[index] = os.Expand(word, func(name string) string {
-			if value, isKnown := values[name]; isKnown {
-				return value
-			}
-			return "$" + name
-		})
+		words[index] = expandWord(word, values)
 	}
 	return words
+}
+
+func expandWord(word string, values map[string]string) string {
+	expanded := ""
+	for {
+		at := reference.FindStringIndex(word)
+		if at == nil {
+			return expanded + word
+		}
+		found := word[at[0]:at[1]]
+		expanded += word[:at[0]]
+		if strings.HasPrefix(found, "$$") {
+			// What follows is looked at again, without its dollar it is no reference.
+			expanded, word = expanded+"$", word[at[0]+2:]
+			continue
+		}
+		if value, isKnown := values[strings.Trim(found, "${}")]; isKnown {
+			found = value
+		}
+		expanded, word = expanded+found, word[at[1]:]
+	}
 }

@@ -185,8 +185,9 @@ class TestResolveTarget:
             assert f"{'https' if address.is_tls else 'http'}://{address.authority}" == url
         for service, token in case["tokens"].items():
             assert target.credentials[service].token() == token, service
-        assert str(target.ca_file or "") == case.get("ca_file", "")
-        assert (target.server_name or "") == case.get("server_name", "")
+        ca_file, server_name = target.trust_for(target.addresses["registry"])
+        assert str(ca_file or "") == case.get("ca_file", "")
+        assert (server_name or "") == case.get("server_name", "")
 
     @pytest.mark.parametrize(
         ("host", "is_loopback"), [("127.0.0.1:1", True), ("[::1]:1", True), ("127.0.0.1.evil:1", False), ("a:1", False)]

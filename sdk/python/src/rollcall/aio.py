@@ -106,9 +106,10 @@ class AsyncEventWatch:
         breaks = 0
         heard_at = time.monotonic()
         while True:
-            stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
+            stream = None
             failure = None
             try:
+                stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
                 async for message in stream:
                     breaks = 0
                     for event in self._position.unseen(message):
@@ -119,7 +120,8 @@ class AsyncEventWatch:
             except RollcallError as error:
                 failure = error
             finally:
-                stream.close()
+                if stream is not None:
+                    stream.close()
             breaks += 1
             wait = 0.0 if failure is None else wait_before_resume(failure, breaks, random.random())
             is_over = self._give_up_after is not None and time.monotonic() - heard_at > self._give_up_after

@@ -135,11 +135,11 @@ class EventWatch:
         breaks = 0
         heard_at = time.monotonic()
         while not self._is_closed:
-            self._stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
-            if self._is_closed:
-                self._stream.close()
-                return
+            self._stream = None
             try:
+                self._stream = self._client.events.watch_events(self._position.next_request(), silence=SILENCE)
+                if self._is_closed:
+                    return
                 for message in self._stream:
                     breaks = 0
                     for event in self._position.unseen(message):
@@ -151,7 +151,8 @@ class EventWatch:
             except RollcallError as error:
                 failure = error
             finally:
-                self._stream.close()
+                if self._stream is not None:
+                    self._stream.close()
             if self._is_closed:
                 return
             breaks += 1

@@ -54,18 +54,20 @@ class TlsTrust:
 
     def _read(self, address: Address) -> grpc.ChannelCredentials:
         target = self._target
+        ca_file, server_name = target.trust_for(address)
         try:
-            authority = target.ca_file.read_bytes() if target.ca_file else None
+            authority = ca_file.read_bytes() if ca_file else None
             pair = [path.read_bytes() for path in target.client_certificate or ()]
         except OSError as error:
             raise ConfigurationError(f"cannot read {error.filename}: {error.strerror}") from error
         if target.ca_fingerprint:
-            authority = fetch_authority(address.host, address.port, target.server_name, target.ca_fingerprint)
+            authority = fetch_authority(address.host, address.port, server_name, target.ca_fingerprint)
         certificate, key = pair or (None, None)
         return grpc.ssl_channel_credentials(authority, key, certificate)
 
 
 def channel_options(target: Target, address: Address) -> list[tuple[str, object]]:
     """The options of a channel to an address."""
-    named = [("grpc.ssl_target_name_override", target.server_name)] if address.is_tls and target.server_name else []
+    _, server_name = target.trust_for(address)
+    named = [("grpc.ssl_target_name_override", server_name)] if address.is_tls and server_name else []
     return CHANNEL_OPTIONS + named

@@ -66,6 +66,17 @@ class Target:
     server_name: str | None
     client_certificate: tuple[Path, Path] | None
     """Certificate and key, PEM."""
+    own: tuple[str, bool] | None = None
+    """Identity of the server that the running ``rollcall up`` of this user wrote."""
+    own_ca_file: Path | None = None
+    own_server_name: str | None = None
+
+    def trust_for(self, address: Address) -> tuple[Path | None, str | None]:
+        """The authority's file and the certificate's name: those of the run file are for its own server alone."""
+        if address.identity != self.own:
+            return self.ca_file, self.server_name
+        own_ca_file = None if self.ca_fingerprint else self.own_ca_file
+        return self.ca_file or own_ca_file, self.server_name or self.own_server_name
 
 
 @dataclass(frozen=True)
@@ -125,16 +136,22 @@ def resolve_target(
             (_DEFAULT_SERVER, "the default"),
         )
         text, source = next((text, source) for text, source in candidates if text)
-        is_own = run is not None and text == run.get("server") and own_tls is not None
-        addresses[service] = parse_address(str(text), source, wants_tls or is_own)
-        if is_own and own_tls:
-            own_authority = Path(own_tls["caFile"]) if own_tls.get("caFile") and not fingerprint else None
-            ca_file = ca_file or own_authority
-            server_name = server_name or own_tls.get("serverName")
+        addresses[service] = parse_address(str(text), source, wants_tls or _is_own(str(text), run))
 
-    find = _CredentialFinder(options, env, context, path, data_directory, run, cwd)
+    find = _CredentialFinder(options, env, context, path, data_directory, run, cwd, wants_tls)
     credentials = {service: find(address) for service, address in addresses.items()}
-    return Target(addresses, credentials, ca_file, fingerprint, server_name, client_certificate)
+    own_ca_file = Path(own_tls["caFile"]) if own_tls and own_tls.get("caFile") else None
+    return Target(
+        addresses,
+        credentials,
+        ca_file,
+        fingerprint,
+        server_name,
+        client_certificate,
+        find.own,
+        own_ca_file,
+        own_tls.get("serverName") if own_tls else None,
+    )
 
 
 def parse_address(text: str, source: str, is_tls: bool) -> Address:
@@ -168,6 +185,7 @@ class _CredentialFinder:
         data_directory: Path,
         run: Mapping[str, Any] | None,
         cwd: Path,
+        wants_tls: bool,
     ) -> None:
         # A script's variable that was not set must not be replaced by a token that may do more.
         for name, value in (("token", options.token), ("token_file", options.token_file)):
@@ -177,11 +195,13 @@ class _CredentialFinder:
         self._in_environment = _token_or_file(env.get("ROLLCALL_TOKEN"), env.get("ROLLCALL_TOKEN_FILE"), cwd)
         self._is_named = options.context is not None
         self._in_context = _of_context(context, context_path)
-        # What the context meant by TLS stays so, whatever is named besides.
-        wants_tls = bool(context.get("ca_file"))
+        # What the context meant by TLS stays so, whatever is named besides: its token never goes in clear text instead.
+        wants_tls = wants_tls or bool(context.get("ca_file"))
         texts = [str(context[name]) for name in ("server", *SERVICES) if context.get(name)]
-        self._of_context = {parse_address(text, "the context", wants_tls).identity for text in texts}
-        self._own = (run.get("server"), run.get("tls") is not None) if run else None
+        self._of_context = {
+            parse_address(text, "the context", wants_tls or _is_own(text, run)).identity for text in texts
+        }
+        self.own = (str(run.get("server")), run.get("tls") is not None) if run else None
         self._admin = TokenFile(data_directory / "admin-token", is_required=False)
 
     def __call__(self, address: Address) -> Credential:
@@ -194,7 +214,12 @@ class _CredentialFinder:
             return self._in_environment
         if in_context is not None:
             return in_context
-        return self._admin if address.is_loopback or address.identity == self._own else NO_TOKEN
+        return self._admin if address.is_loopback or address.identity == self.own else NO_TOKEN
+
+
+def _is_own(text: str, run: Mapping[str, Any] | None) -> bool:
+    """Whether it is, as it is written, the address of the running ``rollcall up``, which speaks TLS."""
+    return run is not None and run.get("tls") is not None and text == run.get("server")
 
 
 def _of_context(context: Mapping[str, object], path: Path) -> Credential | None:

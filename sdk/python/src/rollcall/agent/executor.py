@@ -55,6 +55,8 @@ Tell = Callable[[Progress], None]
 class Executor(Protocol):
     """Runs executions. Its methods are called one at a time, and must return soon.
 
+    read_output() alone is called beside them, in threads.
+
     ``tell`` may be called from any thread.
     """
 

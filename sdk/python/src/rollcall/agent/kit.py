@@ -170,12 +170,27 @@ class Agent:
         work.add_done_callback(self._on_done)
         return work
 
-    def read_info(self, refresh: bool, then: Callable[[node_pb2.NodeInfo], None]) -> None:
-        """Read the machine where that is wanted or was never done, and call back."""
+    def read_info(
+        self, refresh: bool, then: Callable[[node_pb2.NodeInfo], None], failed: Callable[[str], None]
+    ) -> None:
+        """Read the machine where that is wanted or was never done, and call back.
+
+        Where it cannot be read, what was read last counts. Without that the message goes to ``failed``.
+        """
+
+        async def read() -> None:
+            message = await self._read_info()
+            if message:
+                self.log.warning("%s", message)
+            if self._info is not None:
+                then(self._info)
+            else:
+                failed(message)
+
         if self._info is not None and not refresh:
             then(self._info)
             return
-        self.spawn(asyncio.ensure_future(self._read_info(then)))
+        self.spawn(asyncio.ensure_future(read()))
 
     def accepted(self, key: Ed25519PrivateKey) -> None:
         """The server has taken a proof by this key."""
@@ -259,21 +274,27 @@ class Agent:
         self.accepted(candidate.key)
         self._remember(welcome.cluster_id, self._state.endpoints)
 
-    async def _read_info(self, then: Callable[[node_pb2.NodeInfo], None]) -> None:
+    async def _read_info(self) -> str:
+        """Read the machine. Answers why it cannot be read, or an empty text."""
         info = node_pb2.NodeInfo()
-        if self.options.info is not None:
-            info.CopyFrom(await asyncio.to_thread(self.options.info))
-        else:
-            info.hostname = socket.gethostname()
+        try:
+            if self.options.info is not None:
+                info.CopyFrom(await asyncio.to_thread(self.options.info))
+            else:
+                info.hostname = socket.gethostname()
+            if self.options.executor is not None:
+                info.work.CopyFrom(self.options.executor.capacity())
+        except Exception as error:
+            return f"the machine cannot be read: {type(error).__name__}: {error}"
         info.agent_version = self.options.version
-        if self.options.executor is not None:
-            info.work.CopyFrom(self.options.executor.capacity())
         self._info = info
-        then(info)
+        return ""
 
     async def _register(self) -> None:
-        if self._info is None:
-            await self._read_info(lambda _: None)
+        message = "" if self._info is not None else await self._read_info()
+        if message:
+            self.dispatch(Event("not-registered", end=End("unreachable", message=message)))
+            return
         key = self.identity.to_use()
         end = await self._register_with(key)
         # In a rotation the server may have taken the other key although its answer was lost.
@@ -284,11 +305,16 @@ class Agent:
 
     async def _register_with(self, key: Ed25519PrivateKey) -> End | None:
         try:
-            answer = await self.registrar.register(key, self._info or node_pb2.NodeInfo(), self._join_token())
+            join_token = self._join_token()
+        except (OSError, ValueError) as error:
+            return End("unreachable", message=f"the join token cannot be read: {error}")
+        try:
+            answer = await self.registrar.register(key, self._info or node_pb2.NodeInfo(), join_token)
         except grpc.RpcError as error:
             return end_of_call(error)
-        except OSError as error:
-            return End("unreachable", message=f"the join token cannot be read: {error}")
+        except Exception as error:
+            # An attempt that ends otherwise would be the last one.
+            return End("unreachable", message=f"{type(error).__name__}: {error}")
         self._on_registered(key, answer)
         return None
 
@@ -309,7 +335,7 @@ class Agent:
             return self.options.join_token.strip()
         try:
             return file.read_text(encoding="utf-8").strip()
-        except OSError:
+        except (OSError, ValueError):
             if self._sentinel is None:
                 raise
             return ""

@@ -202,8 +202,11 @@ class Ledger:
             return
         try:
             self._executor.start(entry.execution, self._listener(key))
-        except (OSError, ValueError) as error:
-            self._on_progress(key, Progress(True, work_pb2.END_REASON_START_FAILED, message=str(error)))
+        except Exception as error:
+            # Whatever it is: an execution whose start is not told to have failed would be waited for.
+            self._log.warning("an execution cannot be started: %s", key, exc_info=error)
+            message = str(error) or type(error).__name__
+            self._on_progress(key, Progress(True, work_pb2.END_REASON_START_FAILED, message=message))
 
     def _stop(self, reference: work_pb2.ExecutionReference) -> None:
         entry = self._entries.get(reference.id)

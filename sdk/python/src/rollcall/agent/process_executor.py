@@ -7,10 +7,13 @@ import pwd
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from ..node.v1 import node_pb2
 from ..work.v1 import work_pb2
@@ -25,7 +28,9 @@ _SHIM = """set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 
 _MARK = "ROLLCALL_EXECUTION="
 _DEFAULT_GRACE = 5.0
 _WATCH_EVERY = 0.2
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+# What `pid` and `exit` may hold.
+_MOST_NUMBER_BYTES = 32
+_REFERENCE = re.compile(r"\$\$(?=[A-Za-z_{])|\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 class ProcessExecutor:
@@ -67,7 +72,7 @@ class ProcessExecutor:
         if self._account is not None:
             os.chown(home, self._account.pw_uid, self._account.pw_gid)
         env = _environment(execution, home)
-        words = [_expand(word, env) for word in execution.spec.process.command]
+        words = [expand(word, env) for word in execution.spec.process.command]
         process = subprocess.Popen(
             ["/bin/sh", "-c", _SHIM, str(home), *words],
             cwd=home,
@@ -80,7 +85,7 @@ class ProcessExecutor:
             group=self._account.pw_gid if self._account else None,
             extra_groups=[] if self._account else None,
         )
-        self._watch(execution, process.pid, tell, process)
+        self._watch(execution, process.pid, tell, process, 0.0)
 
     def adopt(self, execution: Execution, tell: Tell) -> bool:
         """Find the process again by its id and its environment. One that was never begun cannot begin any more."""
@@ -93,12 +98,16 @@ class ProcessExecutor:
         except OSError:
             return False
         try:
-            pid = int((home / "pid").read_text(encoding="utf-8"))
-        except ValueError:
+            pid = _read_number(home / "pid")
+        except (OSError, ValueError):
             return False
-        if not (home / "exit").exists() and not _is_execution(pid, execution.id):
+        if pid <= 1 or (not os.path.lexists(home / "exit") and not _is_execution(pid, execution.id)):
             return False
-        self._watch(execution, pid, tell, None)
+        try:
+            age = max(0.0, time.time() - (home / "pid").lstat().st_mtime)
+        except OSError:
+            age = 0.0
+        self._watch(execution, pid, tell, None, age)
         return True
 
     def stop(self, execution: Execution) -> None:
@@ -115,8 +124,8 @@ class ProcessExecutor:
     def read_output(self, execution_id: str, stream: int, offset: int, tail: int, limit: int) -> OutputPiece:
         """Read the file that the output goes to."""
         home = self._home(execution_id)
-        has_ended = (home / "exit").exists()
-        with open(home / str(stream), "rb") as file:
+        has_ended = os.path.lexists(home / "exit")
+        with _open_regular(home / str(stream)) as file:
             size = file.seek(0, os.SEEK_END)
             start = max(0, size - tail) if tail else min(offset, size)
             file.seek(start)
@@ -136,7 +145,9 @@ class ProcessExecutor:
         if process.directory or process.user not in ("", self._user):
             raise ValueError("this machine allows jobs no users and no directories of their own")
 
-    def _watch(self, execution: Execution, pid: int, tell: Tell, process: subprocess.Popen[bytes] | None) -> None:
+    def _watch(
+        self, execution: Execution, pid: int, tell: Tell, process: subprocess.Popen[bytes] | None, age: float
+    ) -> None:
         stop = threading.Event()
         self._stops[execution.id] = stop
 
@@ -146,14 +157,14 @@ class ProcessExecutor:
         def watch() -> None:
             tell(Progress())
             limit = execution.spec.max_run_time.ToMilliseconds() / 1000
-            end_at = time.monotonic() + limit if execution.spec.HasField("max_run_time") else None
+            end_at = time.monotonic() + limit - age if execution.spec.HasField("max_run_time") else None
             kill_at: float | None = None
             reason = work_pb2.END_REASON_EXITED
             while is_there():
                 now = time.monotonic()
                 if stop.is_set() and kill_at is None:
                     kill_at = _ask_to_end(execution, pid)
-                elif end_at is not None and now >= end_at:
+                elif end_at is not None and kill_at is None and now >= end_at:
                     end_at, reason = None, work_pb2.END_REASON_DEADLINE_EXCEEDED
                     kill_at = _ask_to_end(execution, pid)
                 if kill_at is not None and now >= kill_at:
@@ -162,18 +173,46 @@ class ProcessExecutor:
                     stop.wait(_WATCH_EVERY)
                 else:
                     time.sleep(_WATCH_EVERY)
+            _close_exit(self._home(execution.id) / "exit")
             tell(self._end_of(execution.id, reason))
 
         threading.Thread(target=watch, name=f"execution-{execution.id}", daemon=True).start()
 
     def _end_of(self, execution_id: str, reason: work_pb2.EndReason) -> Progress:
         try:
-            code = int((self._home(execution_id) / "exit").read_text(encoding="utf-8"))
+            code = _read_number(self._home(execution_id) / "exit")
         except (OSError, ValueError):
             return Progress(True, reason, signal="SIGKILL")
         if code > 128:
             return Progress(True, reason, signal=_signal_name(code - 128))
         return Progress(True, reason, exit_code=code)
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a file of an execution's folder. Raises OSError for what is none.
+
+    The folder is the execution's user's: a link could lead anywhere, and a pipe could keep the agent waiting.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is not a regular file")
+    return open(handle, "rb")
+
+
+def _read_number(path: Path) -> int:
+    """What a shim wrote. Raises OSError or ValueError."""
+    with _open_regular(path) as file:
+        return int(file.read(_MOST_NUMBER_BYTES))
+
+
+def _close_exit(path: Path) -> None:
+    """Say of an execution whose shim was killed with it that it has ended: who reads its output waits for that."""
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write("137\n")
+    except OSError:
+        return  # The shim wrote it.
 
 
 def _ask_to_end(execution: Execution, pid: int) -> float:
@@ -219,5 +258,14 @@ def _environment(execution: Execution, home: Path) -> dict[str, str]:
     }
 
 
-def _expand(word: str, env: dict[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: env.get(found[1] or found[2], found[0]), word)
+def expand(word: str, env: Mapping[str, str]) -> str:
+    """Replace $NAME and ${NAME} by what the environment has.
+
+    Other names stay as they are, for a shell to see, and so does what follows ``$$``, of which one is left.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return "$" if name is None else env.get(name, found[0])
+
+    return _REFERENCE.sub(value_of, word)

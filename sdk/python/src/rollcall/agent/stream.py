@@ -12,6 +12,7 @@ import grpc.aio
 from ..health.v1 import health_pb2
 from ..node.v1 import node_pb2, usage_pb2
 from .ends import end_of_status
+from .next_step import End
 from .output import report_parts, send_output
 from .pace import Pace
 from .proof import HEARTBEAT_METHOD, node_info_digest, proof_text
@@ -57,9 +58,11 @@ class Stream:
     def dispatch(self, event: SessionEvent) -> None:
         """Take in what has happened."""
         self.state, effects = step_session(self.state, event, self._agent.now_ms())
-        for effect in effects:
-            self._carry_out(effect)
-        self._set_alarm()
+        try:
+            for effect in effects:
+                self._carry_out(effect)
+        finally:
+            self._set_alarm()
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:
@@ -69,7 +72,7 @@ class Stream:
 
     async def _carry(self) -> None:
         is_reached = False
-        error: grpc.RpcError | None = None
+        end: End | None = None
         call = self._channel.stream_stream(
             HEARTBEAT_METHOD,
             request_serializer=health_pb2.HeartbeatRequest.SerializeToString,
@@ -80,10 +83,14 @@ class Stream:
                 is_reached = True
                 self.dispatch(SessionEvent("frame", frame=frame))
         except grpc.RpcError as failure:
-            error = failure
+            end = end_of_status(failure, is_reached)
+        except Exception as failure:
+            # The agent waits for the end of its stream, whatever has failed.
+            self._agent.log.error("stream has failed", exc_info=failure)
+            end = End("unreachable", message=f"{type(failure).__name__}: {failure}")
         finally:
             await self._channel.close(None)
-        self.dispatch(SessionEvent("stream-ended", end=end_of_status(error, is_reached)))
+        self.dispatch(SessionEvent("stream-ended", end=end or end_of_status(None, is_reached)))
 
     async def _frames(self) -> AsyncIterator[health_pb2.HeartbeatRequest]:
         while (frame := await self._unsent.get()) is not None:
@@ -99,7 +106,7 @@ class Stream:
             self._describe(effect.challenge)
         elif kind == "read-info":
             is_wanted = not effect.refresh
-            agent.read_info(effect.refresh, lambda info: self._on_info(info, is_wanted))
+            agent.read_info(effect.refresh, lambda info: self._on_info(info, is_wanted), self._on_failure)
         elif kind == "send-hello":
             self._send_hello(effect)
         elif kind == "send-beat":
@@ -172,7 +179,10 @@ class Stream:
 
         agent = self._agent
         agent.call_at(agent.now_ms() + _DIGEST_LIMIT_MS, lambda: answer(b""))
-        agent.read_info(False, lambda info: answer(node_info_digest(info)))
+        agent.read_info(False, lambda info: answer(node_info_digest(info)), self._on_failure)
+
+    def _on_failure(self, message: str) -> None:
+        self.dispatch(SessionEvent("stream-ended", end=End("unreachable", message=message)))
 
     def _on_info(self, info: node_pb2.NodeInfo, is_wanted: bool) -> None:
         self.dispatch(SessionEvent("info-read", info=info, digest=node_info_digest(info), is_wanted=is_wanted))
@@ -226,4 +236,6 @@ class Stream:
         try:
             self._unsent.put_nowait(frame)
         except asyncio.QueueFull:
-            self._carrying.cancel()
+            self._is_finished = True
+            # Not within the effects of another event.
+            asyncio.get_running_loop().call_soon(self._on_failure, "the path takes no frames")

@@ -1,0 +1,80 @@
+//go:build unix
+
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
+)
+
+func TestExpand(t *testing.T) {
+	type vector struct{ Word, Expanded string }
+	for _, it := range vectors[[]vector](t, "expansions") {
+		same(t, it.Word, expand([]string{it.Word}, []string{"a=1"}), []string{it.Expanded})
+	}
+}
+
+func newTestExecutor(t *testing.T) *ProcessExecutor {
+	t.Helper()
+	executor, err := NewProcessExecutor(ProcessExecutorOptions{Directory: t.TempDir(), MayBeOwnUser: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return executor
+}
+
+// What an execution put in place of a file of its folder: a link to a file of another's, and a pipe that nobody writes to.
+var replacements = map[string]func(secret, path string) error{
+	"link": os.Symlink,
+	"pipe": func(_, path string) error { return syscall.Mkfifo(path, 0o600) },
+}
+
+func TestReadsNothingThatAnExecutionPutInPlace(t *testing.T) {
+	for name, replace := range replacements {
+		t.Run(name, func(t *testing.T) {
+			executor := newTestExecutor(t)
+			home := executor.home("e")
+			secret := filepath.Join(t.TempDir(), "secret")
+			err := errors.Join(os.Mkdir(home, 0o700), os.WriteFile(secret, []byte("7"), 0o600))
+			for _, file := range []string{"1", "2", "exit", "pid"} {
+				err = errors.Join(err, replace(secret, filepath.Join(home, file)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, stream := range []OutputStream{1, 2} {
+				if piece, err := executor.ReadOutput("e", stream, OutputPlace{}, 100); err == nil {
+					t.Errorf("it reads %q", piece.Data)
+				}
+			}
+			if executor.Adopt(Execution{ID: "e"}, func(Progress) {}) {
+				t.Error("it adopts what has no pid")
+			}
+			same(t, "end", executor.endOf("e", workv1.EndReason_END_REASON_EXITED).Signal, "SIGKILL")
+		})
+	}
+}
+
+func TestEndsTheOutputOfWhatWasKilled(t *testing.T) {
+	executor := newTestExecutor(t)
+	told := make(chan Progress, 9)
+	process := &workv1.ProcessTask{Command: []string{"/bin/sh", "-c", "trap '' TERM; echo out; sleep 60; sleep 60"}}
+	process.Stop = &workv1.StopPolicy{Grace: durationpb.New(10 * time.Millisecond)}
+	spec := &workv1.ExecutionSpec{MaxRunTime: durationpb.New(500 * time.Millisecond)}
+	spec.Task = &workv1.ExecutionSpec_Process{Process: process}
+	if err := executor.Start(Execution{ID: "e", Spec: spec}, func(it Progress) { told <- it }); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	end := <-told
+	same(t, "end", []any{end.Reason, end.Signal}, []any{workv1.EndReason_END_REASON_DEADLINE_EXCEEDED, "SIGKILL"})
+	piece, err := executor.ReadOutput("e", 1, OutputPlace{}, 100)
+	same(t, "output", []any{string(piece.Data), piece.IsEnd, err}, []any{"out\n", true, nil})
+}

@@ -1,0 +1,56 @@
+"""What runs executions as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+from pathlib import Path
+
+import pytest
+from rollcall.work.v1 import work_pb2
+
+from rollcall.agent.executor import Execution, Progress
+from rollcall.agent.process_executor import ProcessExecutor, expand
+
+_VECTORS = Path(__file__).resolve().parents[2] / "conformance" / "vectors"
+
+
+@pytest.mark.parametrize("it", json.loads((_VECTORS / "expansions.json").read_text(encoding="utf-8")))
+def test_expands_as_the_keeper_does(it: dict[str, str]) -> None:
+    assert expand(it["word"], {"a": "1"}) == it["expanded"]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_reads_nothing_that_an_execution_put_in_place(kind: str, tmp_path: Path) -> None:
+    executor = ProcessExecutor(tmp_path / "executions", may_be_own_user=True)
+    secret = tmp_path / "secret"
+    secret.write_text("7")
+    home = executor._home("e")
+    home.mkdir()
+    for name in ("1", "2", "exit", "pid"):
+        if kind == "link":
+            (home / name).symlink_to(secret)
+        else:
+            os.mkfifo(home / name)
+    for stream in (1, 2):
+        with pytest.raises(OSError):
+            executor.read_output("e", stream, 0, 0, 100)
+    execution = Execution("e", "n", 0, {}, (), work_pb2.ExecutionSpec())
+    assert not executor.adopt(execution, lambda _: None)
+    assert executor._end_of("e", work_pb2.END_REASON_EXITED).signal == "SIGKILL"
+
+
+def test_ends_the_output_of_what_was_killed(tmp_path: Path) -> None:
+    executor = ProcessExecutor(tmp_path / "executions", may_be_own_user=True)
+    spec = work_pb2.ExecutionSpec()
+    spec.process.command.extend(["/bin/sh", "-c", "trap '' TERM; echo out; sleep 60; sleep 60"])
+    spec.process.stop.grace.FromMilliseconds(10)
+    spec.max_run_time.FromMilliseconds(500)
+    told: queue.Queue[Progress] = queue.Queue()
+    executor.start(Execution("e", "n", 0, {}, (), spec), told.put)
+    told.get(timeout=10)
+    end = told.get(timeout=10)
+    assert (end.reason, end.signal) == (work_pb2.END_REASON_DEADLINE_EXCEEDED, "SIGKILL")
+    piece = executor.read_output("e", 1, 0, 0, 100)
+    assert (piece.data, piece.is_end) == (b"out\n", True)
