@@ -21,7 +21,7 @@ describe("SortedView", () => {
     ["id", true, 3],
     ["cores", false, 40],
     ["health", true, 700],
-  ])("should be as if made anew by %s, reversed %s, in parts of %d", (by, reversed, size) => {
+  ])("should be as one that is made again by %s, reversed %s, in parts of %d", (by, reversed, size) => {
     const chance = seeded(7);
     const filter = nodeTest({ ...NO_FILTER, health: ["HEALTHY", "UNKNOWN"] });
     if (!filter.ok) throw new Error(filter.message);
