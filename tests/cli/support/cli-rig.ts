@@ -11,6 +11,7 @@ import {
   FakeAgent,
   type FakeStream,
   type TestDatabase,
+  until,
 } from "../../../libs/testkit/src/index.ts";
 import { type Outcome, run, type Surroundings } from "../../../services/cli/src/testing/run.ts";
 import { INFO, TestNode } from "../../../services/registry/src/testing/test-node.ts";
@@ -152,6 +153,7 @@ async function start(flags: Readonly<Record<string, string>>, text: string): Pro
   const token = await createToken(store, "admin");
   const tokenFile = join(folder, "token");
   writeFileSync(tokenFile, token);
+  await ownNodeIsConnected(store);
   const { port } = controlPlane;
   const address = `127.0.0.1:${port}`;
   return {
@@ -166,6 +168,17 @@ async function start(flags: Readonly<Record<string, string>>, text: string): Pro
     },
   };
 }
+
+/** The own node comes in after the start: its events would stand at random places between those of a test. */
+const ownNodeIsConnected = (store: Store) =>
+  until("the own node to be connected", async () => {
+    const own = await store.db
+      .selectFrom("node_sessions")
+      .select("node_id")
+      .where("connection", "=", "CONNECTED")
+      .execute();
+    return own.length > 0;
+  });
 
 async function createToken(store: Store, role: Role): Promise<string> {
   const text = `test-${randomBytes(24).toString("base64url")}`;
