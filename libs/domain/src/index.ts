@@ -221,6 +221,7 @@ export {
   missingBans,
   type NewBan,
 } from "./membership/ban.ts";
+export { banInAdvance, isBareBan, liftBareBans } from "./membership/bare-bans.ts";
 export {
   type CollectableNode,
   type CollectionReason,
@@ -260,23 +261,17 @@ export {
   parseJoinToken,
 } from "./membership/join-token.ts";
 export {
-  type CommandSource,
+  changeMembership,
   decideMembership,
   type MembershipCommand,
   type MembershipDecision,
+  type MembershipEffect,
   type MembershipOutcome,
   type MembershipSubject,
-  nothingToLeave,
-} from "./membership/membership.ts";
-export {
-  banInAdvance,
-  changeMembership,
-  isBareBan,
-  liftBareBans,
-  type MembershipEffect,
   membershipEffects,
   type NodeMember,
-} from "./membership/membership-change.ts";
+  nothingToLeave,
+} from "./membership/membership.ts";
 export {
   caselessId,
   checkNewId,
@@ -460,6 +455,7 @@ export {
   type StreamLossLimits,
 } from "./session/stream-loss.ts";
 export {
+  type CommandSource,
   type Connection,
   type ConnectionState,
   deriveScheduling,

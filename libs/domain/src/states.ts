@@ -168,3 +168,12 @@ export function mayTakeWork(node: {
     node.scheduling.state === "ELIGIBLE"
   );
 }
+
+/** Who gives a command, why, and when. */
+export interface CommandSource {
+  readonly actor: string;
+  /** The reason in the actor's own words; may be empty. */
+  readonly message: string;
+  /** Wall time in milliseconds since 1970. */
+  readonly atMs: number;
+}

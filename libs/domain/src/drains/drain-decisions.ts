@@ -1,8 +1,7 @@
 import type { Effects } from "../decided.ts";
-import type { CommandSource } from "../membership/membership.ts";
 import { changeHolds, type NodeEffect, type NodeVerdict, refuseNode } from "../nodes/node-effects.ts";
 import type { NodeRecord } from "../nodes/node-record.ts";
-import { type Hold, liftHold, placeHold } from "../states.ts";
+import { type CommandSource, type Hold, liftHold, placeHold } from "../states.ts";
 import { type DrainConditions, type DrainIntent, drainCancelledEvent, drainStartedEvent } from "./drain.ts";
 
 /**

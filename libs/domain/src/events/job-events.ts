@@ -1,4 +1,4 @@
-import type { CommandSource } from "../membership/membership.ts";
+import type { CommandSource } from "../states.ts";
 import type { JobEventType, Json, NewEvent } from "./events.ts";
 
 /** Ids that one event of placements has at most. */

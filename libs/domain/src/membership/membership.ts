@@ -1,7 +1,8 @@
-import type { MembershipEventType } from "../events/events.ts";
+import { type MembershipEventType, membershipEvent } from "../events/events.ts";
+import type { NodeEffect, NodeVerdict } from "../nodes/node-effects.ts";
 import type { Refusal } from "../refusal.ts";
-import type { Membership, NodeType } from "../states.ts";
-import { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
+import type { CommandSource, Connection, Membership, NodeType } from "../states.ts";
+import { BAN_LIFTED, type Ban, bannedNamesOf, bannedRefusal, isBanned, MEMBERSHIP_BANNED, missingBans } from "./ban.ts";
 import { accountName, provesNode, type ServiceAccount } from "./service-account.ts";
 
 /** A command on a node's membership. */
@@ -29,15 +30,6 @@ export type MembershipCommand =
   | { readonly kind: "unban" }
   /** The node itself leaves for good. */
   | { readonly kind: "deregister" };
-
-/** Who gives a command, why, and when. */
-export interface CommandSource {
-  readonly actor: string;
-  /** The reason in the actor's own words; may be empty. */
-  readonly message: string;
-  /** Wall time in milliseconds since 1970. */
-  readonly atMs: number;
-}
 
 /** What is known of a node when a command on its membership is decided. */
 export interface MembershipSubject {
@@ -100,6 +92,64 @@ export function decideMembership(
     case "deregister":
       return current === null ? { ok: false, refusal: nothingToLeave(nodeId) } : deregister(current, nodeId);
   }
+}
+
+/** A node whose membership is decided on. NodeRecord is one. */
+export interface NodeMember {
+  readonly id: string;
+  readonly type: NodeType;
+  readonly membership: Membership;
+  readonly connection: Pick<Connection, "state">;
+  readonly keyFingerprint: string | null;
+  readonly nextKeyFingerprint: string | null;
+}
+
+/** What follows from a membership that stays in the record. */
+export type MembershipEffect = Extract<NodeEffect, { kind: "membership" | "accept-hardware" | "drop-loss" }>;
+
+/**
+ * All that a new membership changes of a node: an approval is one of the hardware that the node has now, and there is
+ * nothing to react to of a node that is not approved.
+ */
+export function membershipEffects(membership: Membership): readonly MembershipEffect[] {
+  const isApproved = membership.state === "APPROVED";
+  return [{ kind: "membership", membership }, { kind: isApproved ? "accept-hardware" : "drop-loss" }];
+}
+
+/**
+ * Decide a command on the membership of a node by the table of decideMembership(), with all that follows from it.
+ *
+ * @param bans those on the names of the node, see bannedNamesOf(); read for `ban` and `unban` alone.
+ */
+export function changeMembership(
+  node: NodeMember,
+  command: Exclude<MembershipCommand, { kind: "register" }>,
+  by: CommandSource,
+  bans: readonly Ban[] = [],
+): NodeVerdict {
+  const subject = { ...node, alive: node.connection.state === "CONNECTED" };
+  const decision = decideMembership(subject, node.id, command, by);
+  if (!decision.ok) return decision;
+  const { next, event: type } = decision;
+  if (type === null) return { ok: true, effects: [], events: [] };
+  const { actor, message } = by;
+  const event = membershipEvent({ type, subject: node.id, before: node.membership, after: next, actor, message });
+  const effects: readonly NodeEffect[] =
+    next === null
+      ? [{ kind: "removal", removal: { actor, reason: event.reason, message } }]
+      : [...membershipEffects(next), ...banEffects(node, command.kind, by, bans)];
+  return { ok: true, effects, events: [event] };
+}
+
+function banEffects(
+  node: NodeMember,
+  command: MembershipCommand["kind"],
+  by: CommandSource,
+  bans: readonly Ban[],
+): readonly NodeEffect[] {
+  if (command === "ban") return [{ kind: "place-bans", bans: missingBans(bannedNamesOf(node), bans, by) }];
+  if (command === "unban") return [{ kind: "lift-bans", ids: bans.map(({ id }) => id) }];
+  return [];
 }
 
 /** The refusal of a node that leaves and is not there. */

@@ -11,8 +11,7 @@ import type { ConnectionState, Membership } from "../states.ts";
 import { type AdmissionFacts, Admissions, type GivenJoinToken, type JoiningToken } from "./admission.ts";
 import { type Ban, bannedRefusal } from "./ban.ts";
 import type { JoinTokenRefusal } from "./join-token.ts";
-import { decideMembership } from "./membership.ts";
-import { membershipEffects } from "./membership-change.ts";
+import { decideMembership, membershipEffects } from "./membership.ts";
 import { caselessId, checkNewId, isIdBanned } from "./node-id.ts";
 import type { ServiceAccount } from "./service-account.ts";
 

@@ -5,9 +5,16 @@ import type { DrainIntent } from "../drains/drain.ts";
 import { schedulingEvent } from "../events/events.ts";
 import type { Label, LabelTier } from "../labels/labels.ts";
 import type { NewBan } from "../membership/ban.ts";
-import type { CommandSource } from "../membership/membership.ts";
 import { type RefusalReason, type Refused, refused } from "../refusal.ts";
-import { type Connection, deriveScheduling, type Health, type Hold, type Mark, type Membership } from "../states.ts";
+import {
+  type CommandSource,
+  type Connection,
+  deriveScheduling,
+  type Health,
+  type Hold,
+  type Mark,
+  type Membership,
+} from "../states.ts";
 import type { NodeJoining, NodeRecord } from "./node-record.ts";
 
 /** What is to be written of one node, whose row is locked. Each kind says all that is written for it. */

@@ -15,9 +15,8 @@ import {
   labelsOfOthers,
   MAX_OPERATOR_LABELS,
 } from "../labels/labels.ts";
-import type { CommandSource } from "../membership/membership.ts";
 import { type Refused, refused } from "../refusal.ts";
-import { effectiveHealth, liftHold, type Mark, placeHold } from "../states.ts";
+import { type CommandSource, effectiveHealth, liftHold, type Mark, placeHold } from "../states.ts";
 import { changeHolds, type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
 

@@ -9,65 +9,13 @@ import {
   MEMBERSHIP_BANNED,
   missingBans,
 } from "./ban.ts";
-import { banInAdvance, changeMembership, isBareBan, liftBareBans } from "./membership-change.ts";
+import { banInAdvance, isBareBan, liftBareBans } from "./bare-bans.ts";
 
 const BY = { actor: "token:t", message: "why", atMs: 9 };
 const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" } as const;
 const BANNED = { ...STATED, state: "REJECTED", reason: MEMBERSHIP_BANNED } as const;
 const ban = (id: bigint, nodeId: string | null, fingerprint: string | null): Ban => ({
   ...{ id, nodeId, fingerprint, reason: "", actor: "token:x", atMs: 0 },
-});
-
-describe("changeMembership()", () => {
-  it("should approve the hardware with the node", () => {
-    const pending = nodeRecord({ membership: { ...STATED, state: "PENDING" } });
-    expect(changeMembership(pending, { kind: "approve" }, BY)).toMatchObject({
-      ok: true,
-      effects: [{ kind: "membership", membership: { state: "APPROVED", sinceMs: 9 } }, { kind: "accept-hardware" }],
-      events: [{ type: "node.approved", actor: "token:t", message: "why" }],
-    });
-  });
-
-  it("should leave nothing to react to of a node that is rejected", () => {
-    expect(changeMembership(nodeRecord(), { kind: "reject" }, BY)).toMatchObject({
-      effects: [{ kind: "membership", membership: { state: "REJECTED" } }, { kind: "drop-loss" }],
-      events: [{ type: "node.rejected" }],
-    });
-  });
-
-  it.each([
-    ["delete", "OPERATOR_DELETED"],
-    ["deregister", "AGENT_DEREGISTERED"],
-  ] as const)("should remove a node by %s with the reason of the event", (kind, reason) => {
-    expect(changeMembership(nodeRecord(), { kind }, BY)).toMatchObject({
-      effects: [{ kind: "removal", removal: { actor: "token:t", reason, message: "why" } }],
-      events: [{ reason }],
-    });
-  });
-
-  it("should ban what of a node is not banned yet, and lift all of it", () => {
-    const node = nodeRecord({ nextKeyFingerprint: "SHA256:next" });
-    const earlier = [ban(1n, null, "SHA256:n")];
-    expect(changeMembership(node, { kind: "ban" }, BY, earlier)).toMatchObject({
-      effects: [
-        { kind: "membership", membership: { reason: MEMBERSHIP_BANNED } },
-        { kind: "drop-loss" },
-        { kind: "place-bans", bans: [{ nodeId: "n", fingerprint: "SHA256:next", reason: "why", actor: "token:t" }] },
-      ],
-      events: [{ type: "node.banned" }],
-    });
-    expect(changeMembership(nodeRecord({ membership: BANNED }), { kind: "unban" }, BY, earlier)).toMatchObject({
-      effects: [{ kind: "membership" }, { kind: "drop-loss" }, { kind: "lift-bans", ids: [1n] }],
-      events: [{ type: "node.unbanned" }],
-    });
-  });
-
-  it("should refuse by the table", () => {
-    expect(changeMembership(nodeRecord(), { kind: "approve" }, BY)).toMatchObject({
-      ok: false,
-      refusal: { reason: "NODE_ALREADY_APPROVED" },
-    });
-  });
 });
 
 describe("missingBans()", () => {
@@ -111,27 +59,6 @@ describe("banInAdvance() and liftBareBans()", () => {
     expect(liftBareBans("x", [], BY)).toMatchObject({ refusal: { reason: "NODE_NOT_BANNED" } });
   });
 
-  it.each([
-    ["no node", null, [ban(1n, "x", null)], true],
-    ["a node that shows it", { membership: BANNED }, [ban(1n, "x", null)], false],
-    ["a node that took the key later", nodeRecord(), [ban(1n, null, "k")], true],
-    ["no ban at all", nodeRecord(), [], false],
-  ])("should tell a ban on %s as bare or not", (_, node, bans, expected) => {
-    expect(isBareBan(node, bans)).toBe(expected);
-  });
-});
-
-describe("what a change depends on", () => {
-  it("should remove a process of the control plane only once it is gone", () => {
-    const orchestrator = nodeRecord({ type: "ORCHESTRATOR", connection: { ...STATED, state: "CONNECTED" } });
-    expect(changeMembership(orchestrator, { kind: "delete" }, BY)).toMatchObject({ ok: false });
-    const gone = nodeRecord({ type: "ORCHESTRATOR", connection: { ...STATED, state: "DISCONNECTED" } });
-    expect(changeMembership(gone, { kind: "delete" }, BY)).toMatchObject({
-      ok: true,
-      effects: [{ kind: "removal" }],
-    });
-  });
-
   it("should say what is refused of a name that no node has", () => {
     const name = { nodeId: null, fingerprint: "SHA256:x" };
     expect(banInAdvance(name, [], BY)).toMatchObject({
@@ -146,6 +73,15 @@ describe("what a change depends on", () => {
       ok: false,
       refusal: { message: expect.stringContaining("is not banned") },
     });
+  });
+
+  it.each([
+    ["no node", null, [ban(1n, "x", null)], true],
+    ["a node that shows it", { membership: BANNED }, [ban(1n, "x", null)], false],
+    ["a node that took the key later", nodeRecord(), [ban(1n, null, "k")], true],
+    ["no ban at all", nodeRecord(), [], false],
+  ])("should tell a ban on %s as bare or not", (_, node, bans, expected) => {
+    expect(isBareBan(node, bans)).toBe(expected);
   });
 });
 
