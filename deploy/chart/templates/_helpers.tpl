@@ -27,10 +27,10 @@ console: [console]
 {{- define "rollcall.upstreamEnv" -}}
 {{- $base := printf "%s://%s" (ternary "https" "http" .Values.tls.enabled) (include "rollcall.name" .) -}}
 {{- if eq .Values.layout "together" -}}
-- { name: ROLLCALL_CONSOLE_UPSTREAM, value: {{ $base }}-api:7700 }
+- { name: ROLLCALL_CONSOLE_UPSTREAM, value: {{ $base }}-api.{{ .Release.Namespace }}.svc:7700 }
 {{- else -}}
 {{- range list "registry" "health" "admin" "scheduler" -}}
-- { name: ROLLCALL_CONSOLE_{{ upper . }}UPSTREAM, value: {{ $base }}-{{ . }}:7700 }
+- { name: ROLLCALL_CONSOLE_{{ upper . }}UPSTREAM, value: {{ $base }}-{{ . }}.{{ $.Release.Namespace }}.svc:7700 }
 {{ end -}}
 {{- end -}}
 {{- end }}
