@@ -143,7 +143,11 @@ describeWithHelm("the console", () => {
   it.each([
     ["together", true, ["https://rollcall-api.rollcall.svc:7700"]],
     ["together", false, ["http://rollcall-api.rollcall.svc:7700"]],
-    ["apart", true, ["registry", "health", "admin", "scheduler"].map((it) => `https://rollcall-${it}.rollcall.svc:7700`)],
+    [
+      "apart",
+      true,
+      ["registry", "health", "admin", "scheduler"].map((it) => `https://rollcall-${it}.rollcall.svc:7700`),
+    ],
   ])("should find the services: layout %s, TLS %s", (layout, isSecure, upstreams) => {
     const [container] = containersOf(consoleOf(`layout=${layout}`, `tls.enabled=${isSecure}`));
     const named = container?.env?.filter(({ name }) => name.endsWith("UPSTREAM")).map(({ value }) => value);
