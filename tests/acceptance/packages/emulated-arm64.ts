@@ -41,19 +41,18 @@ export interface Arm64 {
 
 /** Prepare it in a folder, with Debian's libraries for arm64 from the archive of this machine's own packages. */
 export async function emulateArm64(folder: string): Promise<Arm64> {
-  const libraries = join(folder, "libraries");
-  const place = join(folder, "binfmt");
-  const [state, cache, debs] = ["state", "cache", "debs"].map((name) => join(folder, name));
-  for (const path of [libraries, place, join(state, "lists/partial"), join(cache, "archives/partial"), debs]) {
+  const at = (name: string) => join(folder, name);
+  const [libraries, place, debs] = [at("libraries"), at("binfmt"), at("debs")];
+  for (const path of [libraries, place, debs, at("state/lists/partial"), at("cache/archives/partial")]) {
     mkdirSync(path, { recursive: true });
   }
   const settings = {
     "APT::Architecture": "arm64",
     "APT::Architectures": "arm64",
     "APT::Sandbox::User": "root",
-    "Dir::State": state,
+    "Dir::State": at("state"),
     "Dir::State::status": "/dev/null",
-    "Dir::Cache": cache,
+    "Dir::Cache": at("cache"),
   };
   const options = Object.entries(settings).flatMap(([key, value]) => ["-o", `${key}=${value}`]);
   const apt = (...words: readonly string[]) =>

@@ -250,7 +250,6 @@ const hasBuildah = spawnSync("buildah", ["--version"]).status === 0;
 
   it.each(["rollcall", "rollcall-agent"])("should run: %s", async (kind) => {
     expect(await arm64.run([program(kind), "--version"], BARE)).toContain(`build ${kind}-linux-arm64`);
-    expect(await arm64.run([program(kind), "version"], BARE)).toContain("arm64");
   });
 
   it("should run a whole control plane with the Postgres that it brings", async () => {

@@ -90,7 +90,7 @@ async function hasCopied(
   let connection: Connection | null = null;
   try {
     while (!isOver()) {
-      const url = connection === null ? await findUrl() : null;
+      const url: string | null = connection === null ? await findUrl() : null;
       if (url !== null) connection = await openConnection(url).catch(() => null);
       const [progress] = (await connection?.rows(PROGRESS).catch(() => [])) ?? [];
       if (progress !== undefined && Number(progress.bytes) > bytes) return true;

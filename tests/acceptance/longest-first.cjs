@@ -1,6 +1,4 @@
-import { createRequire } from "node:module";
-
-const { default: Sequencer } = createRequire(import.meta.url)("@jest/test-sequencer");
+const { default: Sequencer } = require("@jest/test-sequencer");
 
 /** Minutes each, the longest first. A machine without a cache of times would begin with the longest text instead. */
 const LONGEST = [
@@ -21,14 +19,16 @@ const LONGEST = [
   "first-day",
 ];
 
-const rankOf = ({ path }) => {
+function rankOf({ path }) {
   const rank = LONGEST.indexOf(path.replace(/^.*\//, "").replace(".acceptance.ts", ""));
   return rank < 0 ? LONGEST.length : rank;
-};
+}
 
 /** Begins with what takes longest, so that one worker does not wait minutes for the other in the end. */
-export default class LongestFirst extends Sequencer {
+class LongestFirst extends Sequencer {
   sort(tests) {
     return [...super.sort(tests)].sort((one, other) => rankOf(one) - rankOf(other));
   }
 }
+
+module.exports = LongestFirst;
