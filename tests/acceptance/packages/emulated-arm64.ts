@@ -11,16 +11,18 @@ const COMMAND_LIMIT_MS = 120_000;
 /** What our packages ask of a machine: a C library, and that of C++. */
 const LIBRARIES = ["libc6", "libgcc-s1", "libstdc++6"];
 
+/** The beginning of an ELF file for the machine 183, and which bits of it count, as the kernel's registry has them. */
+const HEADER = `\\x7fELF\\x02\\x01\\x01${"\\x00".repeat(9)}\\x02\\x00\\xb7\\x00`;
+const MASK = `${"\\xff".repeat(7)}\\x00${"\\xff".repeat(8)}\\xfe${"\\xff".repeat(3)}`;
+
 /**
  * Have the kernel run programs of arm64 by the emulator, for this program and its children alone: the registry of a
- * user namespace of one's own is no other's. The pattern is that of an ELF header, with 183 for the machine.
+ * user namespace of one's own is no other's.
  */
 const ENTER = `place=$1
 shift
 mount -t binfmt_misc binfmt_misc "$place"
-ones='\\xff\\xff\\xff\\xff\\xff\\xff\\xff'
-printf '%s' ':arm64:M::\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00:'"$ones"'\\x00'"$ones"'\\xff\\xfe\\xff\\xff\\xff:${EMULATOR}:FPC' \\
-  > "$place/register"
+printf '%s' ':arm64:M::${HEADER}:${MASK}:${EMULATOR}:FPC' > "$place/register"
 exec "$@"`;
 const UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", ENTER, "sh"];
 

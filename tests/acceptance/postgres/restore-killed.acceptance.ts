@@ -267,7 +267,7 @@ describe("a restore into a data directory that is cut short", () => {
     ]);
   });
 
-  it("should say where the data of an older Postgres is, at every start and after another restore: killed", async () => {
+  it("should say where the data of an older Postgres is, at each start and after another restore: killed", async () => {
     const restore = await begin(false);
     expect(await restore.killed("SIGKILL")).toBe("SIGKILL");
     const aside = join(postgres(), "data-17");
