@@ -2,9 +2,11 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { fingerprintOf } from "../../libs/identity/src/index.ts";
 import { TestAuthority } from "../../libs/testkit/src/certificates.ts";
@@ -140,6 +142,16 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
       const { status, text } = await post(path, body);
       expect([path, status, typeof JSON.parse(text)]).toEqual([path, 200, "object"]);
     }
+  });
+
+  it.each([
+    ["/v1/prometheus/sd", 401, "TOKEN_MISSING"],
+    ["/openapi.json", 200, "rollcall.registry.v1.RegistryService"],
+    ["/docs/api", 200, "<!doctype html>"],
+  ])("should lead to what is no method: %s", async (path, status, content) => {
+    const place = { host: "localhost", port, path, ca: readFileSync(authority.caFile), agent: false, family: 4 };
+    const [answer] = (await once(requestHttps(place).end(), "response")) as [IncomingMessage];
+    expect([answer.statusCode, await readText(answer)]).toEqual([status, expect.stringContaining(content)]);
   });
 
   it("should pass errors on whole", async () => {

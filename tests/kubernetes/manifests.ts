@@ -63,7 +63,7 @@ export interface Container {
 /** A manifest, as far as tests look at it. */
 export interface Manifest {
   readonly kind: string;
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
   readonly data?: Readonly<Record<string, string>>;
   readonly rules?: readonly object[];
   readonly spec?: {
@@ -72,7 +72,19 @@ export interface Manifest {
     readonly ports?: readonly { readonly port: number }[];
     readonly template?: { readonly spec: PodSpec };
     readonly ingress?: readonly { readonly ports?: readonly { readonly port: string }[]; readonly from?: object }[];
-    readonly rules?: readonly { readonly matches?: readonly { readonly path?: { readonly value: string } }[] }[];
+    readonly rules?: readonly RouteRule[];
+  };
+}
+
+/** A rule of an HTTPRoute or of an Ingress, as far as tests look at it. */
+export interface RouteRule {
+  readonly matches?: readonly { readonly path?: { readonly type: string; readonly value: string } }[];
+  readonly backendRefs?: readonly { readonly name: string }[];
+  readonly http?: {
+    readonly paths: readonly {
+      readonly path: string;
+      readonly backend: { readonly service: { readonly name: string } };
+    }[];
   };
 }
 

@@ -27,10 +27,10 @@ console: [console]
 {{- define "rollcall.upstreamEnv" -}}
 {{- $base := printf "%s://%s" (ternary "https" "http" .Values.tls.enabled) (include "rollcall.name" .) -}}
 {{- if eq .Values.layout "together" -}}
-- { name: ROLLCALL_CONSOLE_UPSTREAM, value: {{ $base }}-api:7700 }
+- { name: ROLLCALL_CONSOLE_UPSTREAM, value: {{ $base }}-api.{{ .Release.Namespace }}.svc:7700 }
 {{- else -}}
 {{- range list "registry" "health" "admin" "scheduler" -}}
-- { name: ROLLCALL_CONSOLE_{{ upper . }}UPSTREAM, value: {{ $base }}-{{ . }}:7700 }
+- { name: ROLLCALL_CONSOLE_{{ upper . }}UPSTREAM, value: {{ $base }}-{{ . }}.{{ $.Release.Namespace }}.svc:7700 }
 {{ end -}}
 {{- end -}}
 {{- end }}
@@ -66,6 +66,11 @@ console:
 {{- end }}
 {{- end }}
 
+{{/* What is read by plain HTTP, by the name of the Deployment that answers it. */}}
+{{- define "rollcall.pages" -}}
+{{ eq .Values.layout "together" | ternary "api" "registry" }}: [/v1/prometheus/sd, /openapi.json, /docs/api]
+{{- end }}
+
 {{- define "rollcall.registryName" -}}
 {{ include "rollcall.name" . }}-{{ eq .Values.layout "together" | ternary "api" "registry" }}
 {{- end }}
@@ -87,6 +92,36 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- define "rollcall.settings" -}}
 {{- $own := index .root.Values .component | default dict -}}
 {{- mustMergeOverwrite (deepCopy .root.Values.defaults) (deepCopy $own) | toYaml -}}
+{{- end }}
+
+{{/* The Job that migrates, without its name. */}}
+{{- define "rollcall.migration" -}}
+{{- $scope := dict "root" . "component" "migration" -}}
+backoffLimit: 3
+activeDeadlineSeconds: {{ .Values.migration.activeDeadlineSeconds }}
+ttlSecondsAfterFinished: 86400
+template:
+  metadata:
+    labels: {{- include "rollcall.labels" $scope | nindent 6 }}
+  spec:
+    restartPolicy: Never
+    # The chart's own accounts are not there yet when this runs.
+    automountServiceAccountToken: false
+    enableServiceLinks: false
+    securityContext: {{- include "rollcall.podSecurity" . | nindent 6 }}
+    {{- with .Values.image.pullSecrets }}
+    imagePullSecrets: {{- range . }}
+      - name: {{ . }}
+    {{- end }}
+    {{- end }}
+    containers:
+      - name: migrate
+        image: {{ include "rollcall.image" . }}
+        imagePullPolicy: {{ .Values.image.pullPolicy }}
+        args: [migrate, --log-format=json]
+        env: {{- include "rollcall.databaseEnv" . | nindent 10 }}
+        resources: {{- toYaml .Values.migration.resources | nindent 10 }}
+        securityContext: {{- include "rollcall.containerSecurity" . | nindent 10 }}
 {{- end }}
 
 {{- define "rollcall.tlsSecret" -}}

@@ -48,6 +48,20 @@ export class EmbeddedServers {
   }
 }
 
+/** A connection for many statements. */
+export interface Connection {
+  rows(text: string): Promise<readonly Record<string, unknown>[]>;
+  close(): Promise<void>;
+}
+
+/** Open a connection. Its loss rejects the next statement. */
+export async function openConnection(url: string): Promise<Connection> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  return { rows: async (text) => (await client.query(text)).rows, close: () => client.end() };
+}
+
 /** Run a statement over a connection of its own. */
 export async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });

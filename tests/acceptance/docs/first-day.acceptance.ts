@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe } from "@jest/globals";
 import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
@@ -9,9 +10,15 @@ import { endProcess } from "../../../services/rollcall/src/testing/rollcall-proc
 import { layOutCheckout } from "../../support/checkout.ts";
 import { type CommandPlace, testPage } from "../../support/page-commands.ts";
 import { workspaceRoot } from "../../support/workspace.ts";
+import { buildEarlier, type EarlierRelease } from "../postgres/earlier-release.ts";
 import { approveLogins, leftOf } from "./page-helpers.ts";
 
 const LIMIT_MS = 120_000;
+/** There is no release yet: the last state before webhooks and the console, whose schema ends with 0026. */
+const EARLIER = "47d3b1e352488a88e851e6d977c5e95a8a4cdaad";
+const EARLIER_VERSION = "0.0.9";
+/** What the page unpacks. */
+const TARBALL = "rollcall-0.1.0-linux-x64";
 const PORTS = ["7700", "7701", "7790", "7720", "9090"];
 
 describe("an operator's first day, from docs/first-day.md", () => {
@@ -19,10 +26,16 @@ describe("an operator's first day, from docs/first-day.md", () => {
   let place: CommandPlace;
   let data: string;
   let stopApproving: () => void;
+  let earlier: EarlierRelease;
 
   beforeAll(async () => {
     data = mkdtempSync(join(tmpdir(), "rollcall-first-day-"));
     const checkout = layOutCheckout(data);
+    packNewVersion(checkout);
+    earlier = await buildEarlier(EARLIER);
+    const version = { type: "module", version: EARLIER_VERSION };
+    writeFileSync(join(dirname(earlier.main), "../package.json"), JSON.stringify(version));
+    writeProgram(join(checkout, "bin/rollcall"), `exec node '${earlier.main}' "$@"`);
     symlinkSync(join(workspaceRoot, "deploy"), join(checkout, "deploy"));
     await issuer.start();
     issuer.claims = { sub: "alice", groups: ["staff", "sre"] };
@@ -37,6 +50,7 @@ describe("an operator's first day, from docs/first-day.md", () => {
     for (const pid of await leftOf(place.checkout)) endProcess(pid);
     for (const { pid } of await processesOf(data)) endProcess(pid);
     await issuer.stop();
+    await earlier.remove();
     for (const folder of [place.checkout, data]) rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
   }, LIMIT_MS);
 
@@ -51,10 +65,28 @@ describe("an operator's first day, from docs/first-day.md", () => {
       ["approve", /Key[\s\S]*Ok|APPROVED[\s\S]*user:alice/],
       ["prometheus", /SUCCESS/],
       ["backup", /The archive is whole/],
-      ["upgrade", /RollcallProcessDown[\s\S]*firing[\s\S]*gamma.*HEALTHY/],
+      [
+        "upgrade",
+        /rollcall 0\.0\.9[^]*rollcall 0\.1\.0[^]*RollcallProcessDown[^]*firing[^]*console-sessions[^]*gamma.*HEALTHY/,
+      ],
+      ["upgrade-agents", /versions?/i],
       ["restore", /gamma.*APPROVED.*HEALTHY/],
       ["end", /^/],
     ],
     () => place,
   );
 });
+
+function writeProgram(path: string, line: string): void {
+  writeFileSync(path, `#!/bin/sh\nunset NODE_OPTIONS\n${line}\n`);
+  chmodSync(path, 0o755);
+}
+
+/** A tarball as the page unpacks it, whose program is that of the present sources. */
+function packNewVersion(checkout: string): void {
+  const folder = join(checkout, TARBALL);
+  mkdirSync(folder);
+  cpSync(join(checkout, "bin"), join(folder, "bin"), { recursive: true });
+  execFileSync("tar", ["-czf", `${TARBALL}.tar.gz`, TARBALL], { cwd: checkout });
+  rmSync(folder, { recursive: true });
+}

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { MANIFESTS, render, toolPath } from "../../../scripts/render-manifests.mjs";
-import { manifestsIn, rendered } from "../../kubernetes/manifests.ts";
+import { containersOf, manifestsIn, rendered } from "../../kubernetes/manifests.ts";
 import { workspaceRoot } from "../../support/workspace.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollcall-chart-"));
@@ -15,6 +15,8 @@ const describeWithHelm = isInstalled("helm", "version") ? describe : describe.sk
 const describeWithBoth = isInstalled("kubeconform", "-v") ? describeWithHelm : describe.skip;
 const everything = join(workspaceRoot, "tests/kubernetes/everything.yaml");
 const names = Object.keys(MANIFESTS);
+/** What programs read by plain HTTP; the services' own sources say so. */
+const PAGES = ["docs/api", "openapi.json", "v1/prometheus/sd"];
 
 /** Check against the schemas of this repository. Unknown fields and kinds fail. Answers what was found. */
 function conform(text: string): string {
@@ -83,11 +85,108 @@ describeWithHelm("routes", () => {
     const others = ["rollcall.health.v1.HealthService", "rollcall.health.v1.HealthInternalService"];
     const expected = services.filter((it) => !others.includes(it) && !it.startsWith("rollcall.keeper.")).sort();
     const manifests = manifestsIn(render({ files: [everything] }));
-    const paths = manifests
+    const matches = manifests
       .filter(({ kind }) => kind === "HTTPRoute")
       .flatMap(({ spec }) => spec?.rules ?? [])
-      .flatMap(({ matches = [] }) => matches.map(({ path }) => path?.value.slice(1)));
+      .flatMap((rule) => rule.matches ?? []);
+    const pathsOf = (type: string) => matches.flatMap(({ path }) => (path?.type === type ? [path.value.slice(1)] : []));
     // All else is a page of the console.
-    expect(paths.sort()).toEqual(["", ...expected]);
+    expect(pathsOf("PathPrefix").sort()).toEqual(["", ...expected]);
+    expect(pathsOf("Exact").sort()).toEqual(PAGES);
+  });
+
+  it.each(["together", "apart"])("should lead an Ingress and a Gateway to the same services: %s", (layout) => {
+    const manifests = manifestsIn(render({ files: [everything], settings: [`layout=${layout}`] }));
+    const rules = (kind: string, name: string) =>
+      manifests.filter((it) => it.kind === kind && it.metadata.name === name).flatMap(({ spec }) => spec?.rules ?? []);
+    const byGateway = rules("HTTPRoute", "rollcall").flatMap(({ matches = [], backendRefs = [] }) =>
+      matches.map(({ path }) => [path?.value, backendRefs[0]?.name]),
+    );
+    const paths = (name: string) =>
+      rules("Ingress", name).flatMap(({ http }) =>
+        (http?.paths ?? []).map(({ path, backend }) => [path, backend.service.name]),
+      );
+    expect(paths("rollcall").sort()).toEqual(byGateway.sort());
+    const registry = layout === "together" ? "rollcall-api" : "rollcall-registry";
+    expect(byGateway.filter(([path = ""]) => PAGES.includes(path.slice(1)))).toEqual(
+      PAGES.map((path) => [`/${path}`, registry]),
+    );
+    // gRPC has no pages.
+    expect(paths("rollcall-grpc").filter(([path = ""]) => !path.startsWith("/rollcall."))).toEqual([]);
+  });
+});
+
+describeWithHelm("the console", () => {
+  const consoleOf = (...settings: string[]) => {
+    const manifests = manifestsIn(render({ settings }));
+    return manifests.filter(({ metadata }) => metadata.name.startsWith("rollcall-console"));
+  };
+
+  it("should have what every service has, and no more", () => {
+    expect(
+      consoleOf("console.autoscaling.enabled=true").map(({ kind, metadata }) => `${kind} ${metadata.name}`),
+    ).toEqual(
+      expect.arrayContaining([
+        "NetworkPolicy rollcall-console",
+        "PodDisruptionBudget rollcall-console",
+        "Service rollcall-console",
+        "Service rollcall-console-metrics",
+        "Deployment rollcall-console",
+        "HorizontalPodAutoscaler rollcall-console",
+      ]),
+    );
+    const [container] = containersOf(consoleOf());
+    expect(container?.env?.map(({ name }) => name)).not.toContain("ROLLCALL_ADMIN_TOKEN");
+    expect(consoleOf("console.enabled=false")).toEqual([]);
+  });
+
+  it.each([
+    ["together", true, ["https://rollcall-api.rollcall.svc:7700"]],
+    ["together", false, ["http://rollcall-api.rollcall.svc:7700"]],
+    [
+      "apart",
+      true,
+      ["registry", "health", "admin", "scheduler"].map((it) => `https://rollcall-${it}.rollcall.svc:7700`),
+    ],
+  ])("should find the services: layout %s, TLS %s", (layout, isSecure, upstreams) => {
+    const [container] = containersOf(consoleOf(`layout=${layout}`, `tls.enabled=${isSecure}`));
+    const named = container?.env?.filter(({ name }) => name.endsWith("UPSTREAM")).map(({ value }) => value);
+    expect(named).toEqual(upstreams);
+  });
+});
+
+describeWithHelm("the issuer's authority", () => {
+  it("should be where every process of the control plane is told that it is", () => {
+    const manifests = manifestsIn(render({ settings: ["oidc.caConfigMap=issuer", "config.OIDC.Audience=rollcall"] }));
+    const config = manifests.find(({ kind }) => kind === "ConfigMap")?.data?.["rollcall.yaml"] ?? "";
+    expect(config).toContain("CAFile: /etc/rollcall/oidc/ca.crt");
+    expect(config).toContain("Audience: rollcall");
+    const servers = containersOf(manifests).filter(({ args }) => args[0] === "serve");
+    for (const { volumeMounts, pod } of servers) {
+      expect(volumeMounts).toContainEqual({ name: "oidc", mountPath: "/etc/rollcall/oidc", readOnly: true });
+      expect(pod.volumes).toContainEqual({
+        name: "oidc",
+        configMap: { name: "issuer", items: [{ key: "ca.crt", path: "ca.crt" }] },
+      });
+    }
+  });
+});
+
+describeWithHelm("the Job that migrates", () => {
+  const jobOf = (...settings: string[]) => manifestsIn(render({ settings })).find(({ kind }) => kind === "Job");
+
+  it("should be another one when anything of it differs, since no Job can be changed", () => {
+    const name = jobOf()?.metadata.name;
+    expect(jobOf("registry.replicas=3")?.metadata.name).toBe(name);
+    const others = ["image.tag=other", "migration.activeDeadlineSeconds=60", "database.secretName=other"];
+    const names = others.map((setting) => jobOf(setting)?.metadata.name);
+    expect(new Set([name, ...names]).size).toBe(1 + others.length);
+  });
+
+  it("should be removed by Helm before the next one, and when it has succeeded", () => {
+    expect(jobOf()?.metadata.annotations).toEqual({
+      "helm.sh/hook": "pre-install,pre-upgrade",
+      "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
+    });
   });
 });

@@ -4,6 +4,7 @@ import { statesOf } from "../../../services/rollcall/src/testing/control-plane-c
 import { openSecureClients, type SecureClients } from "../../../services/rollcall/src/testing/secure-clients.ts";
 import { manifestsIn, rendered } from "../../kubernetes/manifests.ts";
 import { type ClientLoad, retrying, revisionsOf, startLoad } from "./client-load.ts";
+import { ConsoleBrowser, readPage } from "./console-browser.ts";
 import type { Pod } from "./pod.ts";
 import { canMakePods } from "./pod-network.ts";
 import { ADMIN_TOKEN, makeTestCluster, type TestCluster } from "./test-cluster.ts";
@@ -19,6 +20,7 @@ const LAYOUTS = [
     scheduler: "rollcall-api",
     readers: "rollcall-api",
     health: "rollcall-health",
+    console: "rollcall-console",
   },
   {
     manifests: "rollcall-apart.yaml",
@@ -27,11 +29,21 @@ const LAYOUTS = [
     scheduler: "rollcall-scheduler",
     readers: "rollcall-health",
     health: "rollcall-health",
+    console: "rollcall-console",
   },
 ] as const;
 const NODES = ["worker-1", "worker-2", "worker-3"];
 const WELL = "APPROVED CONNECTED HEALTHY";
 const WAIT_MS = 120_000;
+/** A method of each service, as the console's pages call them. */
+const METHODS = [
+  "rollcall.registry.v1.RegistryService/ListNodes",
+  "rollcall.events.v1.EventService/ListEvents",
+  "rollcall.events.v1.WebhookService/ListWebhooks",
+  "rollcall.health.v1.HealthQueryService/ListNodeHealth",
+  "rollcall.admin.v1.AccessService/WhoAmI",
+  "rollcall.scheduler.v1.JobService/ListJobs",
+];
 
 const describeAsRoot = canMakePods ? describe : describe.skip;
 
@@ -43,6 +55,7 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
   let clients: SecureClients;
   const opened: SecureClients[] = [];
   let load: ClientLoad;
+  let browser: ConsoleBrowser;
   const servers = new Map<string, Pod[]>();
   const agents = new Map<string, Pod>();
 
@@ -97,8 +110,20 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     return { registry, events, admin, audit, health, jobs, close };
   }
 
+  const placeOf = (service: string) => ({
+    address: cluster.addressOf(service),
+    name: `${service}.rollcall.svc`,
+    ca: cluster.ca,
+  });
+  const callAll = async () => {
+    const calls = METHODS.map(async (method) => [method, (await browser.call(`/${method}`)).status]);
+    return Object.fromEntries(await Promise.all(calls));
+  };
+  const answered = Object.fromEntries(METHODS.map((method) => [method, 200]));
+
   it("should migrate before the rollout", async () => {
-    const job = await cluster.start("rollcall-migrate-0-1-0", "worker-1");
+    const jobs = manifestsIn(rendered(manifests)).filter(({ kind }) => kind === "Job");
+    const job = await cluster.start(jobs[0]?.metadata.name ?? "", "worker-1");
     expect([await job.exit(), job.output]).toEqual([0, expect.stringContaining("the schema is up to date")]);
   });
 
@@ -133,6 +158,33 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     await becomes("worker-3", WELL);
   });
 
+  it("should serve the console's pages, and pass their calls on to every service", async () => {
+    browser = new ConsoleBrowser(placeOf(places.console));
+    expect(await browser.open("/nodes")).toMatchObject({
+      status: 200,
+      text: expect.stringMatching(/^<!doctype html>/i),
+    });
+    await browser.signIn(ADMIN_TOKEN);
+    expect(await callAll()).toEqual(answered);
+    expect((await browser.call("/rollcall.registry.v1.RegistryService/ListNodes")).text).toContain('"id":"worker-1"');
+  });
+
+  it("should tell Prometheus the machines, and describe the API, where routes lead", async () => {
+    const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    const targets = await readPage(placeOf(places.registry), "/v1/prometheus/sd", bearer);
+    expect([targets.status, JSON.parse(targets.text)]).toEqual([
+      200,
+      expect.arrayContaining([
+        expect.objectContaining({ labels: expect.objectContaining({ __meta_rollcall_node_id: "worker-1" }) }),
+      ]),
+    ]);
+    expect((await readPage(placeOf(places.registry), "/v1/prometheus/sd")).status).toBe(401);
+    for (const path of ["/openapi.json", "/docs/api"]) {
+      const page = await readPage(placeOf(places.registry), path);
+      expect([path, page.status, page.text]).toEqual([path, 200, expect.stringContaining("RegistryService")]);
+    }
+  });
+
   it("should begin to serve clients that read, change and watch", async () => {
     load = startLoad(clients, "worker-1");
     await until("calls", () => load.calls > 20, WAIT_MS);
@@ -147,6 +199,10 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     for (const node of NODES) await becomes(node, WELL);
     expect(load.failures).toEqual([]);
     for (const node of NODES) expect([node, await healthOf(node)]).toEqual([node, ["HEALTHY"]]);
+  });
+
+  it("should still know the browser's session", async () => {
+    expect(await callAll()).toEqual(answered);
   });
 
   it("should have lost no event", async () => {

@@ -11,6 +11,7 @@ import { workspaceRoot } from "../../support/workspace.ts";
 import { type BuiltPackages, buildPackages } from "./built-packages.ts";
 import { canMakeMachines, copyTo, type Machine, type Machines, makeMachines } from "./debian-machines.ts";
 import { ELF_MACHINES, elfFilesIn } from "./elf.ts";
+import { type Arm64, canEmulate, emulateArm64 } from "./emulated-arm64.ts";
 import { buildImage, READ_ONLY } from "./image.ts";
 import { INSTALL_COMMANDS, installCommands } from "./install-page.ts";
 import { startProgram } from "./program.ts";
@@ -230,6 +231,54 @@ const hasBuildah = spawnSync("buildah", ["--version"]).status === 0;
     const { stdout } = await run("env", [...inside, "version"], { env });
     expect(stdout).toContain(`build rollcall-${PLATFORM}`);
     rmSync(folder, { recursive: true, force: true });
+  });
+});
+
+(canEmulate || process.env.CI ? describe : describe.skip)("the tarballs of linux-arm64", () => {
+  let folder: string;
+  let arm64: Arm64;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "rollcall-arm64-"));
+    arm64 = await emulateArm64(folder);
+    for (const kind of ["rollcall", "rollcall-agent"]) {
+      await run("tar", ["-xzf", packages.path(`${kind}-VERSION-linux-arm64.tar.gz`), "-C", folder]);
+    }
+  }, LIMIT_MS);
+  afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20 }));
+  const program = (kind: string) => join(folder, `${kind}-${packages.version}-linux-arm64/bin/rollcall`);
+  const NO_PORTS = ["--port", "0", "--agent-port", "0", "--probe-port", "0", "--internal-port", "0"];
+
+  it.each(["rollcall", "rollcall-agent"])("should run: %s", async (kind) => {
+    expect(await arm64.run([program(kind), "--version"], BARE)).toContain(`build ${kind}-linux-arm64`);
+  });
+
+  it("should run a whole control plane with the Postgres that it brings", async () => {
+    const words = ["up", "--data-dir", join(folder, "data"), "--no-agent", ...NO_PORTS];
+    const up = arm64.start([program("rollcall"), ...words], BARE);
+    await up.prints('"msg":"database migrated"');
+    await up.prints('"msg":"everything is up"');
+    await up.end();
+  });
+
+  it("should run an agent that joins a control plane on x64", async () => {
+    const [port = 0, agents = 0, probes = 0, internal = 0] = await freePorts(4);
+    const env = { ...BARE, ROLLCALL_DATA_DIR: join(folder, "x64-data") };
+    await run("tar", ["-xzf", packages.path(`rollcall-VERSION-${PLATFORM}.tar.gz`), "-C", folder]);
+    const rollcall = join(folder, `rollcall-${packages.version}-${PLATFORM}/bin/rollcall`);
+    const ports = ["--port", port, "--agent-port", agents, "--probe-port", probes, "--internal-port", internal];
+    const up = startProgram(rollcall, ["up", "--no-agent", ...ports.map(String)], env);
+    await up.prints("everything is up");
+    const place = ["--server", `127.0.0.1:${port}`, "--name", "arm", "--state-dir", join(folder, "state")];
+    const agent = arm64.start([program("rollcall-agent"), "agent", ...place], BARE);
+    await agent.prints('"msg":"connected"');
+    await until(
+      "a HEALTHY node",
+      async () => (await run(rollcall, ["node", "list"], { env })).stdout.includes(" HEALTHY "),
+      PATIENCE_MS,
+    );
+    expect((await run(rollcall, ["node", "describe", "arm"], { env })).stdout).toContain("arm64");
+    await agent.end();
+    await up.end();
   });
 });
 

@@ -116,12 +116,13 @@ function rawServer(binaries: Binaries, runAs: RunAs, dataDirectory: string, port
       });
       child = started;
       await until(`Postgres to answer at ${port}`, async () => {
-        if (started.exitCode !== null) throw new Error(`Postgres ended: ${said}`);
+        if (started.exitCode !== null) return true;
         return query(url("postgres"), "select 1").then(
           () => true,
           () => false,
         );
       });
+      if (started.exitCode !== null) throw new Error(`Postgres ended: ${said}`);
       const [recovery] = await query(url("postgres"), "select pg_is_in_recovery() as standby");
       if (recovery?.standby === true) return;
       const found = await query(url("postgres"), "select from pg_database where datname = 'rollcall'");

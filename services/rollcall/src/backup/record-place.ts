@@ -66,14 +66,20 @@ export async function withRecord<T>(wish: PlaceWish, work: (place: RecordPlace) 
         : work({ url, dataDirectory: null, setAside: null }),
     );
   } catch (error) {
-    if (isStoreUnavailable(error) && url !== undefined) {
-      throw new Failure(unreachableText(error, { url }).replace(", trying again every second", ""), { cause: error });
-    }
+    if (isStoreUnavailable(error)) throw new Failure(lostText(error, url, dataDirectory), { cause: error });
     if (error instanceof ArchiveError || error instanceof StartError || error instanceof EmbeddedPostgresError) {
       throw new Failure(error.message, { cause: error });
     }
     throw error;
   }
+}
+
+function lostText(error: unknown, url: string | undefined, dataDirectory: string | null): string {
+  if (url !== undefined) return unreachableText(error, { url }).replace(", trying again every second", "");
+  return (
+    `the Postgres of ${dataDirectory} is gone: ${Object(error).message}; look at the end of ` +
+    `${join(dataDirectory ?? "", "postgres/postgres.log")}, and run this again`
+  );
 }
 
 function resolveDataDirectory({ config, shell }: PlaceWish): string {
