@@ -29,12 +29,24 @@ describe("judgeHunt()", () => {
   it.each([
     ["what is found", { found: "two run", isTooLong: false }, { isCaught: true, isExpected: true }],
     ["nothing", { found: null, isTooLong: false }, { isCaught: false, isExpected: false }],
-    ["nothing of a survivor", { found: null, isTooLong: false, survives: "why" }, { isCaught: false, isExpected: true }],
+    [
+      "nothing of a survivor",
+      { found: null, isTooLong: false, survives: "why" },
+      { isCaught: false, isExpected: true },
+    ],
     ["a survivor", { found: "two run", isTooLong: false, survives: "why" }, { isCaught: true, isExpected: false }],
     ["a search that took too long", { found: null, isTooLong: true }, { isCaught: false, isExpected: false }],
     ["one of a survivor", { found: null, isTooLong: true, survives: "why" }, { isCaught: false, isExpected: false }],
-    ["one of a mutant that hangs", { found: null, isTooLong: true, hangs: "why" }, { isCaught: true, isExpected: true }],
-    ["one that does not hang", { found: "two run", isTooLong: false, hangs: "why" }, { isCaught: true, isExpected: false }],
+    [
+      "one of a mutant that hangs",
+      { found: null, isTooLong: true, hangs: "why" },
+      { isCaught: true, isExpected: true },
+    ],
+    [
+      "one that does not hang",
+      { found: "two run", isTooLong: false, hangs: "why" },
+      { isCaught: true, isExpected: false },
+    ],
   ])("should judge %s", (_what, hunt, expected) => {
     expect(judgeHunt(hunt)).toMatchObject(expected);
   });

@@ -12,8 +12,7 @@ function setUp(containers: Readonly<Record<string, string>>) {
   const present = new Map(Object.entries(containers));
   const world = { isAway: false };
   const client = {
-    listContainers: async () =>
-      [...present].map(([Id, State]) => ({ Id, State, Labels: { [LABELS.execution]: Id } })),
+    listContainers: async () => [...present].map(([Id, State]) => ({ Id, State, Labels: { [LABELS.execution]: Id } })),
     getContainer: (id: string) => ({
       remove: async () => {
         present.delete(id);
@@ -58,9 +57,12 @@ describe("DockerExecutor", () => {
     // Where the journal was lost, a person decides.
     ["unknown", "running", true],
     ["unknown", "exited", false],
-  ] as const)("should tidy a container whose execution is %s and that is %s: stays %s", async (standing, state, stays) => {
-    const { executor, left } = setUp({ one: state });
-    await executor.tidy(() => standing);
-    expect(left()).toEqual(stays ? ["one"] : []);
-  });
+  ] as const)(
+    "should tidy a container whose execution is %s and that is %s: stays %s",
+    async (standing, state, stays) => {
+      const { executor, left } = setUp({ one: state });
+      await executor.tidy(() => standing);
+      expect(left()).toEqual(stays ? ["one"] : []);
+    },
+  );
 });
