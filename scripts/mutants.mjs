@@ -5,11 +5,12 @@ import { execFile, execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { judgeHunt } from "./judge-hunt.mjs";
 import { printMutationScore } from "./mutation-score.mjs";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const MUTANTS = join(ROOT, "mutants");
-/** A mutant that never ends has been noticed as well. */
+/** A search that takes longer has found nothing, unless its patch says that the mutant hangs: `Hangs: why`. */
 const TIMEOUT_MS = 10 * 60_000;
 const FOUND = 3;
 
@@ -38,16 +39,19 @@ async function tryPatches() {
   let unexpected = 0;
   for (const name of patches) {
     const patch = join(MUTANTS, name);
-    const survives = readFileSync(patch, "utf8").match(/^Survives: (.*)$/m)?.[1];
+    const text = readFileSync(patch, "utf8");
+    const survives = text.match(/^Survives: (.*)$/m)?.[1];
+    const hangs = text.match(/^Hangs: (.*)$/m)?.[1];
     const hunter = name.startsWith(WORK) ? HUNTERS.work : HUNTERS.health;
     execFileSync("git", ["apply", patch], { cwd: copy });
     const started = performance.now();
-    const found = await hunt(hunter);
+    const { found, isTooLong } = await hunt(hunter);
     execFileSync("git", ["apply", "--reverse", patch], { cwd: copy });
     const seconds = Math.round((performance.now() - started) / 1_000);
-    if (found === null) survivors += 1;
-    if ((found === null) !== (survives !== undefined)) unexpected += 1;
-    print(`${found === null ? "SURVIVES" : "caught  "} ${name}, ${seconds} s: ${found ?? survives ?? "not noticed"}`);
+    const { isCaught, isExpected, says } = judgeHunt({ found, isTooLong, survives, hangs });
+    if (!isCaught) survivors += 1;
+    if (!isExpected) unexpected += 1;
+    print(`${isCaught ? "caught  " : isTooLong ? "TOO LONG" : "SURVIVES"} ${name}, ${seconds} s: ${says}`);
   }
   print(`${patches.length} mutants, ${survivors} survive`);
   if (unexpected > 0) process.exitCode = 1;
@@ -87,7 +91,7 @@ function copyTree() {
 }
 
 /**
- * What the search has found; null for nothing.
+ * What the search has found, null for nothing, and whether it was ended because it took too long.
  *
  * @param program that searches: patches of work are found by the simulation that has work.
  */
@@ -95,9 +99,9 @@ function hunt(program) {
   const args = [...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"], program];
   return new Promise((done, fail) => {
     execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
-      if (error === null) done(null);
-      else if (error.code === FOUND) done(stdout.trim().split("\n").at(-1));
-      else if (error.killed) done("it does not end");
+      if (error === null) done({ found: null, isTooLong: false });
+      else if (error.code === FOUND) done({ found: stdout.trim().split("\n").at(-1), isTooLong: false });
+      else if (error.killed) done({ found: null, isTooLong: true });
       else fail(new Error(`the search broke off: ${stderr.trim().split("\n").at(-1) || error.message}`));
     });
   });

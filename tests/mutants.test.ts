@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "@jest/globals";
+import { judgeHunt } from "../scripts/judge-hunt.mjs";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const FOLDER = join(ROOT, "mutants");
@@ -21,5 +22,32 @@ describe("mutants/", () => {
     expect(PROTOCOL).toMatch(new RegExp(`^\\| \\*\\*${invariant}[.,]`, "m"));
     // Throws with what git says when it does not.
     execFileSync("git", ["apply", "--check", join(FOLDER, name)], { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] });
+  });
+});
+
+describe("judgeHunt()", () => {
+  it.each([
+    ["what is found", { found: "two run", isTooLong: false }, { isCaught: true, isExpected: true }],
+    ["nothing", { found: null, isTooLong: false }, { isCaught: false, isExpected: false }],
+    [
+      "nothing of a survivor",
+      { found: null, isTooLong: false, survives: "why" },
+      { isCaught: false, isExpected: true },
+    ],
+    ["a survivor", { found: "two run", isTooLong: false, survives: "why" }, { isCaught: true, isExpected: false }],
+    ["a search that took too long", { found: null, isTooLong: true }, { isCaught: false, isExpected: false }],
+    ["one of a survivor", { found: null, isTooLong: true, survives: "why" }, { isCaught: false, isExpected: false }],
+    [
+      "one of a mutant that hangs",
+      { found: null, isTooLong: true, hangs: "why" },
+      { isCaught: true, isExpected: true },
+    ],
+    [
+      "one that does not hang",
+      { found: "two run", isTooLong: false, hangs: "why" },
+      { isCaught: true, isExpected: false },
+    ],
+  ])("should judge %s", (_what, hunt, expected) => {
+    expect(judgeHunt(hunt)).toMatchObject(expected);
   });
 });

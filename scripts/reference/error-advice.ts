@@ -102,6 +102,7 @@ export const ADVICE: Readonly<Record<string, string>> = {
   TOO_MANY_JOBS: "Stop jobs that are not needed.",
   EXECUTION_ENDED: NOTHING,
   EXECUTION_NOT_ORPHANED: NOTHING,
+  EXECUTION_ID_AHEAD: "Stop the execution instead, or adopt it once its time has come.",
   NO_SCHEDULER: "`rollcall serve scheduler` starts one; `rollcall node cordon` keeps new work away without one.",
   LOG_UNAVAILABLE: "Repeat the call when the node is connected again.",
   JOB_COUNT_IS_ZERO: "`rollcall job scale` first.",

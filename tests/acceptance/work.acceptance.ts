@@ -63,6 +63,7 @@ asRoot("work on real machines", () => {
 
   it.each([
     ["replaced", "after its replacement", undefined],
+    ["replaced", "after its replacement", { seconds: 2n }],
     ["kept", "before one was made", { seconds: 600n }],
   ] as const)(
     "should leave one execution, %s, when a node that was cut off is back %s (lostAfter %j)",

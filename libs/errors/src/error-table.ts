@@ -95,6 +95,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   AMBIGUOUS_EXECUTION: Code.FailedPrecondition,
   EXECUTION_ENDED: Code.FailedPrecondition,
   EXECUTION_NOT_ORPHANED: Code.FailedPrecondition,
+  EXECUTION_ID_AHEAD: Code.FailedPrecondition,
   NO_SCHEDULER: Code.FailedPrecondition,
   NODE_NOT_DRAINING: Code.FailedPrecondition,
   LOG_UNAVAILABLE: Code.Unavailable,

@@ -113,7 +113,7 @@ export class Keeper implements Running {
     }
     const read = readSpec(spec);
     const execution = await this.#add(identity, logId, beginExecution(read.ok ? read.plan.rules : read.rules));
-    this.#toLaunch(execution);
+    execution.queue();
   }
 
   /** Stop an execution. One that is not known is recorded as stopped, so that its end can be reported. */
@@ -235,6 +235,7 @@ export class Keeper implements Running {
   #standing(id: string): Standing {
     const record = this.#executions.get(id)?.record;
     if (record === undefined) return "unknown";
-    return record.forgottenWallMs === null ? "kept" : "forgotten";
+    if (record.forgottenWallMs !== null) return "forgotten";
+    return record.state.phase.kind === "ended" ? "ended" : "kept";
   }
 }

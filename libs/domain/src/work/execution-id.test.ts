@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { seededRandom } from "../seeded-random.ts";
-import { EXECUTION_ID_PATTERN, ExecutionIds } from "./execution-id.ts";
+import { EXECUTION_ID_PATTERN, ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
 
 describe("ExecutionIds.next()", () => {
   it("should make ids of 26 characters that sort by time, within a millisecond and when the clock is set back", () => {
@@ -23,5 +23,15 @@ describe("ExecutionIds.next()", () => {
   it("should count over to the next millisecond", () => {
     const last = `${"0".repeat(9)}1${"z".repeat(16)}`;
     expect(new ExecutionIds(last).next(0, () => 0)).toBe(`${"0".repeat(9)}2${"0".repeat(16)}`);
+  });
+});
+
+describe("executionIdTimeMs()", () => {
+  it.each([0, 1, 1_700_000_000_123, 32 ** 10 - 1])("should read the time that an id was made at: %d ms", (atMs) => {
+    expect(executionIdTimeMs(new ExecutionIds("").next(atMs, seededRandom(3)))).toBe(atMs);
+  });
+
+  it.each(["", "orphan01", "0".repeat(25), "u".repeat(26)])("should read none from %j", (id) => {
+    expect(executionIdTimeMs(id)).toBeNull();
   });
 });

@@ -8,6 +8,12 @@ const HEAD_DIGITS = 13;
 /** What an execution's id looks like. */
 export const EXECUTION_ID_PATTERN = /^[0-9a-hjkmnp-tv-z]{26}$/;
 
+/** The wall time that an id begins with, in milliseconds; null for what is no id of a scheduler. */
+export function executionIdTimeMs(id: string): number | null {
+  if (!EXECUTION_ID_PATTERN.test(id)) return null;
+  return [...id.slice(0, TIME_DIGITS)].reduce((sum, digit) => sum * 32 + DIGITS.indexOf(digit), 0);
+}
+
 /**
  * Makes ids of executions: 26 characters, the time in milliseconds first, so that they sort by it. Each is greater than
  * the one before, also within a millisecond and when the clock was set back.
@@ -20,10 +26,10 @@ export class ExecutionIds {
 
   /** @param after ids are greater than it: the greatest that the record has; "" for none. */
   constructor(after: string) {
-    if (!EXECUTION_ID_PATTERN.test(after)) return;
-    const digits = [...after].map((digit) => DIGITS.indexOf(digit));
-    this.#atMs = digits.slice(0, TIME_DIGITS).reduce((sum, digit) => sum * 32 + digit, 0);
-    this.#digits = digits.slice(TIME_DIGITS);
+    const atMs = executionIdTimeMs(after);
+    if (atMs === null) return;
+    this.#atMs = atMs;
+    this.#digits = [...after.slice(TIME_DIGITS)].map((digit) => DIGITS.indexOf(digit));
   }
 
   /**

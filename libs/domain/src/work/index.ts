@@ -11,7 +11,7 @@ export type {
   RecordedState,
   TerminalState,
 } from "./execution.ts";
-export { EXECUTION_ID_PATTERN, ExecutionIds } from "./execution-id.ts";
+export { EXECUTION_ID_PATTERN, ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
 export {
   type ExecutionReason,
   isTerminal,

@@ -100,18 +100,23 @@ export class Observer {
 
   /** For how long the node was silent at most, by what could be heard, and how often that was interrupted. */
   mostSilence(node: number, nowMs: number): Silence {
-    return silenceSince(this.#signOf(node), nowMs, this.#lost);
+    const sinceMs = this.#sureSinceMs === null || this.isSure(nowMs) ? null : this.#sureSinceMs + LEASE_EXPIRY_MS;
+    return silenceSince(this.#signOf(node), nowMs, { past: this.#lost, sinceMs });
   }
 
   /** For how long the node was silent at least. */
   leastSilence(node: number, nowMs: number): Silence {
-    return silenceSince(this.#mostGranted(node, nowMs), nowMs, this.#granted);
+    return silenceSince(this.#mostGranted(node, nowMs), nowMs, this.#grantedBy(nowMs));
   }
 
   /** Whether it has been silent for less than so long, whatever was granted: most nodes most of the time. */
   isHeardWithin(node: number, nowMs: number, ms: number): boolean {
     const { atMs, silentMs } = this.#signOf(node);
     return silentMs + nowMs - atMs <= ms;
+  }
+
+  #grantedBy(nowMs: number): Interruptions {
+    return { past: this.#granted, sinceMs: this.isSure(nowMs) ? null : this.#sureSinceMs };
   }
 
   #signOf(node: number): Sign {
@@ -124,7 +129,7 @@ export class Observer {
     const earlier = this.#earlier.get(node);
     if (earlier === undefined) return last;
     const costMs = (sign: Sign) => {
-      const { ms, stretches } = silenceSince(sign, nowMs, this.#granted);
+      const { ms, stretches } = silenceSince(sign, nowMs, this.#grantedBy(nowMs));
       return ms - stretches * LEASE_EXPIRY_MS;
     };
     return costMs(earlier) < costMs(last) ? earlier : last;
@@ -133,10 +138,18 @@ export class Observer {
 
 const NO_SIGN: Sign = { atMs: 0, silentMs: 0 };
 
-function silenceSince({ atMs, silentMs }: Sign, nowMs: number, unheard: UnheardTime): Silence {
-  const { totalMs } = unheard.within(atMs, nowMs);
-  const { stretches } = unheard.within(atMs - HANGOVER_MS, nowMs);
-  return { ms: silentMs + nowMs - atMs - totalMs, stretches };
+/** When a replica could not hear: before, and since when it has not been able to until now; null for not. */
+interface Interruptions {
+  readonly past: UnheardTime;
+  readonly sinceMs: number | null;
+}
+
+function silenceSince({ atMs, silentMs }: Sign, nowMs: number, { past, sinceMs }: Interruptions): Silence {
+  // A doubt that lasts is no past stretch yet, and observed time stands still in it all the same.
+  const heardUntilMs = sinceMs === null ? nowMs : Math.max(atMs, sinceMs);
+  const { totalMs } = past.within(atMs, heardUntilMs);
+  const { stretches } = past.within(atMs - HANGOVER_MS, nowMs);
+  return { ms: silentMs + heardUntilMs - atMs - totalMs, stretches: stretches + (sinceMs === null ? 0 : 1) };
 }
 
 /** Checks the invariants at every step. */

@@ -71,7 +71,8 @@ export class DockerExecutor implements Executor<ContainerPlan> {
 
   /**
    * Remove containers of executions that were forgotten, and those of none that do not run. One of no execution that
-   * runs is left alone: where the journal was lost, a person decides.
+   * runs is left alone: where the journal was lost, a person decides. One that runs although its execution has ended
+   * could not be ended then, since the engine did not answer.
    */
   async tidy(standing: (id: string) => Standing): Promise<void> {
     if (!this.#isUsed) return;
@@ -79,6 +80,9 @@ export class DockerExecutor implements Executor<ContainerPlan> {
       const id = executionOf(container);
       switch (standing(id)) {
         case "kept":
+          break;
+        case "ended":
+          if (container.State === "running") await this.#remove(container);
           break;
         case "forgotten":
           await this.#remove(container);

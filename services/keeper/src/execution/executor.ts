@@ -15,12 +15,12 @@ export interface Executor<Plan extends ExecutionPlan = ExecutionPlan> {
   survey(): Promise<(id: string) => boolean>;
   /** End what still runs of an execution whose record was lost: no keeper could take it over. */
   end(id: string): Promise<void>;
-  /** Remove what is left of executions that nothing is kept of any more. */
+  /** Remove what is left of executions that nothing is kept of any more, and what runs of those that have ended. */
   tidy(standing: (id: string) => Standing): Promise<void>;
 }
 
-/** What a keeper says of an execution: whether it is in its journal, and whether it is still reported. */
-export type Standing = "kept" | "forgotten" | "unknown";
+/** What a keeper says of an execution: whether it is in its journal, has ended there, and is still reported. */
+export type Standing = "kept" | "ended" | "forgotten" | "unknown";
 
 /** The executors of a machine by the kind of task. */
 export type Executors = {

@@ -66,6 +66,14 @@ export class KeptExecution {
     return this.#record.state.phase.kind === "starting";
   }
 
+  /** Have its program started when its turn comes. One that was stopped meanwhile waits for no turn. */
+  queue(): void {
+    if (this.#launch !== "none") return;
+    this.#launch = "queued";
+    this.#endUnlaunched();
+    if (!this.isEnded) this.#services.toLaunch(this);
+  }
+
   /** Start its program for the first time. */
   async launch(): Promise<void> {
     // Once in a keeper.
@@ -83,10 +91,6 @@ export class KeptExecution {
   }
 
   async #launchNow(): Promise<void> {
-    const { phase } = this.#record.state;
-    if (phase.kind === "starting" && phase.stop !== null) {
-      return this.#dispatch({ kind: "launch-failed", message: "it was stopped before it was started" });
-    }
     const program = this.#program;
     if (program === null) {
       return this.#dispatch({ kind: "launch-failed", message: this.#spec.ok ? "" : this.#spec.problem });
@@ -112,6 +116,7 @@ export class KeptExecution {
   /** Stop it, unless it has ended. */
   stop(): void {
     this.#dispatch({ kind: "stop" });
+    this.#endUnlaunched();
     if (this.isStarting) this.#program?.abandon();
   }
 
@@ -224,9 +229,14 @@ export class KeptExecution {
 
   /** What an earlier keeper was killed before it launched. */
   #launchAgain(): void {
-    if (!this.#isAdopted || this.#launch !== "none") return;
-    this.#launch = "queued";
-    this.#services.toLaunch(this);
+    if (this.#isAdopted) this.queue();
+  }
+
+  /** End one that is stopped while it waits for its turn: nothing of it was begun. */
+  #endUnlaunched(): void {
+    const { phase } = this.#record.state;
+    if (this.#launch !== "queued" || phase.kind !== "starting" || phase.stop === null) return;
+    this.#dispatch({ kind: "launch-failed", message: "it was stopped before it was started" });
   }
 
   #dispatch(event: ExecutionEvent, endedWallMs?: number): void {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { dirname } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { until } from "@rollcall/testkit/time";
@@ -78,12 +79,22 @@ export class WorkFixture {
     return new RollcallProcess([...words.slice(0, place), ...at, ...words.slice(place)]);
   }
 
-  /** A service of one process, which does nothing. */
-  service(changes: MessageInitShape<typeof JobSpecSchema> = {}): CountedJob {
+  /** A service of one process, which does nothing, and that again and again. */
+  service(
+    changes: MessageInitShape<typeof JobSpecSchema> = {},
+    { does = "sleep 0.2", graceMs }: { readonly does?: string; readonly graceMs?: number } = {},
+  ): CountedJob {
     const mark = `${this.#up.dataDirectory}/${randomUUID()}`;
-    const command = ["sh", "-c", "while :; do sleep 0.2; done", mark];
+    const command = ["sh", "-c", `while :; do ${does}; done`, mark];
+    const stop = graceMs === undefined ? {} : { stop: { grace: durationFromMs(graceMs) } };
     const name = `job-${randomUUID().slice(0, 8)}`;
-    const spec = { name, type: JobType.SERVICE, count: 1, ...changes, task: { case: "process", value: { command } } };
+    const spec = {
+      name,
+      type: JobType.SERVICE,
+      count: 1,
+      ...changes,
+      task: { case: "process", value: { command, ...stop } },
+    };
     return { name, mark, submit: () => this.client.jobs.submitJob({ spec: spec as typeof spec & { task: never } }) };
   }
 

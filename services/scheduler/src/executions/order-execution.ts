@@ -6,7 +6,7 @@ import {
   JobService,
   StopExecutionResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { executionOrderedEvent } from "@rollcall/domain";
+import { executionIdTimeMs, executionOrderedEvent } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import {
@@ -14,6 +14,7 @@ import {
   type ExecutionOrder,
   getJob,
   lockExecution,
+  recordTimeMs,
   type StoredExecution,
   saveExecutionOrder,
   type Tx,
@@ -23,6 +24,9 @@ import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf } from "./convert-execution.ts";
 import { executionNotFound, findExecution } from "./find-execution.ts";
+
+/** How far the time in an execution's id may be ahead of the record's clock: two clocks are never the same. */
+const MOST_AHEAD_MS = 60_000;
 
 /** Have one execution stopped. */
 export function stopExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.stopExecution> {
@@ -81,6 +85,7 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
       const text = `the record knows execution ${id}: there is nothing to adopt`;
       throw refuse("EXECUTION_NOT_ORPHANED", text, { metadata: { execution: id }, subject: id });
     }
+    await checkTime(tx, id);
     const stored = await getJob(tx, job);
     if (stored === null) throw jobNotFound(job);
     if (stored.state !== "ACTIVE") throw jobStopped(job);
@@ -89,4 +94,13 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
     const text = `execution ${id} has ended: it is ${state}`;
     throw refuse("EXECUTION_ENDED", text, { metadata: { execution: id, state }, subject: id });
   }
+}
+
+/** All ids that are made later are greater: one from the future would take the order of time from them. */
+async function checkTime(tx: Tx, id: string): Promise<void> {
+  const atMs = executionIdTimeMs(id);
+  if (atMs === null || atMs <= (await recordTimeMs(tx)) + MOST_AHEAD_MS) return;
+  const time = new Date(atMs).toISOString();
+  const text = `the id of execution ${id} is of ${time}, which is still to come: stop it, and its job starts another`;
+  throw refuse("EXECUTION_ID_AHEAD", text, { metadata: { execution: id, time }, subject: id });
 }

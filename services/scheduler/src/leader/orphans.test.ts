@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { DesiredState } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { ExecutionIds } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
 import {
   getNode,
@@ -118,5 +119,33 @@ describe("an orphan", () => {
     const refused = await rig.jobs.adoptExecution({ execution: "orphan04" }).catch(describeError);
     expect(refused).toMatchObject({ reason: "JOB_COUNT_IS_ZERO", metadata: { job: "none" } });
     expect((await execution("orphan04"))?.state).toBe(ExecutionState.ORPHANED);
+  });
+
+  it("should not be adopted under an id from the future, which all later ids would follow, and be stopped all the same", async () => {
+    await rig.jobs.submitJob({ spec: serviceOf("ahead", 1) });
+    const atMs = Date.now() + 86_400_000;
+    const id = new ExecutionIds("").next(atMs, Math.random);
+    await say("n1", id, { job: "ahead" });
+    await orphaned(id);
+    const refused = await rig.jobs.adoptExecution({ execution: id }).catch(describeError);
+    const metadata = { execution: id, time: new Date(atMs).toISOString() };
+    expect(refused).toMatchObject({ reason: "EXECUTION_ID_AHEAD", metadata });
+    await rig.jobs.scaleJob({ name: "ahead", count: 2 });
+    await eventually(async () => {
+      const ids = (await rig.jobs.listExecutions({ job: "ahead" })).executions.map((one) => one.id);
+      expect(ids).toHaveLength(3);
+      for (const other of ids) expect(other <= id).toBe(true);
+    });
+    await rig.jobs.stopExecution({ execution: id });
+    await eventually(async () => expect((await execution(id))?.desired).toBe(DesiredState.STOP));
+  });
+
+  it("should be adopted under an id of this minute", async () => {
+    await rig.jobs.submitJob({ spec: serviceOf("now", 1) });
+    const id = new ExecutionIds("").next(Date.now() + 10_000, Math.random);
+    await say("n1", id, { job: "now" });
+    await orphaned(id);
+    await rig.jobs.adoptExecution({ execution: id });
+    await eventually(async () => expect((await execution(id))?.state).toBe(ExecutionState.RUNNING));
   });
 });

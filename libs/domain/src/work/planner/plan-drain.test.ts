@@ -132,6 +132,26 @@ describe("a drain", () => {
     for (const { desired, holds } of ended) expect({ desired, holds }).toEqual({ desired: "STOP", holds: true });
   });
 
+  it("should end by force what a node that is there has not confirmed until the deadline, and wait without force", () => {
+    const endOf = (force: boolean) => {
+      const fleet = begin("b");
+      fleet.drain("a", { force, deadlineAtMs: fleet.nowMs + 60_000 });
+      fleet.plan();
+      fleet.pass(59_999);
+      expect(fleet.plan().drains).toEqual([]);
+      fleet.pass(1);
+      const { drains } = fleet.plan();
+      const ended = [...fleet.executions.values()].filter(({ nodeId, reason }) => {
+        return nodeId === "a" && reason === "UNCONFIRMED";
+      });
+      // What it holds stays taken until the node confirms.
+      expect(ended.every(({ desired, holds }) => desired === "STOP" && holds)).toBe(true);
+      return { drains: drains.map(({ after }) => after.state), jobs: ended.map(({ job }) => job).sort() };
+    };
+    expect(endOf(true)).toEqual({ drains: ["DRAINED"], jobs: ["batch", "daemon", "ops", "service", "service"] });
+    expect(endOf(false)).toEqual({ drains: [], jobs: [] });
+  });
+
   it("should wait for room elsewhere, and go on once there is some", () => {
     const fleet = begin();
     fleet.drain("a");

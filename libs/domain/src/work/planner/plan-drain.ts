@@ -7,12 +7,13 @@ import { inTransit, type KnownExecution, liveIn, placeOf } from "./work-state.ts
 
 /** Do what a drain needs; false when the plan has no room for all of it. */
 export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
-  const { state, nowMs } = context;
+  const { state } = context;
   const { nodeId, deadlineAtMs, force, ignoreDaemons } = drain;
   if (drain.state !== "DRAINING") return true;
   state.stuckDrains.delete(nodeId);
-  const isOver = force || (deadlineAtMs !== null && deadlineAtMs <= nowMs);
-  if (!isOver && deadlineAtMs !== null)
+  const isLate = isPastDeadline(context, drain);
+  const isOver = force || isLate;
+  if (!isLate && deadlineAtMs !== null)
     lookAt(context, { atMs: deadlineAtMs, kind: "drain", name: nodeId, index: null });
   const here = executionsOn(context, nodeId);
   const others = here.filter((known) => !isDaemon(context, known));
@@ -45,10 +46,18 @@ function isDaemon({ state }: PlanContext, { record }: KnownExecution): boolean {
   return state.jobs.get(record.job)?.record.spec.type === "daemon";
 }
 
-/** Whether nothing can be expected of a node: reactions to its loss are allowed, or an operator does not wait. */
-function isDead({ state }: PlanContext, { nodeId, force }: DrainRecord): boolean {
-  const node = state.pool.get(nodeId)?.node;
-  return node !== undefined && (node.reactionAllowed || (force && !canConfirm(node)));
+function isPastDeadline({ nowMs }: PlanContext, { deadlineAtMs }: DrainRecord): boolean {
+  return deadlineAtMs !== null && deadlineAtMs <= nowMs;
+}
+
+/**
+ * Whether nothing is expected of a node any more: reactions to its loss are allowed, or the drain is forced and the
+ * node cannot confirm, or has not until the deadline.
+ */
+function isDead(context: PlanContext, drain: DrainRecord): boolean {
+  const node = context.state.pool.get(drain.nodeId)?.node;
+  if (node === undefined) return false;
+  return node.reactionAllowed || (drain.force && (!canConfirm(node) || isPastDeadline(context, drain)));
 }
 
 /** Whether a node can say that something has ended there: one that is away, or takes no work now, cannot. */

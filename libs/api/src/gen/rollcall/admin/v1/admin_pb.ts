@@ -1573,6 +1573,7 @@ export type DrainNodeRequest = Message<"rollcall.admin.v1.DrainNodeRequest"> & {
 
   /**
    * True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED.
+   * What another node has not confirmed ends so at the deadline.
    *
    * @generated from field: bool force = 9;
    */

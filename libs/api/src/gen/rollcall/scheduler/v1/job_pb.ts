@@ -1756,8 +1756,8 @@ export const JobService: GenService<{
     output: typeof StopExecutionResponseSchema;
   },
   /**
-   * AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND, JOB_STOPPED
-   * and JOB_COUNT_IS_ZERO.
+   * AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, EXECUTION_ID_AHEAD,
+   * JOB_NOT_FOUND, JOB_STOPPED and JOB_COUNT_IS_ZERO.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.AdoptExecution
    */

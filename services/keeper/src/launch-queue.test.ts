@@ -1,0 +1,90 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
+import type { Executor, Launch, Program } from "./execution/executor.ts";
+import { machineClock } from "./execution/keeper-services.ts";
+import { Journal } from "./journal/journal.ts";
+import { Keeper } from "./keeper.ts";
+import { SeenStamp } from "./seen-stamp.ts";
+import { identityOf } from "./testing/keeper-fixture.ts";
+
+const BOOT = "boot";
+
+/** Executions whose programs start one after the other, each once it is let. */
+class SlowStarts {
+  readonly begun: string[] = [];
+  readonly #let = new Map<string, (launch: Launch) => void>();
+
+  readonly executor: Executor = {
+    mostLaunching: 1,
+    programOf: ({ identity: { id } }) => this.#programOf(id),
+    survey: async () => () => false,
+    end: async () => {},
+    tidy: async () => {},
+  };
+
+  fail(id: string): void {
+    this.#let.get(id)?.({ ok: false, problem: "it was not to start" });
+  }
+
+  #programOf(id: string): Program {
+    const nothing = async () => {};
+    return {
+      launch: () => {
+        this.begun.push(id);
+        return new Promise((resolve) => this.#let.set(id, resolve));
+      },
+      abandon: () => {},
+      look: async () => ({ kind: "wait" }),
+      lookAfterEnd: async () => false,
+      check: async () => null,
+      ...{ signal: nothing, kill: nothing, release: nothing, remove: nothing },
+      close: () => {},
+    };
+  }
+}
+
+describe("an execution that waits for its turn to start", () => {
+  let directory: string;
+  let keeper: Keeper;
+  const starts = new SlowStarts();
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "rollcall-launches-"));
+    keeper = await Keeper.open({
+      journal: await Journal.open(directory),
+      executors: { process: starts.executor, docker: starts.executor },
+      seen: await SeenStamp.open(directory, BOOT, machineClock),
+      ...{ clock: machineClock, bootId: BOOT, log: silentLogger },
+    });
+  });
+
+  afterEach(async () => {
+    await keeper.close();
+    await rm(directory, { recursive: true });
+  });
+
+  it("should end at once when it is stopped, and never be started", async () => {
+    const [first, second, third] = [0, 1, 2].map(() => {
+      return identityOf({ task: { case: "process", value: { command: ["true"] } } }, {});
+    }) as [Identity, Identity, Identity];
+    for (const one of [first, second, third]) await keeper.start(one, "log");
+    await until("the first start", () => starts.begun.length === 1);
+    await keeper.stop(second, "log");
+    // The first one is being started still.
+    expect(phaseOf(keeper, second.id)).toMatchObject({ kind: "ended", cause: "STOPPED" });
+    expect(phaseOf(keeper, first.id)).toMatchObject({ kind: "starting" });
+    starts.fail(first.id);
+    await until("the third start", () => starts.begun.length === 2);
+    expect(starts.begun).toEqual([first.id, third.id]);
+  });
+});
+
+type Identity = ReturnType<typeof identityOf>;
+
+function phaseOf(keeper: Keeper, id: string) {
+  return keeper.records().find(({ identity }) => identity.id === id)?.state.phase;
+}
