@@ -304,7 +304,13 @@ func (a *Agent) onStream(from *stream, news sessionEffect) {
 	case from == a.candidate && news.kind == "opened":
 		welcome := from.welcome
 		endpoints := resolveEndpoints(welcome.GetHealthEndpoints(), a.registrar.host)
-		a.dispatch(agentEvent{Kind: "opened", Epoch: welcome.GetSessionEpoch(), Membership: membershipName(welcome.GetMembership()), Endpoints: endpoints})
+		a.dispatch(agentEvent{
+			Kind:        "opened",
+			Epoch:       welcome.GetSessionEpoch(),
+			Membership:  membershipName(welcome.GetMembership()),
+			Endpoints:   endpoints,
+			HasNewerKey: !from.key.Equal(a.identity.toUse()),
+		})
 	case from == a.candidate && news.kind == "ended":
 		a.candidate = nil
 		isKeyRefused := news.end.Kind == refused && news.end.Reason == "PROOF_INVALID"

@@ -96,7 +96,7 @@ func (it *identity) prepareNext() (ed25519.PrivateKey, error) {
 func (it *identity) become(state keyState) error {
 	before := it.state
 	if state.phase == "settled" && before.phase != "settled" && state.current == before.next {
-		if err := os.Rename(filepath.Join(it.directory, nextKeyFile), filepath.Join(it.directory, keyFile)); err != nil {
+		if err := it.adoptNextKey(); err != nil {
 			// Both keys are there still, and the next one is tried first: it is adopted when it is taken again.
 			before.phase = "offered"
 			it.state = before
@@ -106,6 +106,18 @@ func (it *identity) become(state keyState) error {
 	}
 	it.state = state
 	return nil
+}
+
+// adoptNextKey puts the next key in the place of the node's key, and into the sentinel first: a crash between the two leaves a sentinel
+// that names a key of this agent in either case.
+func (it *identity) adoptNextKey() error {
+	if known := it.readSentinel(); known != nil && known.KeyFingerprint == it.state.current {
+		known.KeyFingerprint = it.state.next
+		if err := it.writeSentinel(*known); err != nil {
+			return err
+		}
+	}
+	return os.Rename(filepath.Join(it.directory, nextKeyFile), filepath.Join(it.directory, keyFile))
 }
 
 // refusedKey notes that the server refused a key, and says whether there is another one to try.

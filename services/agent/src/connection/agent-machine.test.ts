@@ -21,7 +21,8 @@ const loaded = (isRegistered: boolean, endpoints: readonly string[] = ["a", "b",
 });
 const registered: AgentEvent = { kind: "registered", membership: "APPROVED", endpoints: ["a", "b"] };
 const notRegistered = (end: SessionEnd): AgentEvent => ({ kind: "not-registered", end });
-const opened = (endpoints: readonly string[] = [], epoch = 1n): AgentEvent => ({
+const opened = (endpoints: readonly string[] = [], epoch = 1n, hasNewerKey = false): AgentEvent => ({
+  hasNewerKey,
   kind: "opened",
   epoch,
   membership: undefined,

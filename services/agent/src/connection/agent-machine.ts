@@ -39,7 +39,7 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
         ? beginOpening(state, input)
         : afterEnd(state, event.end, input);
     case "opened":
-      return onOpened(state, event);
+      return onOpened(state, event, input);
     case "not-opened":
       return onNotOpened(state, event, input);
     case "session-ended":
@@ -60,14 +60,20 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
   }
 }
 
-function onOpened(state: AgentState, event: Extract<AgentEvent, { readonly kind: "opened" }>): AgentStep {
+function onOpened(
+  state: AgentState,
+  event: Extract<AgentEvent, { readonly kind: "opened" }>,
+  input: AgentInput,
+): AgentStep {
   const attempt = attemptOf(state);
   if (attempt === null) return stay(state);
-  const { epoch, endpoints, membership } = event;
+  const { epoch, endpoints, membership, hasNewerKey } = event;
+  // The wish for a stream with that key came while this one was being opened, and was passed over.
+  const move = hasNewerKey ? beginMove({ isOwnWish: true, endpoints: [], retryAfterMs: 0 }, input) : null;
   return {
     state: {
       ...state,
-      stage: { kind: "connected", move: null },
+      stage: { kind: "connected", move },
       held: { endpoint: attempt.endpoint, epoch },
       membership: membership ?? state.membership,
       // A control plane without a health replica names none: what was known before is the best guess then.
@@ -133,14 +139,21 @@ function onSessionEnded(
 function onMoveAsked(
   state: AgentState,
   event: Extract<AgentEvent, { readonly kind: "move-asked" }>,
-  { nowMs, random01 }: AgentInput,
+  input: AgentInput,
 ): AgentStep {
   const { stage } = state;
   if (stage.kind !== "connected" || stage.move !== null) return stay(state);
+  return stay({ ...state, stage: { kind: "connected", move: beginMove(event, input) } });
+}
+
+function beginMove(
+  asked: Pick<Extract<AgentEvent, { readonly kind: "move-asked" }>, "isOwnWish" | "endpoints" | "retryAfterMs">,
+  { nowMs, random01 }: AgentInput,
+): Move {
   const jitterMs = fullJitter({ attempt: 0, baseMs: MOVE_JITTER_MS, maxMs: MOVE_JITTER_MS, random01 });
-  const { isOwnWish, endpoints: named, retryAfterMs } = event;
+  const { isOwnWish, endpoints: named, retryAfterMs } = asked;
   const step = { kind: "waiting", untilMs: nowMs + retryAfterMs + jitterMs } as const;
-  return stay({ ...state, stage: { kind: "connected", move: { isOwnWish, named, attempts: 0, step, over: null } } });
+  return { isOwnWish, named, attempts: 0, step, over: null };
 }
 
 function onDue(state: AgentState, input: AgentInput): AgentStep {

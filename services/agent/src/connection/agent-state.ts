@@ -83,12 +83,15 @@ export type AgentEvent =
       readonly endpoints: readonly string[];
     }
   | { readonly kind: "not-registered"; readonly end: SessionEnd }
-  /** The stream that was being opened was welcomed. */
+  /**
+   * The stream that was being opened was welcomed; `hasNewerKey` when a next key was offered since its Hello was signed.
+   */
   | {
       readonly kind: "opened";
       readonly epoch: bigint;
       readonly membership: MembershipState | undefined;
       readonly endpoints: readonly string[];
+      readonly hasNewerKey: boolean;
     }
   /** The stream that was being opened has ended; `hasOtherKey` when its key was refused and there is another one. */
   | { readonly kind: "not-opened"; readonly end: SessionEnd; readonly hasOtherKey: boolean }

@@ -208,7 +208,15 @@ class Agent:
             welcome = news.frame.welcome
             endpoints = tuple(resolve_endpoints(welcome.health_endpoints, self.registrar.host))
             membership = _name_of(welcome.membership)
-            self.dispatch(Event("opened", epoch=welcome.session_epoch, membership=membership, endpoints=endpoints))
+            self.dispatch(
+                Event(
+                    "opened",
+                    epoch=welcome.session_epoch,
+                    membership=membership,
+                    endpoints=endpoints,
+                    has_newer_key=stream.key is not self.identity.to_use(),
+                )
+            )
         elif stream is self._candidate and news.kind == "ended":
             self._candidate = None
             is_key_refused = news.end.kind == "refused" and news.end.reason == "PROOF_INVALID"

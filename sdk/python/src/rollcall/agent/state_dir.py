@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -79,7 +79,7 @@ class Identity:
         if state.phase == "settled" and before.phase != "settled" and state.current == before.next:
             # Where this fails both keys are there still, and the next one is tried first.
             self.state = KeyState("offered", before.current, before.next)
-            (self.directory / _NEXT_KEY_FILE).replace(self.directory / _KEY_FILE)
+            self._adopt(before)
             self._pairs.pop(before.current, None)
         self.state = state
 
@@ -108,6 +108,13 @@ class Identity:
     def remove_sentinel(self) -> None:
         """Forget it. Raises OSError."""
         (self.directory / _SENTINEL_FILE).unlink(missing_ok=True)
+
+    def _adopt(self, before: KeyState) -> None:
+        # The sentinel first: a crash between the two leaves one that names a key of this agent in either case.
+        known = self.read_sentinel()
+        if known is not None and known.key_fingerprint == before.current:
+            self.write_sentinel(replace(known, key_fingerprint=before.next))
+        (self.directory / _NEXT_KEY_FILE).replace(self.directory / _KEY_FILE)
 
     def _add(self, key: Ed25519PrivateKey) -> str:
         fingerprint = fingerprint_of(key)
