@@ -26,6 +26,7 @@ type attempt struct {
 type heldSession struct {
 	endpoint string
 	epoch    uint64
+	sinceMs  float64
 }
 
 // agentState is all that decides what an agent does next. Points in time are monotonic milliseconds.
@@ -78,6 +79,9 @@ type agentEffect struct {
 const (
 	// A goodbye may take so long to be delivered.
 	goodbyeLimitMs = 5_000
+	// Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends their streams is
+	// not asked in a tight loop.
+	steadyAfterMs = 10_000
 	// The agents of one replica must not move at once.
 	moveJitterMs = 1_000
 )
@@ -131,7 +135,10 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 			s.move = beginMove(event.IsOwnWish, event.Endpoints, event.RetryAfterMs, in)
 		}
 	case "acked":
-		s.failures, s.rejectedAtMs = 0, nil
+		s.rejectedAtMs = nil
+		if s.held != nil && in.nowMs-s.held.sinceMs >= steadyAfterMs {
+			s.failures = 0
+		}
 	case "membership":
 		if event.Membership != "" {
 			s.membership = event.Membership
@@ -169,7 +176,7 @@ func (s agentState) onOpened(event agentEvent, in input) (agentState, []agentEff
 	if s.held == nil {
 		s.unreachable = 0
 	}
-	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch}
+	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch, in.nowMs}
 	if event.Membership != "" {
 		s.membership = event.Membership
 	}

@@ -16,6 +16,12 @@ import { decideNextStep, isDecision, isRejection, type NextStep } from "./next-s
 /** How long a goodbye may take to be delivered. */
 export const GOODBYE_LIMIT_MS = 5_000;
 
+/**
+ * Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
+ * their streams is not asked in a tight loop.
+ */
+const STEADY_AFTER_MS = 10_000;
+
 /** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
 const MOVE_JITTER_MS = 1_000;
 
@@ -47,7 +53,7 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
     case "move-asked":
       return onMoveAsked(state, event, input);
     case "acked":
-      return stay({ ...state, failures: 0, rejectedAtMs: null });
+      return stay({ ...state, failures: isSteady(state, input) ? 0 : state.failures, rejectedAtMs: null });
     case "membership":
       return stay({ ...state, membership: event.membership ?? state.membership });
     case "due":
@@ -58,6 +64,10 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
       if (stage.kind === "closed") return stay(state);
       return { state: closed(state), effects: [{ kind: "give-up" }, { kind: "drop" }] };
   }
+}
+
+function isSteady({ held }: AgentState, { nowMs }: AgentInput): boolean {
+  return held !== null && nowMs - held.sinceMs >= STEADY_AFTER_MS;
 }
 
 function onOpened(
@@ -74,7 +84,7 @@ function onOpened(
     state: {
       ...state,
       stage: { kind: "connected", move },
-      held: { endpoint: attempt.endpoint, epoch },
+      held: { endpoint: attempt.endpoint, epoch, sinceMs: input.nowMs },
       membership: membership ?? state.membership,
       // A control plane without a health replica names none: what was known before is the best guess then.
       endpoints: endpoints.length > 0 ? endpoints : state.endpoints,

@@ -48,6 +48,7 @@ export interface Move {
 export interface HeldSession {
   readonly endpoint: string;
   readonly epoch: bigint;
+  readonly sinceMs: number;
 }
 
 /** All that decides what an agent does next. Points in time are of the monotonic clock. */
@@ -63,7 +64,7 @@ export interface AgentState {
   /** The intervals of the last stream, with which the next one begins. */
   readonly pace: Pace;
   readonly mustRegister: boolean;
-  /** Ends since a server last acknowledged a Beat. */
+  /** Ends since a session was last steady: held for a while, and acknowledged. */
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached. */
   readonly unreachable: number;

@@ -9,6 +9,9 @@ from .pace import Pace
 
 GOODBYE_LIMIT_MS = 5_000.0
 # The agents of one replica must not move at once.
+# Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
+# their streams is not asked in a tight loop.
+_STEADY_AFTER_MS = 10_000.0
 _MOVE_JITTER_MS = 1_000.0
 _NO_REPLICA = End("unreachable", message="no health replica is known")
 
@@ -45,6 +48,7 @@ class HeldSession:
 
     endpoint: str
     epoch: int
+    since_ms: float
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,8 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
     if kind == "move-asked" and stage == "connected" and state.move is None:
         return replace(state, move=_begin_move(event.is_own_wish, event.endpoints, event.retry_after_ms, at)), ()
     if kind == "acked":
-        return replace(state, failures=0, rejected_at_ms=None), ()
+        is_steady = state.held is not None and now_ms - state.held.since_ms >= _STEADY_AFTER_MS
+        return replace(state, failures=0 if is_steady else state.failures, rejected_at_ms=None), ()
     if kind == "membership":
         return replace(state, membership=event.membership or state.membership), ()
     if kind == "due":
@@ -177,7 +182,7 @@ def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
         # The wish for a stream with that key came while this one was being opened, and was passed over.
         move=_begin_move(True, (), 0.0, at) if event.has_newer_key else None,
         attempt=None,
-        held=HeldSession(attempt.endpoint, event.epoch),
+        held=HeldSession(attempt.endpoint, event.epoch, at.now_ms),
         membership=event.membership or state.membership,
         # A control plane without a health replica names none: what was known before is the best guess then.
         endpoints=event.endpoints or state.endpoints,

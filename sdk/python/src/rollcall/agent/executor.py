@@ -73,7 +73,8 @@ class Executor(Protocol):
     def adopt(self, execution: Execution, tell: Tell) -> bool:
         """Go on with an execution that an earlier run of the agent started, or was about to.
 
-        False: it is not there, how it ended is not known, and start() is not called for it.
+        False: it is not there, how it ended is not known, and start() is not called for it. An exception counts as
+        False, and its text is shown to people.
         """
 
     def stop(self, execution: Execution) -> None:
