@@ -149,7 +149,10 @@ describe("the rotation of an agent's key", () => {
     answer();
     await settle();
     plane.ignoresHello = false;
-    before.send({ case: "welcome", value: { sessionEpoch: 90n, clusterId: plane.clusterId, settings: plane.settings } });
+    before.send({
+      case: "welcome",
+      value: { sessionEpoch: 90n, clusterId: plane.clusterId, settings: plane.settings },
+    });
     await settle();
     await pass(harness, 1_000);
     expect(plane.latest).not.toBe(before);
