@@ -1465,6 +1465,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.node.v1.WorkCapacity.directories": "Directories in, or below, which a job may run; empty: none.",
   "rollcall.node.v1.WorkCapacity.disk_bytes": "Disk in bytes.",
   "rollcall.node.v1.WorkCapacity.executors": "Executors that its operator turned on: \"process\", \"docker\".",
+  "rollcall.node.v1.WorkCapacity.lacks": "What its executors do not do: \"checks\", \"secrets\", \"stop-on-agent-after\". A job that asks for one of them is not placed there; without this it would fail to start. Empty: they do all of it.",
   "rollcall.node.v1.WorkCapacity.limits": "What the machine enforces: \"cpu\", \"memory\" (OOM is told apart then).",
   "rollcall.node.v1.WorkCapacity.memory_bytes": "Memory in bytes.",
   "rollcall.node.v1.WorkCapacity.millicores": "Thousandths of a logical processor that executions may be given together.",
