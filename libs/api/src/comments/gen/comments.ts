@@ -815,7 +815,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.events.v1.WebhookStatus": "WebhookStatus is how deliveries stand.",
   "rollcall.events.v1.WebhookStatus.behind": "Revisions of the log after that.",
   "rollcall.events.v1.WebhookStatus.blocked": "Some of them, those that have waited for the longest; at most 20. GetWebhook alone has them.",
-  "rollcall.events.v1.WebhookStatus.blocked_subjects": "Subjects whose events wait for one that cannot be delivered: at most 64. With so many, nothing new is begun.",
+  "rollcall.events.v1.WebhookStatus.blocked_subjects": "Subjects whose events wait for one that cannot be delivered. With 64 of them nothing new is begun; events that were read by then are still tried, and may add some.",
   "rollcall.events.v1.WebhookStatus.failure": "Why that one failed, for people.",
   "rollcall.events.v1.WebhookStatus.failure_time": "When one last failed. Absent when none has.",
   "rollcall.events.v1.WebhookStatus.lost_through": "Not 0: events up to this revision were compacted before they were delivered, and are lost to this webhook.",

@@ -188,7 +188,8 @@ export type WebhookStatus = Message<"rollcall.events.v1.WebhookStatus"> & {
   behind: bigint;
 
   /**
-   * Subjects whose events wait for one that cannot be delivered: at most 64. With so many, nothing new is begun.
+   * Subjects whose events wait for one that cannot be delivered. With 64 of them nothing new is begun; events that were read by then are
+   * still tried, and may add some.
    *
    * @generated from field: uint32 blocked_subjects = 7;
    */
