@@ -62,7 +62,7 @@ class ProcessExecutor:
         directory.mkdir(mode=0o711, parents=True, exist_ok=True)
 
     def capacity(self) -> node_pb2.WorkCapacity:
-        """Processes, on all processors unless it was made for fewer. No job is placed here that needs what is lacking."""
+        """Processes, on all processors unless made for fewer. No job is placed here that needs what is lacking."""
         return node_pb2.WorkCapacity(executors=["process"], millicores=self._millicores, lacks=_LACKS)
 
     def start(self, execution: Execution, tell: Tell) -> None:
