@@ -85,7 +85,7 @@ export type AgentEvent =
     }
   | { readonly kind: "not-registered"; readonly end: SessionEnd }
   /**
-   * The stream that was being opened was welcomed; `hasNewerKey` when a next key was offered since its Hello was signed.
+   * The stream that was being opened was welcomed; `hasNewerKey` when a next key was offered since it began to open.
    */
   | {
       readonly kind: "opened";
