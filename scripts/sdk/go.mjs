@@ -10,7 +10,6 @@ import { clientServices, reasonsIn } from "./services.mjs";
 const MODULE = join(WORKSPACE, "sdk/go");
 const TOOLS = join(WORKSPACE, "node_modules/.cache/rollcall-sdk/go-tools");
 const GENERATORS = ["google.golang.org/protobuf/cmd/protoc-gen-go", "google.golang.org/grpc/cmd/protoc-gen-go-grpc"];
-const IMPORT_PATH = "rollcall.dev/go";
 
 /** Generate what the module needs. Answers its folder. */
 export async function makeGo({ schema, check }) {
@@ -20,10 +19,7 @@ export async function makeGo({ schema, check }) {
   const ours = files.filter(({ name }) => name.startsWith("rollcall/"));
   await checkClient(await clientServices(files));
   await rm(join(MODULE, "gen"), { recursive: true, force: true });
-  const names = ours.map(
-    ({ name }) => `M${name}=${IMPORT_PATH}/gen/${name.replace(/\/[^/]+$/, "")};${packageOf(name)}`,
-  );
-  const opt = ["paths=source_relative", ...names];
+  const opt = ["paths=source_relative"];
   const plugins = ["protoc-gen-go", "protoc-gen-go-grpc"].map((plugin) => ({
     local: join(TOOLS, plugin),
     out: join(MODULE, "gen"),
@@ -51,12 +47,6 @@ async function checkClient(services) {
 
 function pathsOf(files) {
   return [...new Set(files.map(({ name }) => name))].flatMap((name) => ["--path", name]);
-}
-
-/** "rollcall/node/v1/node.proto" is in package nodev1. */
-function packageOf(name) {
-  const [, service, version] = name.split("/");
-  return `${service}${version}`;
 }
 
 function reasonsFile(files) {

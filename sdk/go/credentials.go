@@ -19,6 +19,13 @@ type credential func() (string, error)
 // A token that expires sooner is renewed, or it would expire during the call.
 const renewalMargin = 30 * time.Second
 
+// A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next one: the file is
+// read again so often.
+const (
+	renewalLooks     = 20
+	renewalLookEvery = 100 * time.Millisecond
+)
+
 func tokenOrFile(token, file string) credential {
 	if token != "" {
 		return func() (string, error) { return strings.TrimSpace(token), nil }
@@ -60,34 +67,58 @@ func renewedCredential(path, name string, now func() time.Time) credential {
 	var lock sync.Mutex
 	var token string
 	var expires time.Time
+	// By the refresh token that the file has: the one that took its place, and could not be saved.
+	var unsaved map[string]string
 	isGood := func() bool { return token != "" && expires.Add(-renewalMargin).After(now()) }
 	return func() (string, error) {
 		lock.Lock()
 		defer lock.Unlock()
-		if isGood() {
+		refused := ""
+		for range renewalLooks {
+			if isGood() {
+				return token, nil
+			}
+			// The command line or another program may have renewed it meanwhile.
+			entry, err := contextIn(path, name)
+			if err != nil {
+				return "", err
+			}
+			login := entry.Login
+			if login == nil {
+				return "", fmt.Errorf("context %s has no login any more", name)
+			}
+			token, expires = entry.Token, login.ExpiresAt.Time
+			if isGood() {
+				return token, nil
+			}
+			saved := login.RefreshToken
+			if next, ok := unsaved[saved]; ok {
+				login.RefreshToken = next
+			}
+			if login.RefreshToken == "" {
+				break
+			}
+			if login.RefreshToken == refused {
+				time.Sleep(renewalLookEvery)
+				continue
+			}
+			renewed, err := login.renew(now())
+			if err != nil {
+				return "", err
+			}
+			if renewed == nil {
+				refused = login.RefreshToken
+				continue
+			}
+			token, expires = renewed.token, renewed.expires
+			if saveLogin(path, name, renewed) != nil {
+				// A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes on with the next
+				// refresh token.
+				unsaved = map[string]string{saved: renewed.refreshToken}
+			}
 			return token, nil
 		}
-		// The command line or another program may have renewed it meanwhile.
-		entry, err := contextIn(path, name)
-		if err != nil {
-			return "", err
-		}
-		if entry.Login == nil {
-			return "", fmt.Errorf("context %s has no login any more", name)
-		}
-		token, expires = entry.Token, entry.Login.ExpiresAt.Time
-		if isGood() {
-			return token, nil
-		}
-		renewed, err := entry.Login.renew(now())
-		if err != nil {
-			return "", err
-		}
-		if renewed == nil {
-			return "", fmt.Errorf("the login of context %s is over: log in again with `rollcall login --oidc --context %s`", name, name)
-		}
-		token, expires = renewed.token, renewed.expires
-		return token, saveLogin(path, name, renewed)
+		return "", fmt.Errorf("the login of context %s is over: log in again with `rollcall login --oidc --context %s`", name, name)
 	}
 }
 

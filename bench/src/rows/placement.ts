@@ -152,7 +152,7 @@ function node(index: number, random: () => number): WorkNode {
         portMax: 30_000,
       },
       memoryBytes: (isLarge ? 256 : 128) * GIB - Math.floor(random() * GIB),
-      ...{ limits: [], users: [], directories: [] },
+      ...{ limits: [], users: [], directories: [], lacks: [] },
     },
   };
 }
@@ -163,7 +163,15 @@ function job(part: { name?: string; count: number; selector?: string; strategy?:
     ...{ name, type: "service", count, selector, matchAgentLabels: false, strategy, maxPerNode: 0 },
     constraints: { nodeId: null, gpuModel: null, gpuIndices: [], minAgentVersion: null, os: null, architecture: null },
     resources: { millicores: 100, memoryBytes: GIB / 4, diskBytes: 0, gpus: 0, ports: {} },
-    ...{ executor: "process", user: null, directory: null, checked: false, queueTimeoutMs: null, stopGraceMs: 5_000 },
+    ...{
+      executor: "process",
+      user: null,
+      directory: null,
+      checked: false,
+      usesSecrets: false,
+      queueTimeoutMs: null,
+      stopGraceMs: 5_000,
+    },
     loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
     retry: { attempts: null, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
     update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000 },

@@ -100,7 +100,8 @@ type Agent struct {
 	status Status
 }
 
-// New reads the state directory. It fails for what a person must put right: a directory that cannot be used, a broken key.
+// New reads the state directory. It fails for what a person must put right: a directory that cannot be used, or that another
+// agent uses, and a broken key.
 func New(options Options) (*Agent, error) {
 	found, err := parseServer(options.Server, options.TLS)
 	if err != nil {
@@ -132,7 +133,7 @@ func New(options Options) (*Agent, error) {
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	if a.ledger, err = openLedger(options, a.log, a.post, a.onWorkChanged); err != nil {
-		return nil, err
+		return nil, errors.Join(err, keys.release())
 	}
 	a.state = beginAgent(rand.Float64())
 	return a, nil
@@ -149,6 +150,7 @@ func (a *Agent) Status() Status {
 func (a *Agent) Run(ctx context.Context) error {
 	defer a.cancel()
 	defer close(a.done)
+	defer func() { a.warn("state directory cannot be released", a.identity.release()) }()
 	found := a.identity.readSentinel()
 	if found != nil && found.NodeID == a.options.NodeID && a.identity.pairs[found.KeyFingerprint] != nil {
 		a.sentinel = found
@@ -304,7 +306,13 @@ func (a *Agent) onStream(from *stream, news sessionEffect) {
 	case from == a.candidate && news.kind == "opened":
 		welcome := from.welcome
 		endpoints := resolveEndpoints(welcome.GetHealthEndpoints(), a.registrar.host)
-		a.dispatch(agentEvent{Kind: "opened", Epoch: welcome.GetSessionEpoch(), Membership: membershipName(welcome.GetMembership()), Endpoints: endpoints})
+		a.dispatch(agentEvent{
+			Kind:        "opened",
+			Epoch:       welcome.GetSessionEpoch(),
+			Membership:  membershipName(welcome.GetMembership()),
+			Endpoints:   endpoints,
+			HasNewerKey: !from.key.Equal(a.identity.toUse()),
+		})
 	case from == a.candidate && news.kind == "ended":
 		a.candidate = nil
 		isKeyRefused := news.end.Kind == refused && news.end.Reason == "PROOF_INVALID"

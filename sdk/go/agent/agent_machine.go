@@ -23,23 +23,10 @@ type attempt struct {
 	isOtherKey   bool
 }
 
-// A move is a stream that is opened elsewhere while the present one goes on.
-type move struct {
-	// isOwnWish: for a new key, at the same replica.
-	isOwnWish bool
-	// named is where the server sends it; empty for anywhere else.
-	named    []string
-	attempts int
-	// attempt is under way; nil while it waits until untilMs.
-	attempt *attempt
-	untilMs float64
-	// over is how the present stream ended while the next one was being opened; nil while it goes on.
-	over *end
-}
-
 type heldSession struct {
 	endpoint string
 	epoch    uint64
+	sinceMs  float64
 }
 
 // agentState is all that decides what an agent does next. Points in time are monotonic milliseconds.
@@ -75,9 +62,11 @@ type agentEvent struct {
 	Epoch        uint64   `json:"epoch,string"`
 	End          end      `json:"end"`
 	HasOtherKey  bool     `json:"hasOtherKey"`
-	Pace         pace     `json:"pace"`
-	IsOwnWish    bool     `json:"isOwnWish"`
-	RetryAfterMs float64  `json:"retryAfterMs"`
+	// HasNewerKey: of "opened", when a next key was offered since the Hello was signed.
+	HasNewerKey  bool    `json:"hasNewerKey"`
+	Pace         pace    `json:"pace"`
+	IsOwnWish    bool    `json:"isOwnWish"`
+	RetryAfterMs float64 `json:"retryAfterMs"`
 }
 
 // An agentEffect is what the shell carries out, in order: "register", "open", "hold", "drop", "give-up", "goodbye", "forget" or "log-end".
@@ -90,6 +79,9 @@ type agentEffect struct {
 const (
 	// A goodbye may take so long to be delivered.
 	goodbyeLimitMs = 5_000
+	// Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends their streams is
+	// not asked in a tight loop.
+	steadyAfterMs = 10_000
 	// The agents of one replica must not move at once.
 	moveJitterMs = 1_000
 )
@@ -133,18 +125,20 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 			return s.afterEnd(event.End, in)
 		}
 	case "opened":
-		return s.onOpened(event)
+		return s.onOpened(event, in)
 	case "not-opened":
 		return s.onNotOpened(event, in)
 	case "session-ended":
 		return s.onSessionEnded(event, in)
 	case "move-asked":
 		if s.stage == connected && s.move == nil {
-			jitter := fullJitter(0, moveJitterMs, moveJitterMs, in.random01)
-			s.move = &move{isOwnWish: event.IsOwnWish, named: event.Endpoints, untilMs: in.nowMs + event.RetryAfterMs + jitter}
+			s.move = beginMove(event.IsOwnWish, event.Endpoints, event.RetryAfterMs, in)
 		}
 	case "acked":
-		s.failures, s.rejectedAtMs = 0, nil
+		s.rejectedAtMs = nil
+		if s.held != nil && in.nowMs-s.held.sinceMs >= steadyAfterMs {
+			s.failures = 0
+		}
 	case "membership":
 		if event.Membership != "" {
 			s.membership = event.Membership
@@ -174,7 +168,7 @@ func (s agentState) attemptUnderWay() *attempt {
 	return nil
 }
 
-func (s agentState) onOpened(event agentEvent) (agentState, []agentEffect) {
+func (s agentState) onOpened(event agentEvent, in input) (agentState, []agentEffect) {
 	at := s.attemptUnderWay()
 	if at == nil {
 		return s, nil
@@ -182,7 +176,7 @@ func (s agentState) onOpened(event agentEvent) (agentState, []agentEffect) {
 	if s.held == nil {
 		s.unreachable = 0
 	}
-	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch}
+	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch, in.nowMs}
 	if event.Membership != "" {
 		s.membership = event.Membership
 	}
@@ -191,6 +185,10 @@ func (s agentState) onOpened(event agentEvent) (agentState, []agentEffect) {
 		s.endpoints = event.Endpoints
 	}
 	s.hasConnected = true
+	// The wish for a stream with that key came while this one was being opened, and was passed over.
+	if event.HasNewerKey {
+		s.move = beginMove(true, nil, 0, in)
+	}
 	return s, []agentEffect{{kind: "hold"}}
 }
 
@@ -222,27 +220,6 @@ func (s agentState) afterFailure(how end, in input) (agentState, []agentEffect) 
 		s.unreachable = 0
 	}
 	return s.afterEnd(how, in)
-}
-
-func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffect) {
-	now := *s.move
-	next, counted := s.decide(how, in)
-	if next.isIdle || next.register == "must" || how.isDecision() {
-		counted.held = nil
-		after, effects := counted.follow(how, next, in)
-		if now.over == nil {
-			effects = slices.Concat([]agentEffect{{kind: "drop"}}, effects)
-		}
-		return after, effects
-	}
-	if now.over != nil {
-		counted.held = nil
-		return counted.afterEnd(endOfMove(*now.over), in)
-	}
-	now.attempts++
-	now.attempt, now.untilMs = nil, in.nowMs+next.delayMs
-	counted.move = &now
-	return counted, nil
 }
 
 func (s agentState) onSessionEnded(event agentEvent, in input) (agentState, []agentEffect) {
@@ -293,19 +270,6 @@ func (s agentState) onDue(in input) (agentState, []agentEffect) {
 		return s.afterFailedMove(noReplica, in)
 	}
 	return s.open(attempt{places[0], places[1:], places, false})
-}
-
-// placesToMoveTo: where the server says, else anywhere but here, else here: one address may stand for many replicas.
-func (s agentState) placesToMoveTo() []string {
-	if s.move.attempts == 0 && len(s.move.named) > 0 {
-		return s.move.named
-	}
-	here := s.held.endpoint
-	others := slices.DeleteFunc(slices.Clone(s.endpoints), func(one string) bool { return one == here })
-	if len(others) > 0 {
-		return others
-	}
-	return s.endpoints
 }
 
 func (s agentState) close() (agentState, []agentEffect) {
@@ -381,14 +345,6 @@ func (s agentState) follow(how end, next nextStep, in input) (agentState, []agen
 	}
 	s.mustRegister = s.mustRegister || next.register == "must"
 	return s, effects
-}
-
-// endOfMove: a Hello of this move may have taken the session although its Welcome was lost, so no other process has the identity.
-func endOfMove(how end) end {
-	if how.Kind == refused && how.Reason == "SESSION_SUPERSEDED" {
-		return end{Kind: silent}
-	}
-	return how
 }
 
 func inTurn(places []string, turn int) []string {

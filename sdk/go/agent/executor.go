@@ -7,7 +7,9 @@ import (
 
 // An Executor runs executions. Its methods are called one at a time, and must return soon.
 type Executor interface {
-	// Capacity is what the machine offers to executions; asked once, when the agent is made.
+	// Capacity is what the machine offers to executions; asked once, when the agent is made. Its limits and what it lacks have to be true: a
+	// job is not placed where memory or disk that it asks for are not offered, nor where what it needs is lacking. Start refuses what comes
+	// all the same.
 	Capacity() *nodev1.WorkCapacity
 	// Start starts an execution, whose id it has never been given before. An error means that it could not be started, and is shown to
 	// people. What becomes of the execution is told later, never before Start returns: Progress with Running, then one with Ended.

@@ -34,7 +34,7 @@ type nextStep struct {
 
 // attempts is what happened before an end.
 type attempts struct {
-	// Failures counts ends since a server last acknowledged a Beat, this one not counted.
+	// Failures counts ends since a session was last steady, this one not counted.
 	Failures float64 `json:"failures"`
 	// Unreachable counts times in a row that no health endpoint could be reached, this one counted.
 	Unreachable int `json:"unreachable"`

@@ -86,7 +86,13 @@ func (p *ProcessExecutor) Capacity() *nodev1.WorkCapacity {
 	if millicores == 0 {
 		millicores = uint32(runtime.NumCPU()) * 1000
 	}
-	return &nodev1.WorkCapacity{Executors: []string{"process"}, Millicores: millicores, MemoryBytes: p.options.MemoryBytes, DiskBytes: p.options.DiskBytes}
+	return &nodev1.WorkCapacity{
+		Executors:   []string{"process"},
+		Millicores:  millicores,
+		MemoryBytes: p.options.MemoryBytes,
+		DiskBytes:   p.options.DiskBytes,
+		Lacks:       []string{"checks", "secrets", "stop-on-agent-after"},
+	}
 }
 
 // Start begins a process of its own session.

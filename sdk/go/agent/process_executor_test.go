@@ -78,3 +78,21 @@ func TestEndsTheOutputOfWhatWasKilled(t *testing.T) {
 	piece, err := executor.ReadOutput("e", 1, OutputPlace{}, 100)
 	same(t, "output", []any{string(piece.Data), piece.IsEnd, err}, []any{"out\n", true, nil})
 }
+
+func TestTellsWhatItLacksAndRefusesIt(t *testing.T) {
+	executor := newTestExecutor(t)
+	same(t, "lacks", executor.Capacity().GetLacks(), []string{"checks", "secrets", "stop-on-agent-after"})
+	same(t, "limits", len(executor.Capacity().GetLimits()), 0)
+	task := func(secrets map[string]string) *workv1.ExecutionSpec_Process {
+		return &workv1.ExecutionSpec_Process{Process: &workv1.ProcessTask{Command: []string{"/bin/true"}, SecretEnv: secrets}}
+	}
+	for _, spec := range []*workv1.ExecutionSpec{
+		{Task: task(nil), Check: &workv1.Check{}},
+		{Task: task(map[string]string{"A": "a"})},
+		{Task: task(nil), StopOnAgentAfter: durationpb.New(time.Minute)},
+	} {
+		if err := executor.Start(Execution{ID: "e", Spec: spec}, func(Progress) {}); err == nil {
+			t.Errorf("it starts %v", spec)
+		}
+	}
+}

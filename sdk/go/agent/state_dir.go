@@ -18,6 +18,7 @@ const (
 	keyFile      = "node-key.pem"
 	nextKeyFile  = "node-key.next.pem"
 	sentinelFile = "sentinel.json"
+	lockFile     = "lock"
 )
 
 // sentinel is what an agent remembers of its registration, so that it opens its stream at once the next time. Whatever is wrong with it, the
@@ -35,9 +36,11 @@ type identity struct {
 	state     keyState
 	pairs     map[string]ed25519.PrivateKey
 	madeAt    time.Time
+	// lock keeps other agents out while it is open: two would share one identity and start work twice.
+	lock *os.File
 }
 
-// openIdentity reads the keys of a state directory; one is made at the first start ever.
+// openIdentity reads the keys of a state directory, which is this agent's alone until release; a key is made at the first start ever.
 func openIdentity(directory string) (*identity, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, err
@@ -45,6 +48,34 @@ func openIdentity(directory string) (*identity, error) {
 	if err := os.Chmod(directory, 0o700); err != nil {
 		return nil, err
 	}
+	lock, err := lockDirectory(directory)
+	if err != nil {
+		return nil, err
+	}
+	it, err := readIdentity(directory)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	it.lock = lock
+	return it, nil
+}
+
+// lockDirectory fails when another agent uses the directory. A file system that knows no locks is no reason not to run.
+func lockDirectory(directory string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if isTaken(file) {
+		return nil, errors.Join(fmt.Errorf("%s: another agent runs with this state directory", directory), file.Close())
+	}
+	return file, nil
+}
+
+// release lets another agent use the directory.
+func (it *identity) release() error { return it.lock.Close() }
+
+func readIdentity(directory string) (*identity, error) {
 	path := filepath.Join(directory, keyFile)
 	current, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +127,7 @@ func (it *identity) prepareNext() (ed25519.PrivateKey, error) {
 func (it *identity) become(state keyState) error {
 	before := it.state
 	if state.phase == "settled" && before.phase != "settled" && state.current == before.next {
-		if err := os.Rename(filepath.Join(it.directory, nextKeyFile), filepath.Join(it.directory, keyFile)); err != nil {
+		if err := it.adoptNextKey(); err != nil {
 			// Both keys are there still, and the next one is tried first: it is adopted when it is taken again.
 			before.phase = "offered"
 			it.state = before
@@ -106,6 +137,18 @@ func (it *identity) become(state keyState) error {
 	}
 	it.state = state
 	return nil
+}
+
+// adoptNextKey puts the next key in the place of the node's key, and into the sentinel first: a crash between the two leaves a sentinel
+// that names a key of this agent in either case.
+func (it *identity) adoptNextKey() error {
+	if known := it.readSentinel(); known != nil && known.KeyFingerprint == it.state.current {
+		known.KeyFingerprint = it.state.next
+		if err := it.writeSentinel(*known); err != nil {
+			return err
+		}
+	}
+	return os.Rename(filepath.Join(it.directory, nextKeyFile), filepath.Join(it.directory, keyFile))
 }
 
 // refusedKey notes that the server refused a key, and says whether there is another one to try.

@@ -172,6 +172,7 @@ def agent_event(found: dict[str, Any]) -> agent_machine.Event:
         epoch=int(found.get("epoch", 0)),
         end=end_of(found.get("end", {"kind": "left"})),
         has_other_key=found.get("hasOtherKey", False),
+        has_newer_key=found.get("hasNewerKey", False),
         pace=pace.Pace(at["heartbeatMs"], at["infoMs"], at["unhealthyAfterMs"]) if at else pace.Pace(),
         is_own_wish=found.get("isOwnWish", False),
         retry_after_ms=found.get("retryAfterMs", 0),

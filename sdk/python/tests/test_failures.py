@@ -17,6 +17,7 @@ from rollcall.work.v1 import work_pb2
 from rollcall.agent.executor import Executor
 from rollcall.agent.kit import Agent, Options
 from rollcall.agent.ledger import Ledger
+from rollcall.agent.state_dir import Identity, Sentinel, fingerprint_of
 from rollcall.agent.stream import Stream
 
 _NOWHERE = "127.0.0.1:1"
@@ -63,6 +64,52 @@ def test_any_failure_of_a_start_is_told(tmp_path: Path) -> None:
     ledger._start(work_pb2.ExecutionReference(id="e"), b"")
     [seen] = ledger.observations(None)
     assert (seen.end_reason, seen.message) == (work_pb2.END_REASON_START_FAILED, "broken")
+
+
+def test_an_execution_that_cannot_be_adopted_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def ledger_with(executor: SimpleNamespace) -> Ledger:
+        log = logging.LoggerAdapter(logging.getLogger("test"), {})
+        return Ledger(tmp_path, "n", cast(Executor, executor), log, lambda run: run(), lambda *_: None, lambda: 0.0)
+
+    running = ledger_with(SimpleNamespace(start=lambda *_: None))
+    running._start(work_pb2.ExecutionReference(id="e"), b"")
+    assert running.is_running
+    after = ledger_with(SimpleNamespace(adopt=_fail))
+    after.recover()
+    (seen,) = after.observations(None)
+    assert (seen.end_reason, seen.message) == (work_pb2.END_REASON_GONE, "it cannot be adopted: broken")
+    assert "an execution cannot be adopted" in caplog.text
+
+
+def test_a_stop_that_fails_leaves_the_execution_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    executor = cast(Executor, SimpleNamespace(start=lambda *_: None, stop=_fail))
+    log = logging.LoggerAdapter(logging.getLogger("test"), {})
+    ledger = Ledger(tmp_path, "n", executor, log, lambda run: run(), lambda *_: None, lambda: 0.0)
+    reference = work_pb2.ExecutionReference(id="e")
+    ledger._start(reference, b"")
+    ledger._stop(reference)
+    assert ledger.is_running
+    assert "an execution cannot be stopped" in caplog.text
+
+
+def test_two_agents_cannot_share_a_state_directory(tmp_path: Path) -> None:
+    options = Options(_NOWHERE, "n", tmp_path / "state")
+    first = Agent(options)
+    with pytest.raises(OSError, match="another agent runs with this state directory"):
+        Agent(options)
+    asyncio.run(_wait_of(first))
+    Agent(options).identity.release()
+
+
+def test_the_sentinel_names_the_key_that_was_adopted(tmp_path: Path) -> None:
+    identity = Identity(tmp_path)
+    before = identity.state.current
+    identity.write_sentinel(Sentinel("n", before, "c", ("h:1",)))
+    key = fingerprint_of(identity.prepare_next())
+    identity.become(identity.state.after_accepted(key))
+    found = identity.read_sentinel()
+    assert found is not None and found.key_fingerprint == key != before
+    identity.release()
 
 
 def test_a_path_that_takes_no_frames_ends_the_stream(tmp_path: Path) -> None:

@@ -54,3 +54,17 @@ def test_ends_the_output_of_what_was_killed(tmp_path: Path) -> None:
     assert (end.reason, end.signal) == (work_pb2.END_REASON_DEADLINE_EXCEEDED, "SIGKILL")
     piece = executor.read_output("e", 1, 0, 0, 100)
     assert (piece.data, piece.is_end) == (b"out\n", True)
+
+
+def test_tells_what_it_lacks_and_refuses_it(tmp_path: Path) -> None:
+    executor = ProcessExecutor(tmp_path, may_be_own_user=True)
+    assert list(executor.capacity().lacks) == ["checks", "secrets", "stop-on-agent-after"]
+    assert (list(executor.capacity().limits), executor.capacity().memory_bytes) == ([], 0)
+    command = ["/bin/true"]
+    for spec in (
+        work_pb2.ExecutionSpec(process=work_pb2.ProcessTask(command=command), check=work_pb2.Check()),
+        work_pb2.ExecutionSpec(process=work_pb2.ProcessTask(command=command, secret_env={"A": "a"})),
+        work_pb2.ExecutionSpec(process=work_pb2.ProcessTask(command=command), stop_on_agent_after={"seconds": 60}),
+    ):
+        with pytest.raises(ValueError, match="has no checks, no secrets and no stop_on_agent_after"):
+            executor.start(Execution("e", "n", 0, {}, (), spec), lambda _: None)

@@ -12,6 +12,12 @@ export type Credential =
 
 /** A token that expires sooner is renewed, or it would expire during the call. */
 const MARGIN_MS = 30_000;
+/**
+ * A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next
+ * one: the file is read again so often.
+ */
+const LOOKS = 20;
+const LOOK_EVERY_MS = 100;
 
 /** How to get the token of a credential, for each call. */
 export function tokenSource(credential: Credential, nowMs: () => number = Date.now): () => Promise<string | null> {
@@ -45,24 +51,44 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
   let kept: { readonly token: string; readonly login: Login } | null = null;
   let renewing: Promise<string> | null = null;
   const isGood = (it: typeof kept) => it !== null && it.login.expiresAtMs - MARGIN_MS > nowMs();
+  // By the refresh token that the file has: the one that took its place, and could not be saved.
+  let unsaved: { readonly saved: string; readonly next: string } | null = null;
   const find = async () => {
-    // The command line or another program may have renewed it meanwhile.
-    const context = readContext(file, name);
-    if (context?.login == null) throw new ConfigurationError(`context ${name} has no login any more`);
-    const { token, login } = context;
-    if (token !== null && isGood({ token, login })) {
-      kept = { token, login };
-      return token;
+    let refused: string | null = null;
+    for (let looks = 0; looks < LOOKS; looks += 1) {
+      // The command line or another program may have renewed it meanwhile.
+      const context = readContext(file, name);
+      if (context?.login == null) throw new ConfigurationError(`context ${name} has no login any more`);
+      const { token, login } = context;
+      if (token !== null && isGood({ token, login })) {
+        kept = { token, login };
+        return token;
+      }
+      const { refreshToken: saved } = login;
+      if (saved === null) break;
+      const refreshToken: string = unsaved?.saved === saved ? unsaved.next : saved;
+      if (refreshToken === refused) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+        continue;
+      }
+      const renewed = await renewLogin(login, refreshToken, nowMs());
+      if (renewed === null) {
+        refused = refreshToken;
+        continue;
+      }
+      kept = renewed;
+      try {
+        await saveLogin(file, name, renewed.token, renewed.login);
+      } catch {
+        // A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes on
+        // with the next refresh token.
+        unsaved = { saved, next: renewed.login.refreshToken ?? refreshToken };
+      }
+      return renewed.token;
     }
-    const renewed = login.refreshToken === null ? null : await renewLogin(login, login.refreshToken, nowMs());
-    if (renewed === null) {
-      throw new ConfigurationError(
-        `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``,
-      );
-    }
-    kept = renewed;
-    await saveLogin(file, name, renewed.token, renewed.login);
-    return renewed.token;
+    throw new ConfigurationError(
+      `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``,
+    );
   };
   return () => {
     if (kept !== null && isGood(kept)) return Promise.resolve(kept.token);

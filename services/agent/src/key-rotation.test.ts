@@ -128,6 +128,39 @@ describe("the rotation of an agent's key", () => {
     expect(plane.registrations).toEqual([]);
   });
 
+  it("should open another stream when the next key was offered while one was being opened", async () => {
+    const first = await startKnown();
+    const { plane } = first;
+    plane.losesRotationAnswers = true;
+    wantRotation(first);
+    await settle();
+    plane.losesRotationAnswers = false;
+    plane.ignoresHello = true;
+    let answer = (): void => {};
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    const rotateKey = plane.rotateKey.bind(plane);
+    plane.rotateKey = async (...offer) => {
+      await held;
+      return rotateKey(...offer);
+    };
+    harness = await restart(first);
+    const before = plane.latest;
+    expect(before.received.map(({ case: kind }) => kind)).toEqual(["hello"]);
+    answer();
+    await settle();
+    plane.ignoresHello = false;
+    before.send({
+      case: "welcome",
+      value: { sessionEpoch: 90n, clusterId: plane.clusterId, settings: plane.settings },
+    });
+    await settle();
+    await pass(harness, 1_000);
+    expect(plane.latest).not.toBe(before);
+    expect(keyOf(harness)).toBe(plane.offers[0]);
+    expect(before.isOpen).toBe(false);
+    expect(harness.agent.status().phase).toBe("connected");
+  });
+
   it("should write the next key to disk before it is offered", async () => {
     harness = await startKnown();
     const { plane, keyFiles } = harness;

@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
@@ -20,6 +22,12 @@ export interface TrustAndLogin {
   /** By a context whose token had expired, and once more. */
   readonly renewed: Answer;
   readonly again: Answer;
+  /** Two programs at once, by a context whose token had expired. */
+  readonly together: readonly Answer[];
+  /** By a context that cannot be written. */
+  readonly unsaved: Answer;
+  /** With the fingerprint of the server's authority, by a name that its certificate does not have. */
+  readonly misnamed: Answer;
   /** How often a token was asked for, the login included. */
   readonly tokensAsked: number;
   /** Whether the context was changed: its token, its refresh token and its end. */
@@ -64,7 +72,8 @@ export async function trustAndLogin(command: readonly [string, ...string[]]): Pr
     const trusted = await ask(token, `127.0.0.1:${port}`, fingerprint);
     const untrusted = await ask(token, `127.0.0.1:${port}`, `sha256:${"0".repeat(64)}`);
     const file = join(root, ".config/rollcall/config.yaml");
-    const before = await writeContext(file, issuer, { server: `https://127.0.0.1:${port}`, ca_file: authority.caFile });
+    const place = { server: `https://127.0.0.1:${port}`, ca_file: authority.caFile };
+    const before = await writeContext(file, issuer, place);
     const renewed = await ask({});
     const again = await ask({});
     const after = parse(readFileSync(file, "utf8")).contexts.lab;
@@ -73,7 +82,17 @@ export async function trustAndLogin(command: readonly [string, ...string[]]): Pr
       after.oidc.refresh_token !== before.oidc.refresh_token &&
       Date.parse(after.oidc.expires_at) > Date.parse(before.oidc.expires_at) &&
       after.ca_file === authority.caFile;
-    return { trusted, untrusted, renewed, again, tokensAsked: issuer.count("POST /token"), isSaved };
+    const tokensAsked = issuer.count("POST /token");
+    await writeContext(file, issuer, place);
+    const together = await Promise.all([ask({}), ask({})]);
+    const longPath = unwritablePath(root);
+    await writeContext(join(longPath, "rollcall/config.yaml"), issuer, place);
+    const unsaved = await ask({ XDG_CONFIG_HOME: longPath });
+    const other = await forward(port);
+    const misnamed = await ask(token, `127.0.0.2:${other.port}`, fingerprint);
+    await other.close();
+    if (other.joined === 0) throw new Error("the program did not come to the other name");
+    return { trusted, untrusted, misnamed, renewed, again, together, unsaved, tokensAsked, isSaved };
   } finally {
     server.kill("SIGTERM");
     await server.exit();
@@ -104,6 +123,44 @@ async function writeContext(file: string, issuer: TestIssuer, place: Readonly<Re
   mkdirSync(join(file, ".."), { recursive: true });
   writeFileSync(file, stringify({ current_context: "lab", contexts: { lab: context } }), { mode: 0o600 });
   return context;
+}
+
+/**
+ * Where contexts can be read, and no draft can be made beside them, for root either: the draft's path is longer than
+ * Linux takes one.
+ */
+function unwritablePath(root: string): string {
+  const length = 4_094 - "/rollcall/config.yaml".length;
+  let path = root;
+  while (length - path.length > 1) path += `/${"x".repeat(Math.min(200, length - path.length - 1))}`;
+  return path;
+}
+
+/** A port of an address for which the server has no certificate. */
+async function forward(target: number) {
+  let joined = 0;
+  const server = createServer((client) => {
+    joined += 1;
+    const upstream = connect(target, "127.0.0.1");
+    for (const socket of [client, upstream]) socket.on("error", () => {}).on("close", () => end(client, upstream));
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(0, "127.0.0.2");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    get joined() {
+      return joined;
+    },
+    close: async () => {
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+function end(...sockets: readonly Socket[]): void {
+  for (const socket of sockets) socket.destroy();
 }
 
 function answerOf([program, ...words]: readonly string[], more: readonly string[], env: NodeJS.ProcessEnv) {

@@ -61,6 +61,7 @@ describe("checkJob()", () => {
       user: null,
       directory: null,
       checked: false,
+      usesSecrets: false,
       loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
       retry: { attempts: 3, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
       update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000 },

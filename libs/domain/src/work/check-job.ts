@@ -184,6 +184,7 @@ function toSpec(draft: JobDraft, type: JobType): JobSpec {
     user: task?.kind === "process" && task.user !== "" ? task.user : null,
     directory: task?.kind === "process" && task.directory !== "" ? task.directory : null,
     checked: draft.check !== null,
+    usesSecrets: Object.keys(task?.secretEnv ?? {}).length > 0,
     loss: {
       lostAfterMs: loss.lostAfterMs ?? 0,
       stopOnAgentAfterMs: loss.stopOnAgentAfterMs,

@@ -67,6 +67,8 @@ export interface JobSpec {
   readonly directory: string | null;
   /** Whether a check tells when it is ready; without one it is as soon as it runs. */
   readonly checked: boolean;
+  /** Whether it gets values of the agent's secrets directory. */
+  readonly usesSecrets: boolean;
   readonly loss: LossPolicy;
   readonly retry: RetryPolicy;
   readonly update: UpdatePolicy;

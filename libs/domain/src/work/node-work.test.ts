@@ -23,6 +23,7 @@ describe("toWorkNode()", () => {
           portMin: 1,
           portMax: 9,
           users: ["web"],
+          lacks: ["checks"],
         },
       },
     });
@@ -37,7 +38,7 @@ describe("toWorkNode()", () => {
       ...{ os: "linux", architecture: "x64", agentVersion: "0.2.0" },
       capacity: {
         ...{ executors: ["process"], millicores: 6_000, memoryBytes: 8_000, diskBytes: 0, portMin: 1, portMax: 9 },
-        ...{ limits: [], users: ["web"], directories: [] },
+        ...{ limits: [], users: ["web"], directories: [], lacks: ["checks"] },
       },
       gpus: [{ index: 1, uuid: "u", model: "nvidia h100" }],
     });

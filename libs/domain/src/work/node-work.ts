@@ -45,6 +45,7 @@ function capacityOf(work: JsonObject, factors: AllocatableFactors): NodeCapacity
     limits: toTexts(work.limits),
     users: toTexts(work.users),
     directories: toTexts(work.directories),
+    lacks: toTexts(work.lacks),
   };
 }
 

@@ -13,6 +13,8 @@ export interface NodeCapacity {
   readonly limits: readonly string[];
   readonly users: readonly string[];
   readonly directories: readonly string[];
+  /** What its executors do not do, as an agent of any version names it. */
+  readonly lacks: readonly string[];
 }
 
 /** A GPU that executions can be given. */

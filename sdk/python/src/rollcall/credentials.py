@@ -11,10 +11,14 @@ from typing import Protocol
 
 from .contexts import expires_at, read_context, save_login
 from .errors import ConfigurationError
-from .issuer import renew_login
+from .issuer import Renewal, renew_login
 
 # A token that expires sooner is renewed, or it would expire during the call.
 _MARGIN = 30.0
+# A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next
+# one: the file is read again so often, and so many seconds apart.
+_LOOKS = 20
+_LOOK_EVERY = 0.1
 
 
 class Credential(Protocol):
@@ -73,29 +77,49 @@ class Login:
         self._lock = threading.Lock()
         self._token: str | None = None
         self._expires = 0.0
+        # By the refresh token that the file has: the one that took its place, and could not be saved.
+        self._unsaved: dict[str | None, str] = {}
 
     def token(self) -> str | None:
         """The token, renewed where it is due. Raises ConfigurationError when the login is over."""
         with self._lock:
-            if self._is_good():
-                return self._token
-            # The command line or another program may have renewed it meanwhile.
-            context = read_context(self._path, self._name)
-            login = context.get("oidc")
-            if not isinstance(login, dict):
-                raise ConfigurationError(f"context {self._name} has no login any more")
-            self._token, self._expires = context.get("token"), expires_at(login)
-            if self._is_good():
-                return self._token
-            renewed = renew_login(login, self._now()) if login.get("refresh_token") else None
-            if renewed is None:
-                raise ConfigurationError(
-                    f"the login of context {self._name} is over: "
-                    f"log in again with `rollcall login --oidc --context {self._name}`"
-                )
-            self._token, self._expires = renewed.token, renewed.expires
+            refused = None
+            for _ in range(_LOOKS):
+                if self._is_good():
+                    return self._token
+                # The command line or another program may have renewed it meanwhile.
+                context = read_context(self._path, self._name)
+                login = context.get("oidc")
+                if not isinstance(login, dict):
+                    raise ConfigurationError(f"context {self._name} has no login any more")
+                self._token, self._expires = context.get("token"), expires_at(login)
+                saved = login.get("refresh_token")
+                refresh_token = self._unsaved.get(saved, saved)
+                if self._is_good():
+                    return self._token
+                if refresh_token is not None and refresh_token == refused:
+                    time.sleep(_LOOK_EVERY)
+                    continue
+                renewed = renew_login({**login, "refresh_token": refresh_token}, self._now()) if refresh_token else None
+                if renewed is not None:
+                    self._keep(renewed, saved)
+                    return self._token
+                if refresh_token is None:
+                    break
+                refused = refresh_token
+            raise ConfigurationError(
+                f"the login of context {self._name} is over: "
+                f"log in again with `rollcall login --oidc --context {self._name}`"
+            )
+
+    def _keep(self, renewed: Renewal, saved: str | None) -> None:
+        self._token, self._expires = renewed.token, renewed.expires
+        try:
             save_login(self._path, self._name, renewed.token, renewed.refresh_token, renewed.expires)
-            return self._token
+        except ConfigurationError:
+            # A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes
+            # on with the next refresh token.
+            self._unsaved = {saved: renewed.refresh_token}
 
     def _is_good(self) -> bool:
         return self._token is not None and self._expires - _MARGIN > self._now()

@@ -85,7 +85,13 @@ function agentEvent(kind: AgentEvent["kind"], random: () => number): AgentEvent 
     case "registered":
       return { kind, membership: "APPROVED", endpoints };
     case "opened":
-      return { kind, epoch: BigInt(Math.floor(random() * 100)), membership: "PENDING", endpoints };
+      return {
+        kind,
+        epoch: BigInt(Math.floor(random() * 100)),
+        membership: "PENDING",
+        endpoints,
+        hasNewerKey: random() < 0.2,
+      };
     case "not-registered":
       return { kind, end: anyEnd(random) };
     case "not-opened":

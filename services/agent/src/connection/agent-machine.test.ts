@@ -6,7 +6,7 @@ import { GOODBYE_LIMIT_MS, stepAgent } from "./agent-machine.ts";
 import { type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
 
 const UNREACHABLE: SessionEnd = { kind: "unreachable", message: "refused" };
-const refused = (reason: string, action?: "REGISTER" | "STOP"): SessionEnd => ({
+const refused = (reason: string | undefined, action?: "REGISTER" | "STOP"): SessionEnd => ({
   kind: "refused",
   reason,
   message: "",
@@ -21,7 +21,8 @@ const loaded = (isRegistered: boolean, endpoints: readonly string[] = ["a", "b",
 });
 const registered: AgentEvent = { kind: "registered", membership: "APPROVED", endpoints: ["a", "b"] };
 const notRegistered = (end: SessionEnd): AgentEvent => ({ kind: "not-registered", end });
-const opened = (endpoints: readonly string[] = [], epoch = 1n): AgentEvent => ({
+const opened = (endpoints: readonly string[] = [], epoch = 1n, hasNewerKey = false): AgentEvent => ({
+  hasNewerKey,
   kind: "opened",
   epoch,
   membership: undefined,
@@ -203,7 +204,7 @@ describe("stepAgent()", () => {
     expect(GOODBYE_LIMIT_MS).toBe(5_000);
   });
 
-  it("should count failures until a Beat is acknowledged", () => {
+  it("should count failures until a Beat is acknowledged on a session that has lasted for 10 s", () => {
     const run = new Run(loaded(true, ["a"]));
     for (const _ of [1, 2]) {
       run.step(notOpened(refused("NODE_REJECTED")));
@@ -211,8 +212,25 @@ describe("stepAgent()", () => {
     }
     expect(run.state).toMatchObject({ failures: 2, rejectedAtMs: 0 });
     run.step(opened());
+    run.nowMs += 9_999;
+    run.step({ kind: "acked" });
+    expect(run.state).toMatchObject({ failures: 2, rejectedAtMs: null });
+    run.nowMs += 1;
     run.step({ kind: "acked" });
     expect(run.state).toMatchObject({ failures: 0, rejectedAtMs: null });
+  });
+
+  it("should back off from a server that welcomes it and ends its stream at once", () => {
+    const run = connected();
+    const waits = Array.from({ length: 6 }, () => {
+      run.step({ kind: "acked" });
+      run.step(ended(refused(undefined)));
+      const waitMs = (dueAtMs(run.state) ?? 0) - run.nowMs;
+      run.wait();
+      run.step(opened());
+      return waitMs;
+    });
+    expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
   });
 
   it("should never hold two sessions, nor open two streams, and end for good, whatever comes", () => {

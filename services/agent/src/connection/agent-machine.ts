@@ -16,6 +16,12 @@ import { decideNextStep, isDecision, isRejection, type NextStep } from "./next-s
 /** How long a goodbye may take to be delivered. */
 export const GOODBYE_LIMIT_MS = 5_000;
 
+/**
+ * Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
+ * their streams is not asked in a tight loop.
+ */
+const STEADY_AFTER_MS = 10_000;
+
 /** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
 const MOVE_JITTER_MS = 1_000;
 
@@ -39,7 +45,7 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
         ? beginOpening(state, input)
         : afterEnd(state, event.end, input);
     case "opened":
-      return onOpened(state, event);
+      return onOpened(state, event, input);
     case "not-opened":
       return onNotOpened(state, event, input);
     case "session-ended":
@@ -47,7 +53,7 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
     case "move-asked":
       return onMoveAsked(state, event, input);
     case "acked":
-      return stay({ ...state, failures: 0, rejectedAtMs: null });
+      return stay({ ...state, failures: isSteady(state, input) ? 0 : state.failures, rejectedAtMs: null });
     case "membership":
       return stay({ ...state, membership: event.membership ?? state.membership });
     case "due":
@@ -60,15 +66,25 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
   }
 }
 
-function onOpened(state: AgentState, event: Extract<AgentEvent, { readonly kind: "opened" }>): AgentStep {
+function isSteady({ held }: AgentState, { nowMs }: AgentInput): boolean {
+  return held !== null && nowMs - held.sinceMs >= STEADY_AFTER_MS;
+}
+
+function onOpened(
+  state: AgentState,
+  event: Extract<AgentEvent, { readonly kind: "opened" }>,
+  input: AgentInput,
+): AgentStep {
   const attempt = attemptOf(state);
   if (attempt === null) return stay(state);
-  const { epoch, endpoints, membership } = event;
+  const { epoch, endpoints, membership, hasNewerKey } = event;
+  // The wish for a stream with that key came while this one was being opened, and was passed over.
+  const move = hasNewerKey ? beginMove({ isOwnWish: true, endpoints: [], retryAfterMs: 0 }, input) : null;
   return {
     state: {
       ...state,
-      stage: { kind: "connected", move: null },
-      held: { endpoint: attempt.endpoint, epoch },
+      stage: { kind: "connected", move },
+      held: { endpoint: attempt.endpoint, epoch, sinceMs: input.nowMs },
       membership: membership ?? state.membership,
       // A control plane without a health replica names none: what was known before is the best guess then.
       endpoints: endpoints.length > 0 ? endpoints : state.endpoints,
@@ -133,14 +149,21 @@ function onSessionEnded(
 function onMoveAsked(
   state: AgentState,
   event: Extract<AgentEvent, { readonly kind: "move-asked" }>,
-  { nowMs, random01 }: AgentInput,
+  input: AgentInput,
 ): AgentStep {
   const { stage } = state;
   if (stage.kind !== "connected" || stage.move !== null) return stay(state);
+  return stay({ ...state, stage: { kind: "connected", move: beginMove(event, input) } });
+}
+
+function beginMove(
+  asked: Pick<Extract<AgentEvent, { readonly kind: "move-asked" }>, "isOwnWish" | "endpoints" | "retryAfterMs">,
+  { nowMs, random01 }: AgentInput,
+): Move {
   const jitterMs = fullJitter({ attempt: 0, baseMs: MOVE_JITTER_MS, maxMs: MOVE_JITTER_MS, random01 });
-  const { isOwnWish, endpoints: named, retryAfterMs } = event;
+  const { isOwnWish, endpoints: named, retryAfterMs } = asked;
   const step = { kind: "waiting", untilMs: nowMs + retryAfterMs + jitterMs } as const;
-  return stay({ ...state, stage: { kind: "connected", move: { isOwnWish, named, attempts: 0, step, over: null } } });
+  return { isOwnWish, named, attempts: 0, step, over: null };
 }
 
 function onDue(state: AgentState, input: AgentInput): AgentStep {

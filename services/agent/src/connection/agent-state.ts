@@ -48,6 +48,7 @@ export interface Move {
 export interface HeldSession {
   readonly endpoint: string;
   readonly epoch: bigint;
+  readonly sinceMs: number;
 }
 
 /** All that decides what an agent does next. Points in time are of the monotonic clock. */
@@ -63,7 +64,7 @@ export interface AgentState {
   /** The intervals of the last stream, with which the next one begins. */
   readonly pace: Pace;
   readonly mustRegister: boolean;
-  /** Ends since a server last acknowledged a Beat. */
+  /** Ends since a session was last steady: held for a while, and acknowledged. */
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached. */
   readonly unreachable: number;
@@ -83,12 +84,15 @@ export type AgentEvent =
       readonly endpoints: readonly string[];
     }
   | { readonly kind: "not-registered"; readonly end: SessionEnd }
-  /** The stream that was being opened was welcomed. */
+  /**
+   * The stream that was being opened was welcomed; `hasNewerKey` when a next key was offered since it began to open.
+   */
   | {
       readonly kind: "opened";
       readonly epoch: bigint;
       readonly membership: MembershipState | undefined;
       readonly endpoints: readonly string[];
+      readonly hasNewerKey: boolean;
     }
   /** The stream that was being opened has ended; `hasOtherKey` when its key was refused and there is another one. */
   | { readonly kind: "not-opened"; readonly end: SessionEnd; readonly hasOtherKey: boolean }

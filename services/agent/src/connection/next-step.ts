@@ -18,7 +18,7 @@ export type NextStep =
 
 /** What happened before this end. */
 export interface Attempts {
-  /** Ends since a server last acknowledged a beat, this one not counted. */
+  /** Ends since a session was last steady, this one not counted. */
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached, this one counted. */
   readonly unreachable: number;

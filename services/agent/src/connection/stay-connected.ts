@@ -62,7 +62,10 @@ export class StayConnected {
     };
   }
 
-  /** Open a new stream, and leave the present one only then. Without one the next attempt is new anyway. */
+  /**
+   * Open a new stream, and leave the present one only then. Without one the next attempt is new anyway, and what is
+   * being opened with the former key is renewed once it is open.
+   */
   renew(): void {
     this.#dispatch({ kind: "move-asked", isOwnWish: true, retryAfterMs: 0, endpoints: [] });
   }
@@ -188,7 +191,8 @@ export class StayConnected {
       this.#candidate = { session, welcome };
       const endpoints = this.#options.registrar.resolve(welcome.healthEndpoints);
       const membership = stateOf(welcome.membership);
-      this.#dispatch({ kind: "opened", epoch: welcome.sessionEpoch, membership, endpoints });
+      const hasNewerKey = session.keyPair !== this.#options.identity.keys.toUse();
+      this.#dispatch({ kind: "opened", epoch: welcome.sessionEpoch, membership, endpoints, hasNewerKey });
     } else if (news.kind === "ended") {
       this.#candidate = null;
       const { end } = news;

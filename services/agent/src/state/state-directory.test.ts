@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { keyFingerprint } from "@rollcall/identity";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { openStateDirectory } from "./state-directory.ts";
 import { createFile } from "./write-atomically.ts";
 
@@ -51,6 +51,25 @@ describe("openStateDirectory()", () => {
     expect(new Set(fingerprints).size).toBe(1);
     const pem = await readFile(join(path, "node-key.pem"), "utf8");
     expect(pem).toContain("BEGIN PRIVATE KEY");
+  });
+
+  it("should name the next key in the sentinel when it takes the place of the node's key", async () => {
+    const state = await openStateDirectory(path);
+    const [current, next] = [await state.keyPair(), generateKeyPair()];
+    await state.writeNextKey(next);
+    await state.writeSentinel({ ...SENTINEL, keyFingerprint: keyFingerprint(current.publicKey) });
+    await state.adoptNextKey();
+    expect((await state.keyPair()).publicKey).toEqual(next.publicKey);
+    expect(await state.readSentinel()).toEqual({ ...SENTINEL, keyFingerprint: keyFingerprint(next.publicKey) });
+  });
+
+  it("should leave the sentinel of another key as it is", async () => {
+    const state = await openStateDirectory(path);
+    await state.keyPair();
+    await state.writeNextKey(generateKeyPair());
+    await state.writeSentinel(SENTINEL);
+    await state.adoptNextKey();
+    expect(await state.readSentinel()).toEqual(SENTINEL);
   });
 
   it("should not replace a key that it cannot read", async () => {

@@ -1,6 +1,6 @@
 import { chmod, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { generateKeyPair, keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/identity";
+import { generateKeyPair, keyFingerprint, keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/identity";
 import { makeDirectory } from "@rollcall/process";
 import { parseSentinel, type Sentinel } from "./sentinel.ts";
 import { createFile, FILE_MODE, replaceFile, syncDirectory } from "./write-atomically.ts";
@@ -18,7 +18,10 @@ export interface StateDirectory {
   nextKeyPair(): Promise<NodeKeyPair | undefined>;
   /** Keep the key that the node rotates to. It is on the disk for certain once this resolves. */
   writeNextKey(next: NodeKeyPair): Promise<void>;
-  /** Put the next key in the place of the node's key, in one step: a crash leaves both or the next one alone. */
+  /**
+   * Put the next key in the place of the node's key, in one step: a crash leaves both or the next one alone. A sentinel
+   * that names the node's key names the next one before that, so that it names a key of this node at any moment.
+   */
   adoptNextKey(): Promise<void>;
   /** The sentinel, or `undefined` when there is none or it cannot be read as one. */
   readSentinel(): Promise<Sentinel | undefined>;
@@ -41,6 +44,12 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
   const keyPath = join(path, KEY_FILE);
   const nextKeyPath = join(path, NEXT_KEY_FILE);
   const sentinelPath = join(path, SENTINEL_FILE);
+  const readSentinel = async (): Promise<Sentinel | undefined> => {
+    const text = await readIfThere(sentinelPath);
+    return text === undefined ? undefined : parseSentinel(text);
+  };
+  const writeSentinel = (sentinel: Sentinel): Promise<void> =>
+    replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`);
   return {
     path,
     keyPair: () => loadOrCreateKey(keyPath),
@@ -53,19 +62,26 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
     },
     writeNextKey: (next) => replaceFile(nextKeyPath, privateKeyToPem(next.privateKey)),
     adoptNextKey: async () => {
+      const [current, next] = await Promise.all([keyPath, nextKeyPath].map(readFingerprint));
+      const sentinel = await readSentinel();
+      if (sentinel !== undefined && next !== undefined && sentinel.keyFingerprint === current) {
+        await writeSentinel({ ...sentinel, keyFingerprint: next });
+      }
       await rename(nextKeyPath, keyPath);
       await syncDirectory(path);
     },
-    readSentinel: async () => {
-      const text = await readIfThere(sentinelPath);
-      return text === undefined ? undefined : parseSentinel(text);
-    },
-    writeSentinel: (sentinel) => replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`),
+    readSentinel,
+    writeSentinel,
     removeSentinel: async () => {
       await rm(sentinelPath, { force: true });
       await syncDirectory(dirname(sentinelPath));
     },
   };
+}
+
+async function readFingerprint(path: string): Promise<string | undefined> {
+  const pem = await readIfThere(path);
+  return pem === undefined ? undefined : keyFingerprint(toKeyPair(path, pem).publicKey);
 }
 
 async function loadOrCreateKey(path: string): Promise<NodeKeyPair> {

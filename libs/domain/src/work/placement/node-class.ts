@@ -21,6 +21,7 @@ export type PlacementReason =
   | "EXECUTOR_NOT_OFFERED"
   | "USER_NOT_ALLOWED"
   | "DIRECTORY_NOT_ALLOWED"
+  | "EXECUTOR_LACKS_SOMETHING"
   | "GPU_MODEL_NOT_THERE"
   | "GPU_INDEX_NOT_THERE"
   | "INSUFFICIENT_CORES"
@@ -42,6 +43,8 @@ export interface ClassFacts {
   readonly executors: readonly string[];
   readonly users: readonly string[];
   readonly directories: readonly string[];
+  /** What its executors do not do. */
+  readonly lacks: readonly string[];
   /** What the machine enforces. */
   readonly limits: readonly string[];
   /** Index and model of each. */
@@ -63,6 +66,7 @@ export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassF
     executors: capacity?.executors ?? [],
     users: capacity?.users ?? [],
     directories: capacity?.directories ?? [],
+    lacks: capacity?.lacks ?? [],
     limits: capacity?.limits ?? [],
     gpus: node.gpus.map(({ index, model }) => [index, model]),
     labels: pick(node.labels, labelKeys),
@@ -84,7 +88,7 @@ export function obstaclesToWork(node: WorkNode): readonly PlacementReason[] {
 }
 
 /** Why nodes of a class do not match a request, whatever is free there; empty when they do. */
-export function mismatches(facts: ClassFacts, { spec, selector }: PlacementRequest): readonly PlacementReason[] {
+export function mismatches(facts: ClassFacts, { spec, selector, needs }: PlacementRequest): readonly PlacementReason[] {
   const { constraints, matchAgentLabels, executor, user, directory, resources } = spec;
   const found: PlacementReason[] = [];
   const labels = new Map(matchAgentLabels ? facts.labels : facts.grantedLabels);
@@ -100,6 +104,7 @@ export function mismatches(facts: ClassFacts, { spec, selector }: PlacementReque
   if (directory !== null && !facts.directories.some((allowed) => isWithin(directory, allowed))) {
     found.push("DIRECTORY_NOT_ALLOWED");
   }
+  if (needs.some((need) => facts.lacks.includes(need))) found.push("EXECUTOR_LACKS_SOMETHING");
   const { gpuModel, gpuIndices } = constraints;
   if (gpuModel !== null && facts.gpus.filter(([, model]) => model.includes(gpuModel)).length < resources.gpus) {
     found.push("GPU_MODEL_NOT_THERE");

@@ -12,6 +12,8 @@ export interface PlacementRequest {
   /** Label and port. */
   readonly staticPorts: readonly (readonly [string, number])[];
   readonly dynamicLabels: readonly string[];
+  /** What an executor has to do besides running it, in the words of the nodes that lack it. */
+  readonly needs: readonly string[];
   /** What each execution is given, where they ask for amounts alone; null where ports or GPUs have to be chosen. */
   readonly plainGrant: Grant | null;
   /** Equal for requests that any node answers alike, so that they can share a search. */
@@ -32,15 +34,17 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
   const staticPorts = entries.filter(([, port]) => port !== 0);
   const dynamicLabels = entries.flatMap(([label, port]) => (port === 0 ? [label] : []));
   const { selector, matchAgentLabels, executor, user, directory, strategy, maxPerNode } = spec;
+  const needs = needsOf(spec);
   return {
     spec,
     selector: parsed.ok ? parsed.selector : UNREADABLE,
     amounts: { millicores, memoryBytes, diskBytes, gpus },
     staticPorts,
     dynamicLabels,
+    needs,
     plainGrant: gpus > 0 || entries.length > 0 ? null : { millicores, memoryBytes, diskBytes, ports: {}, gpuUuids: [] },
     signature: JSON.stringify([
-      ...[selector, matchAgentLabels, constraints, resources, executor, user, directory, strategy, maxPerNode],
+      ...[selector, matchAgentLabels, constraints, resources, executor, user, directory, strategy, maxPerNode, needs],
     ]),
     isPicky:
       maxPerNode > 0 ||
@@ -49,6 +53,14 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
       constraints.gpuIndices.length > 0 ||
       strategy === "spread",
   };
+}
+
+function needsOf({ checked, usesSecrets, loss }: JobSpec): readonly string[] {
+  return [
+    ...(checked ? ["checks"] : []),
+    ...(usesSecrets ? ["secrets"] : []),
+    ...(loss.stopOnAgentAfterMs === null ? [] : ["stop-on-agent-after"]),
+  ];
 }
 
 const UNREADABLE: Selector = [

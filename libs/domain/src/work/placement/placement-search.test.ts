@@ -5,6 +5,7 @@ import type { Grant } from "../execution.ts";
 import type { JobSpec } from "../job-spec.ts";
 import type { WorkNode } from "../work-node.ts";
 import { chooseGrant } from "./choose-grant.ts";
+import { classFacts, mismatches } from "./node-class.ts";
 import { NodePool } from "./node-pool.ts";
 import { placementRequest } from "./placement-request.ts";
 import { PlacementSearch } from "./placement-search.ts";
@@ -66,6 +67,26 @@ describe("PlacementSearch", () => {
     const noMemory = { resources: { ...resources, memoryBytes: 0 } };
     expect(begin(nodes, { strategy, ...noMemory }).place()?.nodeId).toBe(strategy === "spread" ? "b" : "a");
     expect(begin([lax], { strategy }).place()?.nodeId).toBe("a");
+  });
+
+  it.each([
+    ["checks", { checked: true }],
+    ["secrets", { usesSecrets: true }],
+    ["stop-on-agent-after", { loss: { ...jobSpec().loss, stopOnAgentAfterMs: 60_000 } }],
+  ])("should place nothing that needs %s on a node that lacks it", (lack, part) => {
+    const { capacity } = workNode("b");
+    if (capacity === null) throw new Error("it has none");
+    const plain = { checked: false, usesSecrets: false };
+    const lacking = mismatches(
+      classFacts(workNode("b", { capacity: { ...capacity, lacks: [lack] } }), []),
+      placementRequest(jobSpec({ ...plain, ...part })),
+    );
+    expect(lacking).toEqual(["EXECUTOR_LACKS_SOMETHING"]);
+    const others = ["checks", "secrets", "stop-on-agent-after"].filter((one) => one !== lack);
+    const lacksOthers = classFacts(workNode("c", { capacity: { ...capacity, lacks: others } }), []);
+    expect(mismatches(lacksOthers, placementRequest(jobSpec({ ...plain, ...part })))).toEqual([]);
+    const request = placementRequest(jobSpec(plain));
+    expect(request.signature).not.toBe(placementRequest(jobSpec({ ...plain, ...part })).signature);
   });
 
   it("should place no more than max_per_node on one node", () => {

@@ -9,6 +9,9 @@ from .pace import Pace
 
 GOODBYE_LIMIT_MS = 5_000.0
 # The agents of one replica must not move at once.
+# Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
+# their streams is not asked in a tight loop.
+_STEADY_AFTER_MS = 10_000.0
 _MOVE_JITTER_MS = 1_000.0
 _NO_REPLICA = End("unreachable", message="no health replica is known")
 
@@ -45,6 +48,7 @@ class HeldSession:
 
     endpoint: str
     epoch: int
+    since_ms: float
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Event:
     epoch: int = 0
     end: End = field(default_factory=lambda: End("left"))
     has_other_key: bool = False
+    has_newer_key: bool = False
+    """Of "opened": a next key was offered since the Hello was signed."""
     pace: Pace = field(default_factory=Pace)
     is_own_wish: bool = False
     retry_after_ms: float = 0.0
@@ -145,16 +151,16 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
         is_passed_over = state.is_optional and event.end.kind == "unreachable"
         return _begin_opening(state, at) if is_passed_over else _after_end(state, event.end, at)
     if kind == "opened":
-        return _on_opened(state, event)
+        return _on_opened(state, event, at)
     if kind == "not-opened":
         return _on_not_opened(state, event, at)
     if kind == "session-ended":
         return _on_session_ended(state, event, at)
     if kind == "move-asked" and stage == "connected" and state.move is None:
-        until = now_ms + event.retry_after_ms + full_jitter(0, _MOVE_JITTER_MS, _MOVE_JITTER_MS, random01)
-        return replace(state, move=Move(event.is_own_wish, event.endpoints, 0, until)), ()
+        return replace(state, move=_begin_move(event.is_own_wish, event.endpoints, event.retry_after_ms, at)), ()
     if kind == "acked":
-        return replace(state, failures=0, rejected_at_ms=None), ()
+        is_steady = state.held is not None and now_ms - state.held.since_ms >= _STEADY_AFTER_MS
+        return replace(state, failures=0 if is_steady else state.failures, rejected_at_ms=None), ()
     if kind == "membership":
         return replace(state, membership=event.membership or state.membership), ()
     if kind == "due":
@@ -166,16 +172,17 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
     return state, ()
 
 
-def _on_opened(state: AgentState, event: Event) -> Step:
+def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
     attempt = state.attempt_under_way
     if attempt is None:
         return state, ()
     opened = replace(
         state,
         stage="connected",
-        move=None,
+        # The wish for a stream with that key came while this one was being opened, and was passed over.
+        move=_begin_move(True, (), 0.0, at) if event.has_newer_key else None,
         attempt=None,
-        held=HeldSession(attempt.endpoint, event.epoch),
+        held=HeldSession(attempt.endpoint, event.epoch, at.now_ms),
         membership=event.membership or state.membership,
         # A control plane without a health replica names none: what was known before is the best guess then.
         endpoints=event.endpoints or state.endpoints,
@@ -183,6 +190,11 @@ def _on_opened(state: AgentState, event: Event) -> Step:
         has_connected=True,
     )
     return opened, (Effect("hold"),)
+
+
+def _begin_move(is_own_wish: bool, named: tuple[str, ...], retry_after_ms: float, at: _Input) -> Move:
+    jitter = full_jitter(0, _MOVE_JITTER_MS, _MOVE_JITTER_MS, at.random01)
+    return Move(is_own_wish, named, 0, at.now_ms + retry_after_ms + jitter)
 
 
 def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:

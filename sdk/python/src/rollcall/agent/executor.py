@@ -61,7 +61,11 @@ class Executor(Protocol):
     """
 
     def capacity(self) -> node_pb2.WorkCapacity:
-        """What the machine offers to executions."""
+        """What the machine offers to executions.
+
+        ``limits`` and ``lacks`` have to be true: a job is not placed where memory or disk that it asks for are not
+        offered, nor where what it needs is lacking. What comes all the same is refused by start().
+        """
 
     def start(self, execution: Execution, tell: Tell) -> None:
         """Start an execution, whose id it has never been given before.
@@ -73,7 +77,8 @@ class Executor(Protocol):
     def adopt(self, execution: Execution, tell: Tell) -> bool:
         """Go on with an execution that an earlier run of the agent started, or was about to.
 
-        False: it is not there, how it ended is not known, and start() is not called for it.
+        False: it is not there, how it ended is not known, and start() is not called for it. An exception counts as
+        False, and its text is shown to people.
         """
 
     def stop(self, execution: Execution) -> None:

@@ -81,7 +81,8 @@ class Status:
 class Agent:
     """Speaks for one machine. Run it once.
 
-    Raises OSError for a state directory that cannot be used, and ValueError for a broken key or address.
+    Raises OSError for a state directory that cannot be used or that another agent uses, and ValueError for a broken key
+    or address.
     """
 
     def __init__(self, options: Options, log: logging.Logger | None = None) -> None:
@@ -138,6 +139,7 @@ class Agent:
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            self.identity.release()
 
     def close(self) -> None:
         """Say goodbye, 5 s at most, and end run(). Executions that run go on."""
@@ -208,7 +210,15 @@ class Agent:
             welcome = news.frame.welcome
             endpoints = tuple(resolve_endpoints(welcome.health_endpoints, self.registrar.host))
             membership = _name_of(welcome.membership)
-            self.dispatch(Event("opened", epoch=welcome.session_epoch, membership=membership, endpoints=endpoints))
+            self.dispatch(
+                Event(
+                    "opened",
+                    epoch=welcome.session_epoch,
+                    membership=membership,
+                    endpoints=endpoints,
+                    has_newer_key=stream.key is not self.identity.to_use(),
+                )
+            )
         elif stream is self._candidate and news.kind == "ended":
             self._candidate = None
             is_key_refused = news.end.kind == "refused" and news.end.reason == "PROOF_INVALID"

@@ -78,11 +78,11 @@ class Ledger:
         for key, entry in list(self._entries.items()):
             if self._kept[key].observation.state == _ENDED:
                 continue
-            if self._executor is None or not self._executor.adopt(entry.execution, self._listener(key)):
-                message = "it was gone when the agent looked again"
+            message = self._adopt(key, entry)
+            if message:
                 self._on_progress(key, Progress(True, work_pb2.END_REASON_GONE, message=message))
             elif entry.is_stopping:
-                self._executor.stop(entry.execution)
+                self._ask_to_stop(entry)
 
     @property
     def is_running(self) -> bool:
@@ -215,7 +215,26 @@ class Ledger:
         elif not entry.is_stopping and self._executor is not None:
             entry.is_stopping = True
             self._keep(reference.id, self._kept[reference.id])
-            self._executor.stop(entry.execution)
+            self._ask_to_stop(entry)
+
+    def _adopt(self, key: str, entry: _Entry) -> str:
+        """Go on with one. Answers why that cannot be, or an empty text."""
+        try:
+            if self._executor is not None and self._executor.adopt(entry.execution, self._listener(key)):
+                return ""
+        except Exception as error:
+            # The others go on, and the agent speaks for its machine.
+            self._log.error("an execution cannot be adopted: %s", key, exc_info=error)
+            return f"it cannot be adopted: {str(error) or type(error).__name__}"
+        return "it was gone when the agent looked again"
+
+    def _ask_to_stop(self, entry: _Entry) -> None:
+        try:
+            if self._executor is not None:
+                self._executor.stop(entry.execution)
+        except Exception as error:
+            # It runs on, and is reported so: an end is told by the executor alone.
+            self._log.error("an execution cannot be stopped: %s", entry.execution.id, exc_info=error)
 
     def _end(self, reference: work_pb2.ExecutionReference, reason: work_pb2.EndReason, message: str) -> None:
         # Of an execution that never ran here.
@@ -244,8 +263,12 @@ class Ledger:
             except OSError as error:
                 self._log.warning("an execution's record cannot be removed: %s", error)
                 continue
-            if self._executor is not None:
-                self._executor.forget(key)
+            try:
+                if self._executor is not None:
+                    self._executor.forget(key)
+            except Exception as error:
+                # What it leaves behind costs room alone.
+                self._log.warning("what is left of an execution cannot be removed: %s", key, exc_info=error)
             self._kept.pop(key, None)
             self._entries.pop(key, None)
             self._met.discard(key)

@@ -66,7 +66,7 @@ class Attempts:
     """What happened before an end."""
 
     failures: int
-    """Ends since a server last acknowledged a Beat, this one not counted."""
+    """Ends since a session was last steady, this one not counted."""
     unreachable: int
     """Times in a row that no health endpoint could be reached, this one counted."""
     has_connected: bool

@@ -27,6 +27,7 @@ _SHIM = """set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 
 """
 _MARK = "ROLLCALL_EXECUTION="
 _DEFAULT_GRACE = 5.0
+_LACKS = ("checks", "secrets", "stop-on-agent-after")
 _WATCH_EVERY = 0.2
 # What `pid` and `exit` may hold.
 _MOST_NUMBER_BYTES = 32
@@ -61,8 +62,8 @@ class ProcessExecutor:
         directory.mkdir(mode=0o711, parents=True, exist_ok=True)
 
     def capacity(self) -> node_pb2.WorkCapacity:
-        """Processes, on all processors unless it was made for fewer."""
-        return node_pb2.WorkCapacity(executors=["process"], millicores=self._millicores)
+        """Processes, on all processors unless made for fewer. No job is placed here that needs what is lacking."""
+        return node_pb2.WorkCapacity(executors=["process"], millicores=self._millicores, lacks=_LACKS)
 
     def start(self, execution: Execution, tell: Tell) -> None:
         """Begin a process of its own session."""

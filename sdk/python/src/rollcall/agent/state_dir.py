@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -16,9 +19,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from .keys import KeyState
 from .proof import key_fingerprint
 
+if sys.platform != "win32":
+    import fcntl
+
 _KEY_FILE = "node-key.pem"
 _NEXT_KEY_FILE = "node-key.next.pem"
 _SENTINEL_FILE = "sentinel.json"
+_LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,15 @@ class Sentinel:
 class Identity:
     """The node's keys, in memory and on the disk; one is made at the first start ever.
 
-    Raises OSError for a directory that cannot be used, and ValueError for a key that cannot be read.
+    Raises OSError for a directory that cannot be used or that another agent uses, and ValueError for a key that cannot
+    be read.
     """
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
         self.directory = directory
+        self._lock = _lock(directory)
         self._pairs: dict[str, Ed25519PrivateKey] = {}
         path = directory / _KEY_FILE
         if not path.exists():
@@ -51,6 +60,10 @@ class Identity:
         with suppress(OSError, ValueError):
             next_key = self._add(_read_key(directory / _NEXT_KEY_FILE))
         self.state = KeyState.on_disk(current, next_key)
+
+    def release(self) -> None:
+        """Let another agent use the directory."""
+        self._lock.close()
 
     @property
     def made_at(self) -> float:
@@ -79,7 +92,7 @@ class Identity:
         if state.phase == "settled" and before.phase != "settled" and state.current == before.next:
             # Where this fails both keys are there still, and the next one is tried first.
             self.state = KeyState("offered", before.current, before.next)
-            (self.directory / _NEXT_KEY_FILE).replace(self.directory / _KEY_FILE)
+            self._adopt(before)
             self._pairs.pop(before.current, None)
         self.state = state
 
@@ -109,10 +122,32 @@ class Identity:
         """Forget it. Raises OSError."""
         (self.directory / _SENTINEL_FILE).unlink(missing_ok=True)
 
+    def _adopt(self, before: KeyState) -> None:
+        # The sentinel first: a crash between the two leaves one that names a key of this agent in either case.
+        known = self.read_sentinel()
+        if known is not None and known.key_fingerprint == before.current:
+            self.write_sentinel(replace(known, key_fingerprint=before.next))
+        (self.directory / _NEXT_KEY_FILE).replace(self.directory / _KEY_FILE)
+
     def _add(self, key: Ed25519PrivateKey) -> str:
         fingerprint = fingerprint_of(key)
         self._pairs[fingerprint] = key
         return fingerprint
+
+
+def _lock(directory: Path) -> IO[bytes]:
+    """Keep other agents out for as long as the file is open: two would share one identity and start work twice."""
+    file = open(directory / _LOCK_FILE, "ab")
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise OSError(errno.EBUSY, "another agent runs with this state directory", str(directory)) from None
+    except OSError:
+        # A file system that knows no locks is no reason not to run.
+        pass
+    return file
 
 
 def public_key(key: Ed25519PrivateKey) -> bytes:

@@ -1174,7 +1174,7 @@ const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\x10ListAccessTokens\x12*.rollcall.admin.v1.ListAccessTokensRequest\x1a+.rollcall.admin.v1.ListAccessTokensResponse\"\x03\x90\x02\x01\x12n\n" +
 	"\x11RevokeAccessToken\x12+.rollcall.admin.v1.RevokeAccessTokenRequest\x1a,.rollcall.admin.v1.RevokeAccessTokenResponse\x12R\n" +
 	"\x06WhoAmI\x12 .rollcall.admin.v1.WhoAmIRequest\x1a!.rollcall.admin.v1.WhoAmIResponse\"\x03\x90\x02\x01\x12m\n" +
-	"\x0fGetLoginOptions\x12).rollcall.admin.v1.GetLoginOptionsRequest\x1a*.rollcall.admin.v1.GetLoginOptionsResponse\"\x03\x90\x02\x01b\x06proto3"
+	"\x0fGetLoginOptions\x12).rollcall.admin.v1.GetLoginOptionsRequest\x1a*.rollcall.admin.v1.GetLoginOptionsResponse\"\x03\x90\x02\x01B/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_access_proto_rawDescOnce sync.Once

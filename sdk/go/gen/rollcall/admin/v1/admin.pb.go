@@ -3667,7 +3667,7 @@ const file_rollcall_admin_v1_admin_proto_rawDesc = "" +
 	"\vCancelDrain\x12%.rollcall.admin.v1.CancelDrainRequest\x1a&.rollcall.admin.v1.CancelDrainResponse\x12X\n" +
 	"\bGetDrain\x12\".rollcall.admin.v1.GetDrainRequest\x1a#.rollcall.admin.v1.GetDrainResponse\"\x03\x90\x02\x01\x12`\n" +
 	"\n" +
-	"WatchDrain\x12$.rollcall.admin.v1.WatchDrainRequest\x1a%.rollcall.admin.v1.WatchDrainResponse\"\x03\x90\x02\x010\x01b\x06proto3"
+	"WatchDrain\x12$.rollcall.admin.v1.WatchDrainRequest\x1a%.rollcall.admin.v1.WatchDrainResponse\"\x03\x90\x02\x010\x01B/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_admin_proto_rawDescOnce sync.Once

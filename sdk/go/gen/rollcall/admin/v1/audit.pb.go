@@ -969,7 +969,7 @@ const file_rollcall_admin_v1_audit_proto_rawDesc = "" +
 	"\fAuditService\x12p\n" +
 	"\x10ListAuditEntries\x12*.rollcall.admin.v1.ListAuditEntriesRequest\x1a+.rollcall.admin.v1.ListAuditEntriesResponse\"\x03\x90\x02\x01\x12b\n" +
 	"\rPruneAuditLog\x12'.rollcall.admin.v1.PruneAuditLogRequest\x1a(.rollcall.admin.v1.PruneAuditLogResponse\x12j\n" +
-	"\x0eVerifyAuditLog\x12(.rollcall.admin.v1.VerifyAuditLogRequest\x1a).rollcall.admin.v1.VerifyAuditLogResponse\"\x03\x90\x02\x01b\x06proto3"
+	"\x0eVerifyAuditLog\x12(.rollcall.admin.v1.VerifyAuditLogRequest\x1a).rollcall.admin.v1.VerifyAuditLogResponse\"\x03\x90\x02\x01B/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_audit_proto_rawDescOnce sync.Once

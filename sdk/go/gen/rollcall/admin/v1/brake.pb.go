@@ -610,7 +610,7 @@ const file_rollcall_admin_v1_brake_proto_rawDesc = "" +
 	"\fBrakeService\x12X\n" +
 	"\bGetBrake\x12\".rollcall.admin.v1.GetBrakeRequest\x1a#.rollcall.admin.v1.GetBrakeResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x0fFreezeReactions\x12).rollcall.admin.v1.FreezeReactionsRequest\x1a*.rollcall.admin.v1.FreezeReactionsResponse\x12k\n" +
-	"\x10ReleaseReactions\x12*.rollcall.admin.v1.ReleaseReactionsRequest\x1a+.rollcall.admin.v1.ReleaseReactionsResponseb\x06proto3"
+	"\x10ReleaseReactions\x12*.rollcall.admin.v1.ReleaseReactionsRequest\x1a+.rollcall.admin.v1.ReleaseReactionsResponseB/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_brake_proto_rawDescOnce sync.Once

@@ -628,7 +628,7 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\rR\x05nodes2x\n" +
 	"\x10DiagnosisService\x12d\n" +
-	"\fGetDiagnosis\x12&.rollcall.admin.v1.GetDiagnosisRequest\x1a'.rollcall.admin.v1.GetDiagnosisResponse\"\x03\x90\x02\x01b\x06proto3"
+	"\fGetDiagnosis\x12&.rollcall.admin.v1.GetDiagnosisRequest\x1a'.rollcall.admin.v1.GetDiagnosisResponse\"\x03\x90\x02\x01B/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_diagnosis_proto_rawDescOnce sync.Once

@@ -1476,7 +1476,7 @@ const file_rollcall_admin_v1_health_policy_proto_rawDesc = "" +
 	"\x0fGetHealthPolicy\x12).rollcall.admin.v1.GetHealthPolicyRequest\x1a*.rollcall.admin.v1.GetHealthPolicyResponse\"\x03\x90\x02\x01\x12v\n" +
 	"\x12ListHealthPolicies\x12,.rollcall.admin.v1.ListHealthPoliciesRequest\x1a-.rollcall.admin.v1.ListHealthPoliciesResponse\"\x03\x90\x02\x01\x12q\n" +
 	"\x12DeleteHealthPolicy\x12,.rollcall.admin.v1.DeleteHealthPolicyRequest\x1a-.rollcall.admin.v1.DeleteHealthPolicyResponse\x12y\n" +
-	"\x13PreviewHealthPolicy\x12-.rollcall.admin.v1.PreviewHealthPolicyRequest\x1a..rollcall.admin.v1.PreviewHealthPolicyResponse\"\x03\x90\x02\x01b\x06proto3"
+	"\x13PreviewHealthPolicy\x12-.rollcall.admin.v1.PreviewHealthPolicyRequest\x1a..rollcall.admin.v1.PreviewHealthPolicyResponse\"\x03\x90\x02\x01B/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_health_policy_proto_rawDescOnce sync.Once

@@ -1042,7 +1042,7 @@ const file_rollcall_admin_v1_join_token_proto_rawDesc = "" +
 	"\x0fCreateJoinToken\x12).rollcall.admin.v1.CreateJoinTokenRequest\x1a*.rollcall.admin.v1.CreateJoinTokenResponse\x12d\n" +
 	"\fGetJoinToken\x12&.rollcall.admin.v1.GetJoinTokenRequest\x1a'.rollcall.admin.v1.GetJoinTokenResponse\"\x03\x90\x02\x01\x12j\n" +
 	"\x0eListJoinTokens\x12(.rollcall.admin.v1.ListJoinTokensRequest\x1a).rollcall.admin.v1.ListJoinTokensResponse\"\x03\x90\x02\x01\x12h\n" +
-	"\x0fRevokeJoinToken\x12).rollcall.admin.v1.RevokeJoinTokenRequest\x1a*.rollcall.admin.v1.RevokeJoinTokenResponseb\x06proto3"
+	"\x0fRevokeJoinToken\x12).rollcall.admin.v1.RevokeJoinTokenRequest\x1a*.rollcall.admin.v1.RevokeJoinTokenResponseB/Z-rollcall.dev/go/gen/rollcall/admin/v1;adminv1b\x06proto3"
 
 var (
 	file_rollcall_admin_v1_join_token_proto_rawDescOnce sync.Once

@@ -700,7 +700,7 @@ const file_rollcall_console_v1_console_proto_rawDesc = "" +
 	"\rGetSignInCode\x12).rollcall.console.v1.GetSignInCodeRequest\x1a*.rollcall.console.v1.GetSignInCodeResponse\x12l\n" +
 	"\x0fBeginOidcSignIn\x12+.rollcall.console.v1.BeginOidcSignInRequest\x1a,.rollcall.console.v1.BeginOidcSignInResponse\x12Q\n" +
 	"\x06SignIn\x12\".rollcall.console.v1.SignInRequest\x1a#.rollcall.console.v1.SignInResponse\x12T\n" +
-	"\aSignOut\x12#.rollcall.console.v1.SignOutRequest\x1a$.rollcall.console.v1.SignOutResponseb\x06proto3"
+	"\aSignOut\x12#.rollcall.console.v1.SignOutRequest\x1a$.rollcall.console.v1.SignOutResponseB3Z1rollcall.dev/go/gen/rollcall/console/v1;consolev1b\x06proto3"
 
 var (
 	file_rollcall_console_v1_console_proto_rawDescOnce sync.Once

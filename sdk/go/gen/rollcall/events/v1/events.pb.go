@@ -769,7 +769,7 @@ const file_rollcall_events_v1_events_proto_rawDesc = "" +
 	"\n" +
 	"ListEvents\x12%.rollcall.events.v1.ListEventsRequest\x1a&.rollcall.events.v1.ListEventsResponse\"\x03\x90\x02\x01\x12e\n" +
 	"\vWatchEvents\x12&.rollcall.events.v1.WatchEventsRequest\x1a'.rollcall.events.v1.WatchEventsResponse\"\x03\x90\x02\x010\x01\x12j\n" +
-	"\x0fRepublishEvents\x12*.rollcall.events.v1.RepublishEventsRequest\x1a+.rollcall.events.v1.RepublishEventsResponseb\x06proto3"
+	"\x0fRepublishEvents\x12*.rollcall.events.v1.RepublishEventsRequest\x1a+.rollcall.events.v1.RepublishEventsResponseB1Z/rollcall.dev/go/gen/rollcall/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_rollcall_events_v1_events_proto_rawDescOnce sync.Once

@@ -1369,7 +1369,7 @@ const file_rollcall_events_v1_webhooks_proto_rawDesc = "" +
 	"\fListWebhooks\x12'.rollcall.events.v1.ListWebhooksRequest\x1a(.rollcall.events.v1.ListWebhooksResponse\"\x03\x90\x02\x01\x12d\n" +
 	"\rDeleteWebhook\x12(.rollcall.events.v1.DeleteWebhookRequest\x1a).rollcall.events.v1.DeleteWebhookResponse\x12^\n" +
 	"\vTestWebhook\x12&.rollcall.events.v1.TestWebhookRequest\x1a'.rollcall.events.v1.TestWebhookResponse\x12m\n" +
-	"\x10ReplayDeliveries\x12+.rollcall.events.v1.ReplayDeliveriesRequest\x1a,.rollcall.events.v1.ReplayDeliveriesResponseb\x06proto3"
+	"\x10ReplayDeliveries\x12+.rollcall.events.v1.ReplayDeliveriesRequest\x1a,.rollcall.events.v1.ReplayDeliveriesResponseB1Z/rollcall.dev/go/gen/rollcall/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_rollcall_events_v1_webhooks_proto_rawDescOnce sync.Once

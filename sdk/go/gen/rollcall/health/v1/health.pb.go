@@ -1846,7 +1846,7 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\x13GO_AWAY_ACTION_STOP\x10\x042\xc9\x01\n" +
 	"\rHealthService\x12\\\n" +
 	"\tHeartbeat\x12$.rollcall.health.v1.HeartbeatRequest\x1a%.rollcall.health.v1.HeartbeatResponse(\x010\x01\x12Z\n" +
-	"\tServeLogs\x12$.rollcall.health.v1.ServeLogsRequest\x1a%.rollcall.health.v1.ServeLogsResponse(\x01b\x06proto3"
+	"\tServeLogs\x12$.rollcall.health.v1.ServeLogsRequest\x1a%.rollcall.health.v1.ServeLogsResponse(\x01B1Z/rollcall.dev/go/gen/rollcall/health/v1;healthv1b\x06proto3"
 
 var (
 	file_rollcall_health_v1_health_proto_rawDescOnce sync.Once

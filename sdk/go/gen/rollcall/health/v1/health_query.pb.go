@@ -1613,7 +1613,7 @@ const file_rollcall_health_v1_health_query_proto_rawDesc = "" +
 	"\x0fWatchNodeHealth\x12*.rollcall.health.v1.WatchNodeHealthRequest\x1a+.rollcall.health.v1.WatchNodeHealthResponse\"\x03\x90\x02\x010\x01\x12r\n" +
 	"\x10GetClusterHealth\x12+.rollcall.health.v1.GetClusterHealthRequest\x1a,.rollcall.health.v1.GetClusterHealthResponse\"\x03\x90\x02\x01\x12j\n" +
 	"\x0fReportHeartbeat\x12*.rollcall.health.v1.ReportHeartbeatRequest\x1a+.rollcall.health.v1.ReportHeartbeatResponse\x12t\n" +
-	"\x10ReadExecutionLog\x12+.rollcall.health.v1.ReadExecutionLogRequest\x1a,.rollcall.health.v1.ReadExecutionLogResponse\"\x03\x90\x02\x010\x01b\x06proto3"
+	"\x10ReadExecutionLog\x12+.rollcall.health.v1.ReadExecutionLogRequest\x1a,.rollcall.health.v1.ReadExecutionLogResponse\"\x03\x90\x02\x010\x01B1Z/rollcall.dev/go/gen/rollcall/health/v1;healthv1b\x06proto3"
 
 var (
 	file_rollcall_health_v1_health_query_proto_rawDescOnce sync.Once

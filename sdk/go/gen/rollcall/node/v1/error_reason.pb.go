@@ -680,7 +680,7 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"#ERROR_REASON_TOO_MANY_SIGN_IN_CODES\x10\xa2\x01\x12 \n" +
 	"\x1bERROR_REASON_SIGN_IN_FAILED\x10\xa3\x01\x12%\n" +
 	" ERROR_REASON_SESSION_NOT_ALLOWED\x10\xa4\x01\x12&\n" +
-	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01b\x06proto3"
+	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

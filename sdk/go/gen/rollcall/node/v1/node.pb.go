@@ -1469,7 +1469,10 @@ type WorkCapacity struct {
 	// Users that a job may name; empty: none.
 	Users []string `protobuf:"bytes,8,rep,name=users,proto3" json:"users,omitempty"`
 	// Directories in, or below, which a job may run; empty: none.
-	Directories   []string `protobuf:"bytes,9,rep,name=directories,proto3" json:"directories,omitempty"`
+	Directories []string `protobuf:"bytes,9,rep,name=directories,proto3" json:"directories,omitempty"`
+	// What its executors do not do: "checks", "secrets", "stop-on-agent-after". A job that asks for one of them is not placed there; without
+	// this it would fail to start. Empty: they do all of it.
+	Lacks         []string `protobuf:"bytes,10,rep,name=lacks,proto3" json:"lacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1563,6 +1566,13 @@ func (x *WorkCapacity) GetUsers() []string {
 func (x *WorkCapacity) GetDirectories() []string {
 	if x != nil {
 		return x.Directories
+	}
+	return nil
+}
+
+func (x *WorkCapacity) GetLacks() []string {
+	if x != nil {
+		return x.Lacks
 	}
 	return nil
 }
@@ -2217,7 +2227,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x04work\x18\x0e \x01(\v2\x1e.rollcall.node.v1.WorkCapacityR\x04work\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa0\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x02\n" +
 	"\fWorkCapacity\x12\x1e\n" +
 	"\texecutors\x18\x01 \x03(\tB\x00R\texecutors\x12\x1e\n" +
 	"\n" +
@@ -2230,7 +2240,9 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\bport_max\x18\x06 \x01(\rB\x00R\aportMax\x12\x18\n" +
 	"\x06limits\x18\a \x03(\tB\x00R\x06limits\x12\x16\n" +
 	"\x05users\x18\b \x03(\tB\x00R\x05users\x12\"\n" +
-	"\vdirectories\x18\t \x03(\tB\x00R\vdirectories\"\x81\x01\n" +
+	"\vdirectories\x18\t \x03(\tB\x00R\vdirectories\x12\x16\n" +
+	"\x05lacks\x18\n" +
+	" \x03(\tB\x00R\x05lacks\"\x81\x01\n" +
 	"\x0fOperatingSystem\x12\x18\n" +
 	"\x06family\x18\x01 \x01(\tB\x00R\x06family\x12\x14\n" +
 	"\x04name\x18\x02 \x01(\tB\x00R\x04name\x12\x18\n" +
@@ -2308,7 +2320,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x16LABEL_TIER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10LABEL_TIER_AGENT\x10\x01\x12\x14\n" +
 	"\x10LABEL_TIER_TOKEN\x10\x02\x12\x17\n" +
-	"\x13LABEL_TIER_OPERATOR\x10\x03b\x06proto3"
+	"\x13LABEL_TIER_OPERATOR\x10\x03B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_node_proto_rawDescOnce sync.Once

@@ -237,7 +237,7 @@ const file_rollcall_node_v1_usage_proto_rawDesc = "" +
 	"\x0fmemory_used_mib\x18\x03 \x01(\rR\rmemoryUsedMib\x12(\n" +
 	"\x10memory_total_mib\x18\x04 \x01(\rR\x0ememoryTotalMib\x124\n" +
 	"\x13temperature_celsius\x18\x05 \x01(\x02H\x00R\x12temperatureCelsius\x88\x01\x01B\x16\n" +
-	"\x14_temperature_celsiusb\x06proto3"
+	"\x14_temperature_celsiusB-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_usage_proto_rawDescOnce sync.Once

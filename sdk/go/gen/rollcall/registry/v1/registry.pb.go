@@ -3089,7 +3089,7 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\n" +
 	"WatchNodes\x12'.rollcall.registry.v1.WatchNodesRequest\x1a(.rollcall.registry.v1.WatchNodesResponse\"\x03\x90\x02\x010\x01\x12y\n" +
 	"\x11GetClusterSummary\x12..rollcall.registry.v1.GetClusterSummaryRequest\x1a/.rollcall.registry.v1.GetClusterSummaryResponse\"\x03\x90\x02\x01\x12\x85\x01\n" +
-	"\x15GetControlPlaneStatus\x122.rollcall.registry.v1.GetControlPlaneStatusRequest\x1a3.rollcall.registry.v1.GetControlPlaneStatusResponse\"\x03\x90\x02\x01b\x06proto3"
+	"\x15GetControlPlaneStatus\x122.rollcall.registry.v1.GetControlPlaneStatusRequest\x1a3.rollcall.registry.v1.GetControlPlaneStatusResponse\"\x03\x90\x02\x01B5Z3rollcall.dev/go/gen/rollcall/registry/v1;registryv1b\x06proto3"
 
 var (
 	file_rollcall_registry_v1_registry_proto_rawDescOnce sync.Once

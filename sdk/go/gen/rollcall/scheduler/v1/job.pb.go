@@ -3003,7 +3003,7 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x10ExplainExecution\x12..rollcall.scheduler.v1.ExplainExecutionRequest\x1a/.rollcall.scheduler.v1.ExplainExecutionResponse\"\x03\x90\x02\x01\x12j\n" +
 	"\rStopExecution\x12+.rollcall.scheduler.v1.StopExecutionRequest\x1a,.rollcall.scheduler.v1.StopExecutionResponse\x12m\n" +
 	"\x0eAdoptExecution\x12,.rollcall.scheduler.v1.AdoptExecutionRequest\x1a-.rollcall.scheduler.v1.AdoptExecutionResponse\x12w\n" +
-	"\x0fWatchExecutions\x12-.rollcall.scheduler.v1.WatchExecutionsRequest\x1a..rollcall.scheduler.v1.WatchExecutionsResponse\"\x03\x90\x02\x010\x01b\x06proto3"
+	"\x0fWatchExecutions\x12-.rollcall.scheduler.v1.WatchExecutionsRequest\x1a..rollcall.scheduler.v1.WatchExecutionsResponse\"\x03\x90\x02\x010\x01B7Z5rollcall.dev/go/gen/rollcall/scheduler/v1;schedulerv1b\x06proto3"
 
 var (
 	file_rollcall_scheduler_v1_job_proto_rawDescOnce sync.Once

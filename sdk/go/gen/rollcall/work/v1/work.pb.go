@@ -2361,7 +2361,7 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\x17END_REASON_CHECK_FAILED\x10\x05\x12 \n" +
 	"\x1cEND_REASON_DEADLINE_EXCEEDED\x10\x06\x12!\n" +
 	"\x1dEND_REASON_CONTROL_PLANE_LOST\x10\a\x12\x13\n" +
-	"\x0fEND_REASON_GONE\x10\bb\x06proto3"
+	"\x0fEND_REASON_GONE\x10\bB-Z+rollcall.dev/go/gen/rollcall/work/v1;workv1b\x06proto3"
 
 var (
 	file_rollcall_work_v1_work_proto_rawDescOnce sync.Once

@@ -24,7 +24,11 @@ final class Contexts {
       "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n";
 
   /** A login by an OpenID Connect issuer: how to renew its token. {@code refreshToken} may be null. */
-  record Login(String issuer, String clientId, String audience, String refreshToken, Instant expiresAt) {}
+  record Login(String issuer, String clientId, String audience, String refreshToken, Instant expiresAt) {
+    Login withRefreshToken(String token) {
+      return new Login(issuer, clientId, audience, token, expiresAt);
+    }
+  }
 
   /** One control plane, and the credentials for it. Texts and the login may be null. */
   record Context(

@@ -48,12 +48,19 @@ interface Credential {
   final class Renewed implements Credential {
     // A token that expires sooner is renewed, or it would expire during the call.
     private static final Duration MARGIN = Duration.ofSeconds(30);
+    // A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the
+    // next one: the file is read again so often.
+    private static final int LOOKS = 20;
+    private static final long LOOK_EVERY = 100;
 
     private final Path file;
     private final String name;
     private final Clock clock;
     private String token;
     private Login login;
+    // The refresh token that the file has, and the one that took its place and could not be saved.
+    private String unsavedOf;
+    private String unsaved;
 
     Renewed(Path file, String name, Clock clock) {
       this.file = file;
@@ -63,26 +70,52 @@ interface Credential {
 
     @Override
     public synchronized String token() {
-      if (isGood(token, login)) return token;
-      // The command line or another program may have renewed it meanwhile.
-      Context context = Contexts.read(file, name);
-      if (context.login() == null) throw new ConfigurationException("context " + name + " has no login any more");
-      if (!isGood(context.token(), context.login())) return renew(context.login());
-      token = context.token();
-      login = context.login();
-      return token;
+      String refused = null;
+      for (int looks = 0; looks < LOOKS; looks++) {
+        if (isGood(token, login)) return token;
+        // The command line or another program may have renewed it meanwhile.
+        Context context = Contexts.read(file, name);
+        if (context.login() == null) throw new ConfigurationException("context " + name + " has no login any more");
+        token = context.token();
+        login = context.login();
+        if (isGood(token, login)) return token;
+        String saved = login.refreshToken();
+        if (saved == null) break;
+        String refreshToken = saved.equals(unsavedOf) ? unsaved : saved;
+        if (refreshToken.equals(refused)) {
+          pause();
+          continue;
+        }
+        if (renew(saved, login.withRefreshToken(refreshToken))) return token;
+        refused = refreshToken;
+      }
+      String again = "log in again with `rollcall login --oidc --context " + name + "`";
+      throw new ConfigurationException("the login of context " + name + " is over: " + again);
     }
 
-    private String renew(Login old) {
-      Issuer.Renewal renewal = old.refreshToken() == null ? null : Issuer.renew(old, clock.instant());
-      if (renewal == null) {
-        String again = "log in again with `rollcall login --oidc --context " + name + "`";
-        throw new ConfigurationException("the login of context " + name + " is over: " + again);
-      }
+    private boolean renew(String saved, Login old) {
+      Issuer.Renewal renewal = Issuer.renew(old, clock.instant());
+      if (renewal == null) return false;
       token = renewal.token();
       login = renewal.login();
-      Contexts.save(file, name, token, login);
-      return token;
+      try {
+        Contexts.save(file, name, token, login);
+      } catch (ConfigurationException unwritable) {
+        // A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes on
+        // with the next refresh token.
+        unsavedOf = saved;
+        unsaved = login.refreshToken();
+      }
+      return true;
+    }
+
+    private void pause() {
+      try {
+        Thread.sleep(LOOK_EVERY);
+      } catch (InterruptedException interrupt) {
+        Thread.currentThread().interrupt();
+        throw new ConfigurationException("interrupted while the login of context " + name + " was renewed");
+      }
     }
 
     private boolean isGood(String text, Login it) {

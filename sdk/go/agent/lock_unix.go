@@ -1,0 +1,14 @@
+//go:build unix
+
+package agent
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// isTaken takes a file for this process, until it is closed, and says whether another one has it.
+func isTaken(file *os.File) bool {
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
