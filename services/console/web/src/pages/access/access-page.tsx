@@ -11,10 +11,12 @@ import { useRead } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { roleWord } from "../../state/roles.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { type DataColumn, DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Check } from "../../ui/field.tsx";
 import { Empty, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
@@ -50,6 +52,7 @@ export function AccessPage() {
         <Button look="primary" onClick={() => setMaking(true)}>
           Make a token
         </Button>
+        <ExportMenu name="access" of={() => (read.data?.accessTokens ?? []).map(valuesOf)} />
         <CopyButton text={command("access", "list", ...(ended ? ["--all"] : []))}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
@@ -112,6 +115,21 @@ export function AccessPage() {
       )}
     </>
   );
+}
+
+function valuesOf(token: AccessToken) {
+  const { id, name, role, creator, createTime, expireTime, lastUseTime, kind, state } = token;
+  return {
+    id,
+    name,
+    kind: kind === AccessTokenKind.CONSOLE_SESSION ? "session" : "token",
+    role: role === Role.UNSPECIFIED ? "" : roleWord(role),
+    state: enumWord(AccessTokenStateSchema, state),
+    creator,
+    created: isoTime(toMs(createTime)),
+    expires: isoTime(toMs(expireTime)),
+    last_used: isoTime(toMs(lastUseTime)),
+  };
 }
 
 const COLUMNS: readonly DataColumn<AccessToken>[] = [

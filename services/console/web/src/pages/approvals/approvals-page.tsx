@@ -3,11 +3,11 @@ import { usePageKeys } from "../../app/shell-keys.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
-import { listCommand } from "../../state/cli-command.ts";
+import { listCommand, nodeCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyButton, CopyCommand } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Empty } from "../../ui/notices.tsx";
@@ -108,6 +108,7 @@ export function ApprovalsPage() {
                     <Button look="danger" onClick={() => setRejecting([row.id])}>
                       Reject <kbd>r</kbd>
                     </Button>
+                    <CopyButton text={nodeCommand("approve", [row.id])}>Copy as command</CopyButton>
                   </div>
                 )}
               </Applicant>
@@ -183,6 +184,7 @@ function RejectDialog({
           onChange={(event) => setReason(event.target.value)}
           autoFocus
         />
+        <CopyCommand text={nodeCommand("reject", ids, reason.trim())} label="The same in a terminal" />
         <div className="actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button look="danger" type="submit" disabled={reason.trim() === ""}>
