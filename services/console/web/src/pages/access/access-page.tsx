@@ -8,6 +8,7 @@ import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { access } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { roleWord } from "../../state/roles.ts";
@@ -26,6 +27,7 @@ import { NewToken } from "./new-token.tsx";
 
 /** Tokens of people and programs, and the sessions of browsers. */
 export function AccessPage() {
+  const rights = useRights();
   const [ended, setEnded] = useState(false);
   const [making, setMaking] = useState(false);
   const [revoking, setRevoking] = useState<AccessToken | null>(null);
@@ -49,9 +51,11 @@ export function AccessPage() {
         <Check checked={ended} onChange={setEnded}>
           Ended ones too
         </Check>
-        <Button look="primary" onClick={() => setMaking(true)}>
-          Make a token
-        </Button>
+        {rights.administer && (
+          <Button look="primary" onClick={() => setMaking(true)}>
+            Make a token
+          </Button>
+        )}
         <ExportMenu name="access" of={() => (read.data?.accessTokens ?? []).map(valuesOf)} />
         <CopyButton text={command("access", "list", ...(ended ? ["--all"] : []))}>Copy as command</CopyButton>
       </PageHead>
@@ -83,7 +87,10 @@ export function AccessPage() {
                       rows={sessions}
                       keyOf={({ id }) => id}
                       columns={[
-                        { title: "Of", cell: ({ name, creator }) => <span className="breaks">{name || creator}</span> },
+                        {
+                          title: "Browser",
+                          cell: ({ name, creator }) => <span className="breaks">{name || creator}</span>,
+                        },
                         ...COLUMNS,
                         revoke,
                       ]}

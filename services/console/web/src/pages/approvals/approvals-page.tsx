@@ -10,7 +10,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton, CopyCommand } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
-import { Empty } from "../../ui/notices.tsx";
+import { Empty, Loading } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
 import { Time } from "../../ui/time.tsx";
 import { Applicant } from "./applicant.tsx";
@@ -24,6 +24,7 @@ const MOST_LISTED = 200;
 export function ApprovalsPage() {
   const rights = useRights();
   const version = useObservable(fleet.version);
+  const complete = useObservable(fleet.complete);
   const decided = useObservable(waiting);
   const [chosen, setChosen] = useState<string | null>(null);
   const [rejecting, setRejecting] = useState<readonly string[] | null>(null);
@@ -75,7 +76,9 @@ export function ApprovalsPage() {
         <CopyButton text={listCommand(WAITING, { by: "id", reversed: false })}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
-        {rows.length === 0 ? (
+        {rows.length === 0 && !complete ? (
+          <Loading />
+        ) : rows.length === 0 ? (
           <section className="panel">
             <Empty title="No machine waits">
               <p>Machines that register under manual approval, without a preauthorized token, wait here.</p>

@@ -26,6 +26,7 @@ const MOST_SHOWN = 500;
 /** Nodes that are emptied, and what each still waits for. */
 export function DrainsPage() {
   const version = useObservable(fleet.version);
+  const complete = useObservable(fleet.complete);
   const rights = useRights();
   const [chosen, setChosen] = useState<string | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
@@ -47,7 +48,9 @@ export function DrainsPage() {
       </PageHead>
       <div className="page-body">
         <Panel title={`${rows.length} nodes`} flush>
-          {rows.length === 0 ? (
+          {rows.length === 0 && !complete ? (
+            <Loading />
+          ) : rows.length === 0 ? (
             <Empty title="No node is drained">
               <p>
                 Choose nodes on the page <PageLink to="/nodes">Nodes</PageLink> to drain them.

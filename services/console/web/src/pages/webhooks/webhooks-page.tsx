@@ -3,6 +3,7 @@ import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { isoTime } from "../../state/time-words.ts";
@@ -32,6 +33,7 @@ interface Asked {
 
 /** Who is told of events over HTTPS, and how the deliveries stand. */
 export function WebhooksPage() {
+  const rights = useRights();
   const [editing, setEditing] = useState<Webhook | "new" | null>(null);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [chosen, setChosen] = useState<string | null>(null);
@@ -51,9 +53,11 @@ export function WebhooksPage() {
   return (
     <>
       <PageHead title="Webhooks">
-        <Button look="primary" onClick={() => setEditing("new")}>
-          Set a webhook
-        </Button>
+        {rights.administer && (
+          <Button look="primary" onClick={() => setEditing("new")}>
+            Set a webhook
+          </Button>
+        )}
         <Button onClick={() => read.refetch()}>Read again</Button>
         <ExportMenu name="webhooks" of={() => all.map(valuesOf)} />
         <CopyButton text={command("webhook", "list")}>Copy as command</CopyButton>
