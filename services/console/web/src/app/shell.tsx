@@ -103,7 +103,7 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
         {current.state === "signed-in" && (
           <>
             <Menu
-              label="Session"
+              label={`Session of ${current.name} (${roleWord(current.role)})`}
               look="small plain who"
               items={[
                 { label: "Sign out", onSelect: () => signOut() },

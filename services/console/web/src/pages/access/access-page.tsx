@@ -19,7 +19,7 @@ import { CopyButton } from "../../ui/copy.tsx";
 import { type DataColumn, DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Check } from "../../ui/field.tsx";
-import { Empty, Read } from "../../ui/notices.tsx";
+import { CutShort, Empty, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -61,7 +61,7 @@ export function AccessPage() {
       </PageHead>
       <div className="page-body">
         <Read from={read}>
-          {({ accessTokens }) => {
+          {({ accessTokens, nextPageToken }) => {
             const isSession = ({ kind }: AccessToken) => kind === AccessTokenKind.CONSOLE_SESSION;
             const sessions = accessTokens.filter(isSession);
             return (
@@ -77,6 +77,7 @@ export function AccessPage() {
                       revoke,
                     ]}
                   />
+                  <CutShort next={nextPageToken} command={command("access", "list")} />
                 </Panel>
                 <Panel title="Sessions of browsers" flush>
                   {sessions.length === 0 ? (

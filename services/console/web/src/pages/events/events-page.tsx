@@ -74,6 +74,7 @@ export function EventsPage() {
   const words = [
     ...(types.length === 0 ? [] : ["--type", types.join(",")]),
     ...(subject === "" ? [] : ["--node", subject]),
+    ...(actor === "" ? [] : ["--actor", actor]),
   ];
   const valuesOf = ({ revision, atMs, type, subject: about, change, reason, message, actor: by }: ShownEvent) => {
     return { revision, time: isoTime(atMs), type, subject: about, change, reason, message, actor: by };
