@@ -71,8 +71,8 @@ class Fleet {
           this.#summarize();
         } else if (changes.length > 0) {
           this.#tellSoon();
-          this.#summarizeSoon();
         }
+        if (changes.length > 0) this.#summarizeSoon();
         this.complete.set(snapshot.progress.complete);
       },
       onEnd: ({ reason }) => {

@@ -87,9 +87,9 @@ export function WebhooksPage() {
                     {
                       title: "Name",
                       cell: ({ name }) => (
-                        <Button small look="plain" onClick={() => setChosen(name)}>
+                        <button type="button" className="link" onClick={() => setChosen(name)}>
                           {name}
-                        </Button>
+                        </button>
                       ),
                     },
                     { title: "To", cell: ({ spec }) => <span className="breaks">{spec?.url}</span> },
