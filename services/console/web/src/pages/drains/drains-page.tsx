@@ -10,6 +10,7 @@ import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
 import { isoTime } from "../../state/time-words.ts";
+import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
@@ -47,7 +48,7 @@ export function DrainsPage() {
         </CopyButton>
       </PageHead>
       <div className="page-body">
-        <Panel title={`${rows.length} nodes`} flush>
+        <Panel title={countOf(rows.length, "node")} flush>
           {rows.length === 0 && !complete ? (
             <Loading />
           ) : rows.length === 0 ? (

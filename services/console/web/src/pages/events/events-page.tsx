@@ -6,6 +6,7 @@ import { type ShownEvent, showEvent } from "../../live/events-read.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { command } from "../../state/cli-command.ts";
 import { isoTime } from "../../state/time-words.ts";
+import { countOf } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { EventList } from "../../ui/event-list.tsx";
@@ -118,7 +119,7 @@ export function EventsPage() {
         </search>
         {isPaused && <Notice tone="warn">Paused: what happens meanwhile is shown when it goes on.</Notice>}
         {link.state === "stale" && <Notice tone="bad">{link.why}</Notice>}
-        <Panel title={`${shown.length} events`}>
+        <Panel title={countOf(shown.length, "event")}>
           {!begun ? (
             <Loading />
           ) : shown.length === 0 ? (

@@ -9,6 +9,7 @@ import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { isoTime } from "../../state/time-words.ts";
+import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -78,7 +79,7 @@ export function JobsPage() {
         </CopyButton>
       </PageHead>
       <div className="page-body">
-        <Panel title={`${shown.length} jobs`} flush>
+        <Panel title={countOf(shown.length, "job")} flush>
           {!done ? (
             <Loading />
           ) : shown.length === 0 ? (
