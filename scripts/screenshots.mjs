@@ -1,5 +1,6 @@
 // Takes pictures of every page of the console, light and dark, wide and narrow, of a `rollcall up` of its own with a few
 // machines, with Debian's Chromium. The first argument is the folder for all of them; a few go to docs/images/console.
+// As root its machines run a job too, since executions are another user's.
 import { spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,6 +11,7 @@ import { chromium } from "playwright-core";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PATIENCE_MS = 120_000;
+const USAGE_MS = 3_000;
 const PAGES = {
   overview: "/",
   nodes: "/nodes",
@@ -21,15 +23,37 @@ const PAGES = {
   join: "/join",
   events: "/events",
   jobs: "/jobs",
+  job: "/jobs/web",
+  execution: "/executions/EXECUTION",
   drains: "/drains",
   policies: "/policies",
   brake: "/brake",
   access: "/access",
   audit: "/audit",
+  webhooks: "/webhooks",
   "control-plane": "/control-plane",
+  "not-found": "/nothing",
+};
+/** Before each picture of a page: something to open on it. */
+const OPENED = {
+  palette: ["/nodes", (page) => page.keyboard.press("Control+k")],
+  keys: ["/nodes", (page) => page.keyboard.press("?")],
+  confirm: [
+    "/nodes?type=compute",
+    async (page) => {
+      await page.getByLabel("Choose all nodes of this view").click();
+      await page.getByRole("toolbar").getByRole("button", { name: "Drain", exact: true }).click();
+      await page.getByRole("dialog").getByLabel("Reason (optional)").waitFor();
+    },
+  ],
+  drain: ["/drains", (page) => page.getByRole("button", { name: "What it waits for" }).first().click()],
+  policy: ["/policies", (page) => page.getByRole("button", { name: "Set a policy" }).click()],
 };
 /** The pictures that the docs show. */
 const SHOWN = ["overview-dark-1280", "nodes-dark-1280", "approvals-dark-1280", "node-light-360"];
+
+/** What lets an agent run processes, which only root can let run as another user. */
+const WORK = process.getuid() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
 
 const out = resolve(process.argv[2] ?? join(ROOT, "dist/screenshots"));
 mkdirSync(out, { recursive: true });
@@ -45,12 +69,21 @@ try {
   );
   const server = `127.0.0.1:${port}`;
   for (let index = 1; index <= 6; index += 1) {
-    const words = ["agent", "--server", server, "--state-dir", join(folder, `gpu-${index}`), "--name", `gpu-${index}`];
+    const words = [
+      "agent",
+      "--server",
+      server,
+      "--state-dir",
+      join(folder, `gpu-${index}`),
+      "--name",
+      `gpu-${index}`,
+      ...WORK,
+    ];
     await start(words, "waiting for an operator's approval");
   }
   const token = readFileSync(join(folder, "data/admin-token"), "utf8").trim();
-  await decide(server, token);
-  await takeAll(`http://${server}`, token);
+  const executionId = await decide(server, token);
+  await takeAll(`http://${server}`, token, executionId);
 } finally {
   for (const child of children) child.kill("SIGTERM");
   await Promise.all(children.map((child) => child.exitCode ?? new Promise((end) => child.once("exit", end))));
@@ -74,34 +107,67 @@ function start(words, said) {
   });
 }
 
-/** Make a fleet that has something to show: machines that are approved, cordoned, labelled, and that wait. */
+/**
+ * Make a fleet that has something to show: machines that are approved, cordoned, labelled, drained, and that wait; a job
+ * where machines take work. Answers the id of an execution, "none" where none runs.
+ */
 async function decide(server, token) {
-  const call = async (method, body) => {
-    const answer = await fetch(`http://${server}/rollcall.admin.v1.AdminService/${method}`, {
+  const call = async (service, method, body) => {
+    const answer = await fetch(`http://${server}/rollcall.${service}/${method}`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
       body: JSON.stringify(body),
     });
     if (!answer.ok) throw new Error(`${method}: ${await answer.text()}`);
+    return answer.json();
   };
+  const admin = (method, body) => call("admin.v1.AdminService", method, body);
   const nodes = ["gpu-1", "gpu-2", "gpu-3", "gpu-4"];
-  await call("ApproveNode", { selector: { nodes } });
-  await call("SetNodeLabels", {
-    selector: { nodes: ["gpu-1", "gpu-2"] },
-    set: { zone: "a", "rollcall.io/group": "train" },
+  await admin("ApproveNode", { selector: { nodes } });
+  const set = { zone: "a", "rollcall.io/group": "train" };
+  await admin("SetNodeLabels", { selector: { nodes: ["gpu-1", "gpu-2"] }, set });
+  await admin("SetNodeLabels", { selector: { nodes: ["gpu-3", "gpu-4"] }, set: { zone: "b" } });
+  const executionId = WORK.length === 0 ? "none" : await runJob(call);
+  await admin("CordonNode", { node: "gpu-3", reason: "new disks" });
+  await admin("MarkNodeUnhealthy", { node: "gpu-4", reason: "fan is loud" });
+  await admin("DrainNode", { node: "gpu-2", reason: "new kernel", deadline: "3600s" });
+  await call("admin.v1.JoinTokenService", "CreateJoinToken", { description: "rack 12", maxUses: 40, ttl: "86400s" });
+  await call("admin.v1.AccessService", "CreateAccessToken", { name: "dashboards", role: "ROLE_VIEWER" });
+  await call("admin.v1.HealthPolicyService", "SetHealthPolicy", {
+    scope: { group: "train" },
+    selector: "rollcall.io/group=train",
+    values: { unhealthyAfter: "45s" },
+    reason: "long steps",
   });
-  await call("SetNodeLabels", { selector: { nodes: ["gpu-3", "gpu-4"] }, set: { zone: "b" } });
-  await call("CordonNode", { node: "gpu-3", reason: "new disks" });
-  await call("MarkNodeUnhealthy", { node: "gpu-4", reason: "fan is loud" });
+  const spec = {
+    url: "https://ops.example/rollcall",
+    description: "pages the operators",
+    types: ["node.health.changed"],
+  };
+  await call("events.v1.WebhookService", "SetWebhook", { name: "ops", spec });
+  return executionId;
 }
 
-async function takeAll(origin, token) {
+async function runJob(call) {
+  const command = ["sh", "-c", 'n=0; while :; do n=$((n + 1)); echo "served $n requests"; sleep 1; done'];
+  const spec = { name: "web", type: "JOB_TYPE_SERVICE", count: 2, process: { command } };
+  await call("scheduler.v1.JobService", "SubmitJob", { spec });
+  for (let asked = 0; asked < 300; asked += 1) {
+    const { executions = [] } = await call("scheduler.v1.JobService", "ListExecutions", { job: "web" });
+    const ready = executions.find(({ state }) => state === "EXECUTION_STATE_READY");
+    if (ready !== undefined) return ready.id;
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  throw new Error("no execution of the job became ready");
+}
+
+async function takeAll(origin, token, executionId) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   if (!existsSync(executablePath)) throw new Error(`there is no ${executablePath}: CHROMIUM names the browser`);
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   try {
     for (const theme of ["light", "dark"]) {
-      for (const width of [1280, 360]) await takePages(browser, origin, token, theme, width);
+      for (const width of [1280, 360]) await takePages(browser, { origin, token, executionId, theme, width });
     }
   } finally {
     await browser.close();
@@ -111,7 +177,7 @@ async function takeAll(origin, token) {
   for (const name of SHOWN) copyFileSync(join(out, `${name}.png`), join(shown, `${name}.png`));
 }
 
-async function takePages(browser, origin, token, theme, width) {
+async function takePages(browser, { origin, token, executionId, theme, width }) {
   const context = await browser.newContext({ viewport: { width, height: 760 }, colorScheme: theme });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
@@ -121,12 +187,17 @@ async function takePages(browser, origin, token, theme, width) {
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   const live = page.getByTestId("link-state").filter({ hasText: "Live" });
   await live.waitFor({ state: "attached" });
-  for (const [name, path] of Object.entries(PAGES)) {
-    await page.goto(origin + path);
+  const take = async (name, path, open = async () => {}) => {
+    await page.goto(origin + path.replace("EXECUTION", executionId));
     await live.waitFor({ state: "attached" });
     await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+    await open(page);
+    // What a watch of usage tells comes with its second message.
+    if (path.startsWith("/nodes")) await page.waitForTimeout(USAGE_MS);
     await page.screenshot({ path: join(out, `${name}-${theme}-${width}.png`) });
-  }
+  };
+  for (const [name, path] of Object.entries(PAGES)) await take(name, path);
+  for (const [name, [path, open]] of Object.entries(OPENED)) await take(name, path, open);
   await context.close();
 }
 

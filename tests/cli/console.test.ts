@@ -82,6 +82,16 @@ describe("console", () => {
     expect(err).toContain("ssh -L 7700:127.0.0.1:7700");
   });
 
+  it("should end all sessions of who asks for that", async () => {
+    const { out } = await rig.run("console --no-open");
+    const window = browser();
+    await window.signIn({ code: URL_LINE.exec(out)?.[2] });
+    const answer = await rig.run("console --sign-out");
+    expect([answer.code, answer.out]).toEqual([0, expect.stringMatching(/^[1-9]\d* sessions? ended\n$/)]);
+    await eventually(async () => expect((await window.call("SignOut")).reason).toBe("TOKEN_REVOKED"));
+    expect((await rig.run("console --sign-out")).out).toBe("0 sessions ended\n");
+  });
+
   it("should show sessions among the access tokens, and end one", async () => {
     const { out } = await rig.run("console --no-open");
     const window = browser();

@@ -16,7 +16,7 @@ const NOTES: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.AccessService/RevokeAccessToken": "viewer for the caller's own token, admin for any other",
   "rollcall.console.v1.ConsoleService/CreateSignInCode": "viewer, not by a session",
   "rollcall.console.v1.ConsoleService/SignIn": "anyone who proves to have a token, from a page of the console",
-  "rollcall.console.v1.ConsoleService/SignOut": "viewer, by a session",
+  "rollcall.console.v1.ConsoleService/SignOut": "viewer, by a session; for all own sessions also without one",
 };
 
 const BEGIN = "<!-- The table is checked against the policy tables: see tests/access-table.test.ts. -->\n";

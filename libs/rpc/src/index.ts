@@ -27,7 +27,7 @@ export {
 export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
 export { refuseCall, sendWhole } from "./connect/answer-error.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
-export type { HttpPage, PageAnswer, PageRequest } from "./connect/serve-pages.ts";
+export type { HttpPage, PageAnswer, PageRequest } from "./connect/serve-http-pages.ts";
 export {
   type GuardedServer,
   MESSAGE_LIMIT_BYTES,

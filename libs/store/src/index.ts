@@ -62,8 +62,8 @@ export {
 } from "./access/verify-audit.ts";
 export * from "./backup/index.ts";
 export {
-  endSurplusSessions,
   insertConsoleSession,
+  lockSessions,
   lockSignIns,
   type NewConsoleSession,
 } from "./console/sessions.ts";

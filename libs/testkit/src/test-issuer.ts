@@ -144,6 +144,10 @@ export class TestIssuer {
       request.socket.destroy();
       return;
     }
+    if (what.startsWith("GET /authorize?")) {
+      response.writeHead(302, { location: this.authorize(`${this.url}${request.url}`) }).end();
+      return;
+    }
     let body = "";
     request.setEncoding("utf8").on("data", (text: string) => {
       body += text;

@@ -124,4 +124,12 @@ describe("serve console without an address", () => {
     expect(await alone.exit()).toBe(2);
     expect(alone.err).toContain("set --upstream to the URL of the API");
   });
+
+  it("should refuse to pass tokens on in clear text over a network", async () => {
+    const words = ["serve", "console", "--upstream", "http://rollcall.example:7700"];
+    const refused = new RollcallProcess(words, { DATABASE_URL: database.url });
+    expect(await refused.exit()).toBe(2);
+    expect(refused.err).toContain("Console.Upstream is http://rollcall.example:7700");
+    expect(refused.err).toContain("--insecure-plaintext");
+  });
 });

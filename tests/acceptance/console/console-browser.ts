@@ -28,21 +28,45 @@ export interface ConsolePage {
   readonly misdeeds: Misdeeds;
 }
 
+/** How a page is opened. */
+export interface OpenOptions {
+  readonly width?: number;
+  readonly theme?: "light" | "dark";
+  /** What the browser says that it is. */
+  readonly userAgent?: string;
+  /** Other origins to which requests may go, as to an issuer to sign in at. */
+  readonly mayAsk?: readonly string[];
+}
+
 /** Open the console signed in with a token. */
 export async function openConsole(
   browser: Browser,
   origin: string,
   token: string,
-  options: { readonly width?: number; readonly theme?: "light" | "dark" } = {},
+  options: OpenOptions = {},
 ): Promise<ConsolePage> {
+  const opened = await openPage(browser, origin, options);
+  const { page } = opened;
+  await page.goto(origin);
+  await page.getByLabel("Access token").fill(token);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await untilLive(page);
+  return opened;
+}
+
+/** Open a page of a browser of its own, at no address yet. */
+export async function openPage(browser: Browser, origin: string, options: OpenOptions = {}): Promise<ConsolePage> {
   const viewport = { width: options.width ?? 1280, height: 800 };
-  const context = await browser.newContext({ viewport, colorScheme: options.theme ?? "light" });
+  const { theme = "light", userAgent, mayAsk = [] } = options;
+  const agent = userAgent === undefined ? {} : { userAgent };
+  const context = await browser.newContext({ viewport, colorScheme: theme, ...agent });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const found: string[] = [];
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(origin) && !url.startsWith(`blob:${origin}`)) found.push(`request to ${url}`);
+    const isOwn = [origin, `blob:${origin}`, ...mayAsk].some((start) => url.startsWith(start));
+    if (!isOwn) found.push(`request to ${url}`);
   });
   page.on("pageerror", (error) => found.push(`error ${error.message}`));
   page.on("dialog", (dialog) => {
@@ -54,10 +78,6 @@ export async function openConsole(
   page.on("console", (message) => {
     if (/Content.Security.Policy/i.test(message.text())) found.push(message.text());
   });
-  await page.goto(origin);
-  await page.getByLabel("Access token").fill(token);
-  await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await untilLive(page);
   return { page, context, misdeeds: { found } };
 }
 
@@ -84,5 +104,6 @@ export const PAGES = [
   "/brake",
   "/access",
   "/audit",
+  "/webhooks",
   "/control-plane",
 ] as const;

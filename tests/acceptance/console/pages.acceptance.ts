@@ -4,11 +4,19 @@ import type { Browser, Page } from "playwright-core";
 import { until } from "../../../libs/testkit/src/time.ts";
 import type { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
-import { adminToken, HAS_CHROMIUM, openConsole, PAGES, startBrowser, untilLive } from "./console-browser.ts";
+import { adminToken, HAS_CHROMIUM, openConsole, openPage, PAGES, startBrowser, untilLive } from "./console-browser.ts";
 
 const LIMIT_MS = 240_000;
 /** What a machine or an operator may write anywhere; a page that took it for markup would open a dialog. */
 const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;
+/** Names of buttons that change something. */
+const ACTION = new RegExp(
+  `^(?:${[
+    ...["Approve", "Reject", "Cordon", "Uncordon", "Drain", "Cancel", "Label", "Mark", "Clear mark", "Accept"],
+    ...["Require", "Lift", "Ban", "Delete", "Revoke", "Make", "Set a", "Freeze", "Release", "Change", "Stop"],
+    ...["Scale", "Restart", "Test", "More"],
+  ].join("|")})\\b`,
+);
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 const withChromium = HAS_CHROMIUM ? describe : describe.skip;
@@ -169,8 +177,19 @@ withChromium("the console's pages", () => {
       await page.getByRole("link", { name: "gamma" }).waitFor();
       expect(await page.getByRole("button", { name: /Approve|Reject/ }).count()).toBe(0);
       expect(await page.getByRole("link", { name: "Audit" }).count()).toBe(0);
-      await page.goto(`${origin}/audit`);
-      await page.getByText("This needs another role").waitFor();
+      const tabs = ["usage", "hardware", "work", "identity"].map((tab) => `/nodes/gamma?tab=${tab}`);
+      for (const path of [...PAGES, ...tabs]) {
+        await page.goto(`${origin}${path}`);
+        await untilLive(page);
+        await page.locator("main h1").waitFor();
+        await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+        const offered = await page.locator("main").getByRole("button", { name: ACTION }).allTextContents();
+        expect({ path, offered }).toEqual({ path, offered: [] });
+      }
+      for (const path of ["/audit", "/access", "/webhooks"]) {
+        await page.goto(`${origin}${path}`);
+        await page.getByText("This needs another role").waitFor();
+      }
       expect(misdeeds.found).toEqual([]);
       await context.close();
     },
@@ -194,8 +213,23 @@ withChromium("the console's pages", () => {
           const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - window.innerWidth");
           expect({ path, width, overflow: Math.max(0, overflow) }).toEqual({ path, width, overflow: 0 });
         }
+        await page.goto(`${origin}/nodes`);
+        await page.getByLabel("Choose alpha").click();
+        await page.getByRole("toolbar").getByRole("button", { name: "Drain", exact: true }).click();
+        await page.getByRole("dialog").getByLabel("Reason (optional)").waitFor();
+        expect({ theme, dialog: await seriousOf(page) }).toEqual({ theme, dialog: [] });
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+        await page.keyboard.press("Control+k");
+        await page.getByRole("combobox", { name: "Page, node or command" }).waitFor();
+        expect({ theme, palette: await seriousOf(page) }).toEqual({ theme, palette: [] });
         expect(misdeeds.found).toEqual([]);
         await context.close();
+        const stranger = await openPage(browser, origin, { theme, width });
+        await stranger.page.goto(origin);
+        await stranger.page.getByLabel("Access token").waitFor();
+        expect({ theme, signIn: await seriousOf(stranger.page) }).toEqual({ theme, signIn: [] });
+        await stranger.context.close();
       }
     },
     LIMIT_MS,
@@ -209,11 +243,18 @@ withChromium("the console's pages", () => {
       await page.evaluate("window.sameDocument = true");
       await up.killed("SIGTERM");
       await page.getByRole("alert").getByText("What is shown is stale").waitFor();
+      // Since when, relative and exactly.
+      await page
+        .getByRole("alert")
+        .getByText(/since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d/)
+        .waitFor();
       up = await fixture.up("--manual-approval", "--no-agent");
+      // Before the page is back: it resumes where it was, so that this is not lost.
+      await fixture.client.admin.uncordonNode({ node: "alpha", reason: "while the page was away" });
       await page.getByRole("alert").waitFor({ state: "detached" });
       await untilLive(page);
-      await fixture.client.admin.uncordonNode({ node: "alpha" });
       await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
+      await page.getByText("while the page was away").first().waitFor();
       expect(await page.evaluate("window.sameDocument")).toBe(true);
       await context.close();
     },

@@ -27,8 +27,8 @@ export function signInCodeRefusal(
   // One that was used says so even later: who finds that it was not themselves has to know.
   if (code.isUsed) {
     const message =
-      `the code to sign in with was used before: ${again}, and if it was not you, revoke the session that ` +
-      "`rollcall access list` shows";
+      `the code to sign in with was used before: ${again}, and if it was not you, end your sessions by ` +
+      "`rollcall console --sign-out`";
     return { reason: "SIGN_IN_CODE_USED", message, metadata: {} };
   }
   if (!code.isExpired) return null;

@@ -132,7 +132,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   name: named("named"),
   role: named("role"),
   state: itself,
-  selector: named("for nodes with"),
+  selector: (value) => (value === "" ? "" : `for nodes with ${words(value)}`),
   priority: named("priority"),
   values: policyWords,
   host: named("at"),

@@ -10,7 +10,7 @@ export interface AuditedCall {
   readonly actor: string;
   /** As "rollcall.admin.v1.AdminService/ApproveNode". */
   readonly method: string;
-  /** Where the call comes from, as HOST:PORT. */
+  /** Where the call comes from, as HOST:PORT; with a blank and the session's id when a session of the console calls. */
   readonly address: string;
   /** The call's x-request-id, which its line in the log has too. */
   readonly requestId: string;
@@ -18,10 +18,14 @@ export interface AuditedCall {
 
 /** Describe a call for the audit log. */
 export function auditedCall(context: Pick<HandlerContext, "values">, method: DescMethod): AuditedCall {
+  const caller = callerOf(context);
+  const session = caller.kind === "anonymous" ? undefined : caller.session;
+  const peer = context.values.get(peerKey);
   return {
-    actor: actorOf(callerOf(context)),
+    actor: actorOf(caller),
     method: methodName(method),
-    address: context.values.get(peerKey),
+    // A session acts in the name of another: without its id, what it did could not be told from what its owner did.
+    address: session === undefined ? peer : `${peer} ${session}`,
     requestId: requestIdOf(context),
   };
 }

@@ -35,7 +35,7 @@ import { refuseCall } from "./answer-error.ts";
 import { notFound } from "./answer-unknown-path.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { serveAuthority } from "./serve-authority.ts";
-import { servePages } from "./serve-pages.ts";
+import { serveHttpPages } from "./serve-http-pages.ts";
 import type { GuardedServer, RpcServerOptions } from "./server-options.ts";
 
 const DEFAULT_MAX_CONNECTIONS = 8_192;
@@ -174,7 +174,7 @@ function rpcHandler(
     limitPages({ clock, ...options.pageTurns }),
   ];
   const otherwise = serveOpenApi(options.services, policies, log, options.fallback ?? notFound);
-  const pages = servePages(options.pages ?? [], { ...options, clock, observe }, otherwise);
+  const pages = serveHttpPages(options.pages ?? [], { ...options, clock, observe }, otherwise);
   return createRpcHandler({
     routes: (router) => {
       options.routes(router);

@@ -12,7 +12,7 @@ import type { CallAdmission } from "../limits/call-admission.ts";
 import type { FailedAttempts } from "../limits/failed-attempts.ts";
 import type { HostRule } from "../limits/host-guard.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
-import type { HttpPage } from "./serve-pages.ts";
+import type { HttpPage } from "./serve-http-pages.ts";
 
 /** The largest message that any port of ours takes: 1 MiB. */
 export const MESSAGE_LIMIT_BYTES = 1_048_576;

@@ -15,7 +15,7 @@ export interface NewAuditEntry {
   readonly reason: string;
   /** "OK", or the ErrorReason it was refused with. */
   readonly outcome: string;
-  /** Where the call came from, as HOST:PORT. */
+  /** Where the call came from, as HOST:PORT; with a blank and the session's id when a session of the console called. */
   readonly address: string;
   /** The call's x-request-id. */
   readonly requestId: string;

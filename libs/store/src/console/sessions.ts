@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { type AccessToken, getAccessToken, type TokenOwner } from "../access/access-tokens.ts";
+import { type AccessToken, getAccessToken, lockAccessToken, type TokenOwner } from "../access/access-tokens.ts";
 import type { Tx } from "../database/store.ts";
 
 /** A session of the console to keep. */
@@ -54,31 +54,33 @@ export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): 
   return kept;
 }
 
+/** Sessions of an owner that are read at a time; there are fewer, as long as sign-in limits them. */
+const MOST_SESSIONS = 1_000;
+
 /**
- * End the sessions of an owner beyond so many, those that were not used for the longest time first. How many ended. The
+ * The sessions of an owner that have not ended, those that were used last first, locked until the transaction ends. The
  * owner's sign-ins are locked.
  */
-export async function endSurplusSessions(
-  tx: Tx,
-  owner: TokenOwner,
-  most: number,
-  by: { readonly actor: string; readonly reason: string },
-): Promise<number> {
+export async function lockSessions(tx: Tx, owner: TokenOwner): Promise<readonly AccessToken[]> {
   const columns = ownerColumns(owner);
-  const { numAffectedRows } = await sql`
-    update access_tokens set revoked_at = now(), revoked_by = ${by.actor}, revoke_reason = ${by.reason}
-    where id in (
-      select id from access_tokens
-      where
-        kind = 'CONSOLE_SESSION' and revoked_at is null and expires_at > now()
-        and owner_token is not distinct from ${columns.owner_token}::text
-        and owner_issuer is not distinct from ${columns.owner_issuer}::text
-        and owner_subject is not distinct from ${columns.owner_subject}::text
-      order by coalesce(last_used_at, created_at) desc, number desc
-      offset ${most}
-    )
+  // By id, as noteAccessTokenUses() locks them.
+  const { rows } = await sql<{ readonly id: string }>`
+    select id from access_tokens
+    where
+      kind = 'CONSOLE_SESSION' and revoked_at is null and expires_at > now()
+      and owner_token is not distinct from ${columns.owner_token}::text
+      and owner_issuer is not distinct from ${columns.owner_issuer}::text
+      and owner_subject is not distinct from ${columns.owner_subject}::text
+    order by id
+    limit ${MOST_SESSIONS}
   `.execute(tx);
-  return Number(numAffectedRows ?? 0n);
+  const locked: AccessToken[] = [];
+  for (const { id } of rows) {
+    const session = await lockAccessToken(tx, id);
+    if (session !== null && session.revocation === null) locked.push(session);
+  }
+  const usedAtMs = ({ lastUsedAtMs, createdAtMs }: AccessToken) => lastUsedAtMs ?? createdAtMs;
+  return locked.sort((a, b) => usedAtMs(b) - usedAtMs(a) || Number(b.number - a.number));
 }
 
 /** The columns that name an owner. */

@@ -12,23 +12,34 @@ import type { Shell } from "../shell.ts";
 
 /** Define `console`. */
 export function defineConsole(command: Command, shell: Shell): void {
-  command.option("--no-open", "Print the address to sign in at, and open nothing").action(action(shell, openConsole));
+  command
+    .option("--no-open", "Print the address to sign in at, and open nothing")
+    .option("--sign-out", "End every session of the console that acts for you, and open nothing")
+    .action(action(shell, openConsole));
   addNotes(
     command,
     "The browser signs in by a code that is valid once, for a minute, and asks before it does. The session that it " +
       "makes acts for your token, and ends with it; `rollcall access list` shows it, `rollcall access revoke` ends it.",
     "Where the console is on an address of its own, name it with --server, and the token with --token-file.",
     "With --no-open the address goes to standard output. The first browser that opens it signs in as you.",
+    "If another browser signed in by your code, --sign-out ends its session, with all others that act for you.",
   );
 }
 
 interface ConsoleOptions {
   /** False with --no-open. */
   readonly open?: boolean;
+  readonly signOut?: boolean;
 }
 
 const openConsole: Verb<ConsoleOptions> = async ({ shell, options }) => {
   const control = reachControlPlane(shell, options);
+  const client = control.client("admin", ConsoleService);
+  if (options.signOut === true) {
+    const { ended } = await control.attempt("admin", "end your sessions", () => client.signOut({ all: true }));
+    shell.out.write(`${ended} ${ended === 1 ? "session" : "sessions"} ended\n`);
+    return;
+  }
   const base = control.addresses.admin;
   if (new URL(base).protocol === "http:" && !isLoopback(base)) {
     const { port } = new URL(base);
@@ -38,7 +49,6 @@ const openConsole: Verb<ConsoleOptions> = async ({ shell, options }) => {
         `127.0.0.1:${port}`,
     );
   }
-  const client = control.client("admin", ConsoleService);
   const { code } = await control.attempt("admin", "get a code to sign in with", () => client.createSignInCode({}));
   const url = `${base}/sign-in#code=${code}`;
   if (options.open === false) {
@@ -54,6 +64,7 @@ const openConsole: Verb<ConsoleOptions> = async ({ shell, options }) => {
     await page.close();
   }
   shell.out.write("Signed in\n");
+  shell.err.write("If it was not your browser: `rollcall console --sign-out` ends all sessions that act for you.\n");
 };
 
 const ASK_EVERY_MS = 500;

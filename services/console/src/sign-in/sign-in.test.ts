@@ -35,6 +35,12 @@ const use = async (browser: TestBrowser, inMs: number) => {
   nowMs = 0;
   await uses.write();
 };
+/** What the log says of the end of a browser's session. */
+const eventsOf = async (browser: TestBrowser) => {
+  const { id = "" } = (await sessionOf(browser)) ?? {};
+  const events = rig.store.db.selectFrom("events").select(["reason", "message"]).where("subject", "=", id);
+  return events.where("type", "=", "access.token.revoked").execute();
+};
 const auditOf = (method: string) =>
   rig.store.db
     .selectFrom("audit_log")
@@ -122,6 +128,7 @@ describe("signIn()", () => {
     await victim.signIn({ accessToken: admin.text });
     expect(victim.cookie).not.toBe(attacker.cookie);
     expect(victim.proof).not.toBe(attacker.proof);
+    expect(await eventsOf(attacker)).toEqual([{ reason: "SELF_REVOKED", message: "signed in again" }]);
     // What was planted is worth nothing any more, and never was the victim's.
     expect(await stateOf(attacker)).toBe("TOKEN_REVOKED");
     expect((await sessionOf(victim))?.createdBy).toBe(admin.actor);
@@ -138,6 +145,8 @@ describe("signIn()", () => {
     await signedIn(token.text);
     expect(await stateOf(first)).toBe("SESSION_NOT_ALLOWED");
     expect(await stateOf(second)).toBe("TOKEN_REVOKED");
+    const message = "another session took its place";
+    expect(await eventsOf(second)).toEqual([{ reason: "SELF_REVOKED", message }]);
   });
 });
 
@@ -282,6 +291,34 @@ describe("signOut()", () => {
       .select(["type", "reason"])
       .where("subject", "=", kept?.id ?? "");
     expect(await events.execute()).toEqual([{ type: "access.token.revoked", reason: "SELF_REVOKED" }]);
+  });
+
+  it("should end every session of the caller alone, for one whose code was read by another", async () => {
+    const [owner, stranger] = [await createToken(rig.store, "viewer"), await createToken(rig.store, "viewer")];
+    const thief = rig.browser();
+    await thief.signIn({ code: await codeOf(owner.text) });
+    const [own, other] = [await signedIn(owner.text), await signedIn(stranger.text)];
+    // With the token, as the command line does; no role above viewer is needed.
+    const answer = await rig.call("SignOut", { all: true }, owner.text);
+    expect(answer.body).toEqual({ ended: 2 });
+    for (const ended of [thief, own]) {
+      expect(await stateOf(ended)).toBe("TOKEN_REVOKED");
+      expect(await eventsOf(ended)).toEqual([{ reason: "SELF_REVOKED", message: "signed out everywhere" }]);
+    }
+    expect(await stateOf(other)).toBe("SESSION_NOT_ALLOWED");
+    expect(await auditOf("SignOut")).toEqual({ actor: owner.actor, target: owner.actor, outcome: "OK" });
+    // From a page, its own session ends with the others.
+    expect((await other.call("SignOut", { all: true })).body).toEqual({ ended: 1 });
+    expect(await stateOf(other)).toBe("TOKEN_MISSING");
+  });
+
+  it("should name the session in the audit log, and not the owner alone", async () => {
+    const browser = await signedIn();
+    const id = (await sessionOf(browser))?.id;
+    await browser.call("SignOut");
+    const entry = rig.store.db.selectFrom("audit_log").select("address").orderBy("sequence", "desc");
+    const { address } = await entry.executeTakeFirstOrThrow();
+    expect(address).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+ ${id}$`));
   });
 
   it("should refuse who has no session", async () => {

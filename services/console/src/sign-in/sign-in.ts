@@ -2,19 +2,24 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, MethodImpl } from "@connectrpc/connect";
 import { ConsoleService, type SignInRequest, SignInResponseSchema } from "@rollcall/api/rollcall/console/v1/console_pb";
-import { accessTokenState, fromSessionRefusal, SIGN_IN_LIMITS, signInCodeRefusal } from "@rollcall/domain";
+import {
+  accessTokenState,
+  fromSessionRefusal,
+  type NewEvent,
+  SIGN_IN_LIMITS,
+  signInCodeRefusal,
+} from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
 import { bearerOf } from "@rollcall/identity";
 import { auditedCall, callerKey, tokenAttempt } from "@rollcall/rpc";
 import {
   AUDIT_OK,
-  endSurplusSessions,
   findAccessToken,
   insertConsoleSession,
   lockAccessToken,
+  lockSessions,
   lockSignInCode,
   lockSignIns,
-  revokeAccessToken,
   type Tx,
   useUpSignInCode,
 } from "@rollcall/store";
@@ -22,6 +27,7 @@ import type { ConsoleServices } from "../console-services.ts";
 import type { OidcSignIn } from "../oidc/oidc-sign-in.ts";
 import { type BrowserCall, browserCallOf } from "./browser-call.ts";
 import { actorFor, callerFor, type Identity, identityOf, refuseEnded, roleToProto } from "./convert.ts";
+import { endSession } from "./end-session.ts";
 import type { SessionCookie } from "./session-cookie.ts";
 import { hashOf, newSessionSecret, type SessionSecret } from "./session-secret.ts";
 
@@ -45,12 +51,13 @@ export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.met
       const identity = await identify(tx);
       const actor = actorFor(identity.owner);
       await lockSignIns(tx, actor);
-      await endPrevious(tx, context.requestHeader.get("authorization"), actor);
-      const kept = await keepSession(tx, parts, { identity, secret, browser });
+      const previous = await endPrevious(tx, context.requestHeader.get("authorization"), actor);
+      const { kept, surplus } = await keepSession(tx, parts, { identity, secret, browser });
       const caller = callerFor(identity.owner, kept.role, kept.id, kept.expiresAtMs ?? 0);
       context.values.set(callerKey, caller);
       const audit = { ...auditedCall(context, ConsoleService.method.signIn), target: kept.id };
-      return { result: { kept, actor }, events: [], audit: [{ ...audit, reason: "", outcome: AUDIT_OK }] };
+      const entry = { ...audit, reason: "", outcome: AUDIT_OK };
+      return { result: { kept, actor }, events: [...previous, ...surplus], audit: [entry] };
     });
     const { kept, actor } = result;
     context.responseHeader.append("set-cookie", cookie.set(secret.cookie, browser.isSecure, settings.longestMs));
@@ -162,20 +169,24 @@ async function keepSession(
     if (token === null || accessTokenState(token) !== "VALID") throw refuseEnded(owner.id, token);
     role = token.role;
   }
-  await endSurplusSessions(tx, owner, SIGN_IN_LIMITS.sessions - 1, { actor, reason: "another session took its place" });
+  const surplus = [];
+  for (const session of (await lockSessions(tx, owner)).slice(SIGN_IN_LIMITS.sessions - 1)) {
+    surplus.push(...(await endSession(tx, session, { actor, message: "another session took its place" })));
+  }
   const name = `console from ${browser.peer.replace(/:\d+$/, "")}`;
   const { id, hash } = secret;
   const { idleMs, longestMs } = settings;
   const { endsAtMs } = identity;
-  return insertConsoleSession(tx, { id, name, role, hash, owner, actor, idleMs, longestMs, endsAtMs });
+  const kept = await insertConsoleSession(tx, { id, name, role, hash, owner, actor, idleMs, longestMs, endsAtMs });
+  return { kept, surplus };
 }
 
 /** The browser has one cookie: the session that it was for can be used by no page any more. */
-async function endPrevious(tx: Tx, authorization: string | null, actor: string): Promise<void> {
+async function endPrevious(tx: Tx, authorization: string | null, actor: string): Promise<readonly NewEvent[]> {
   const bearer = bearerOf(authorization);
   const found = bearer === null ? null : await findAccessToken(tx, hashOf(bearer));
-  if (found?.session == null) return;
+  if (found?.session == null) return [];
   const previous = await lockAccessToken(tx, found.id);
-  if (previous === null || previous.revocation !== null) return;
-  await revokeAccessToken(tx, previous.id, { actor, reason: "signed in again" });
+  if (previous === null || previous.revocation !== null) return [];
+  return endSession(tx, previous, { actor, message: "signed in again" });
 }

@@ -1,42 +1,44 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { ConsoleService, SignOutResponseSchema } from "@rollcall/api/rollcall/console/v1/console_pb";
-import { accessTokenState, endAccessToken } from "@rollcall/domain";
-import { refusalError, refuse } from "@rollcall/errors";
+import { refuse } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import { auditedCall, callerOf } from "@rollcall/rpc";
-import { AUDIT_OK, lockAccessToken, revokeAccessToken } from "@rollcall/store";
+import { AUDIT_OK, lockAccessToken, lockSessions, lockSignIns } from "@rollcall/store";
 import type { ConsoleServices } from "../console-services.ts";
+import { identityOf } from "./convert.ts";
+import { endSession } from "./end-session.ts";
 import type { SessionCookie } from "./session-cookie.ts";
 
-/** End the caller's own session. */
+/** End the caller's own session, or all that act for the caller. */
 export function signOut({
   store,
-  clock,
   cookie,
 }: ConsoleServices & { readonly cookie: SessionCookie }): MethodImpl<typeof ConsoleService.method.signOut> {
-  return async (_request, context) => {
+  return async ({ all }, context) => {
     const caller = callerOf(context);
-    if (caller.kind === "anonymous" || caller.session === undefined) {
+    if (caller.kind === "anonymous") throw new Error("a method that takes a role has no caller");
+    const { session } = caller;
+    if (session === undefined && !all) {
       const message =
         "the call comes without a session of the console: an access token is revoked by RevokeAccessToken";
       throw refuse("SESSION_NOT_ALLOWED", message, { subject: "session" });
     }
-    const { session, role } = caller;
     const actor = actorOf(caller);
-    const by = { actor, message: "signed out", atMs: clock.wallMs(), role, tokenId: null, sessionId: session };
-    await store.change(async (tx) => {
-      const kept = await lockAccessToken(tx, session);
-      const audit = { ...auditedCall(context, ConsoleService.method.signOut), target: session };
-      const entry = { ...audit, reason: "", outcome: AUDIT_OK };
-      // It was just revoked from elsewhere: signed out it is.
-      if (kept === null || accessTokenState(kept) === "REVOKED") return { result: null, events: [], audit: [entry] };
-      const decided = endAccessToken(kept, by);
-      if (!decided.ok) throw refusalError(decided.refusal, session);
-      for (const revocation of decided.effects) await revokeAccessToken(tx, session, revocation);
-      return { result: null, events: decided.events, audit: [entry] };
+    const { owner } = identityOf(caller);
+    const message = all ? "signed out everywhere" : "signed out";
+    const { result } = await store.change(async (tx) => {
+      await lockSignIns(tx, actor);
+      const own = all || session === undefined ? null : await lockAccessToken(tx, session);
+      // The caller's own may just have been revoked from elsewhere: signed out it is.
+      const ending = all ? await lockSessions(tx, owner) : own === null || own.revocation !== null ? [] : [own];
+      const events = [];
+      for (const one of ending) events.push(...(await endSession(tx, one, { actor, message })));
+      const target = all || session === undefined ? actor : session;
+      const audit = { ...auditedCall(context, ConsoleService.method.signOut), target, reason: "", outcome: AUDIT_OK };
+      return { result: ending.length, events, audit: [audit] };
     });
     for (const isSecure of [true, false]) context.responseHeader.append("set-cookie", cookie.clear(isSecure));
-    return create(SignOutResponseSchema);
+    return create(SignOutResponseSchema, { ended: result });
   };
 }

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { UsageError } from "@rollcall/cli";
 import { type ConsoleProcess, type PageFiles, readPageFiles, type UpstreamOptions } from "@rollcall/console";
-import { readClientTls } from "@rollcall/identity";
-import { oidcIssuersOf } from "@rollcall/identity/oidc";
+import { isSafeUrl, oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { PeerTls } from "@rollcall/rpc";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -22,7 +22,7 @@ export async function readConsolePages({ services }: ProcessPlan): Promise<PageF
 export function consoleSettings(
   plan: ProcessPlan,
   config: ControlPlaneConfig,
-  tls: { readonly peerTls: PeerTls | null; readonly caFile: string | null },
+  peerTls: PeerTls | null,
 ): Pick<ConsoleProcess, "issuers" | "settings" | "upstream"> {
   return {
     issuers: oidcIssuersOf(config),
@@ -31,7 +31,7 @@ export function consoleSettings(
       longestMs: config["Console.SessionLongest"],
       isNetworkTrusted: config["Listen.InsecurePlaintext"],
     },
-    upstream: plan.name === "up" ? null : upstreamOf(config, tls),
+    upstream: plan.name === "up" ? null : upstreamOf(config, peerTls),
   };
 }
 
@@ -50,18 +50,22 @@ export function hasUpstream(config: ControlPlaneConfig): boolean {
   return UPSTREAM_KEYS.some(([, key]) => config[key] !== undefined);
 }
 
-function upstreamOf(
-  config: ControlPlaneConfig,
-  { peerTls, caFile }: { readonly peerTls: PeerTls | null; readonly caFile: string | null },
-): UpstreamOptions | null {
+/** Throws UsageError when calls would be passed on in clear text over a network, unless that is configured. */
+export function refusePlaintextUpstreams(config: ControlPlaneConfig): void {
+  if (config["Listen.InsecurePlaintext"]) return;
+  for (const [, key] of UPSTREAM_KEYS) {
+    const url = config[key];
+    if (url === undefined || isSafeUrl(new URL(url))) continue;
+    throw new UsageError(
+      `${key} is ${url}: access tokens could be read on the way and used. Name an https:// address, or say ` +
+        "--insecure-plaintext if the network encrypts by itself",
+    );
+  }
+}
+
+function upstreamOf(config: ControlPlaneConfig, peerTls: PeerTls | null): UpstreamOptions | null {
   if (!hasUpstream(config)) return null;
   const named = UPSTREAM_KEYS.map(([area, key]) => [area, config[key]] as const);
   const urls = Object.fromEntries(named.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined));
-  return { urls, tls: peerTls ?? (caFile === null ? null : trusting(caFile)) };
-}
-
-/** A process in clear text knows others by the configured authority, and has no name itself. */
-function trusting(caFile: string): PeerTls {
-  const files = { caFile, certFile: undefined, keyFile: undefined, serverName: undefined };
-  return { read: () => readClientTls(files), ownNames: () => [] };
+  return { urls, tls: peerTls };
 }

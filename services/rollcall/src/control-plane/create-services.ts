@@ -42,8 +42,6 @@ export interface SharedParts {
   readonly metrics: MetricsRegistry;
   /** How other processes are reached over TLS; null in clear text. */
   readonly peerTls?: PeerTls | null;
-  /** The authority that other processes' certificates are of; null for those that the system trusts. */
-  readonly caFile?: string | null;
   /** Whose token a text is. */
   readonly authenticate: Authenticator;
   /** The console's pages; null where they are not served, or not built. */
@@ -108,8 +106,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
       apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(parts.config) }));
     }
     if (service === "console") {
-      const { peerTls = null, caFile = null } = parts;
-      const settings = consoleSettings(plan, parts.config, { peerTls, caFile });
+      const settings = consoleSettings(plan, parts.config, parts.peerTls ?? null);
       pages = createConsole({ ...shared, ...settings, pages: parts.pages ?? null });
       apps.push(pages);
     }

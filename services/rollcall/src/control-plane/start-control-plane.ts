@@ -102,7 +102,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   let agents: GrpcServer | null = null;
   const authentication = await openAuthentication({ store, config, clock, log });
   const { authenticate } = authentication;
-  const browsers = { authenticate, pages: await readConsolePages(plan), caFile: options.caFile ?? null };
+  const browsers = { authenticate, pages: await readConsolePages(plan) };
   const onWelcomed = (peer: string) => agents?.known(peer);
   const services = createServices(plan, { ...shared, ...browsers, onWelcomed }, nats);
   let isServing = true;

@@ -7,7 +7,7 @@ import { refusePlaintext } from "../config/check-tls-config.ts";
 import { type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
-import { hasUpstream } from "../control-plane/console-parts.ts";
+import { hasUpstream, refusePlaintextUpstreams } from "../control-plane/console-parts.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
@@ -59,6 +59,7 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
   if (services.length === 1 && services[0] === "console" && !hasUpstream(values)) {
     throw new UsageError("serve console passes calls on: set --upstream to the URL of the API");
   }
+  if (services.includes("console")) refusePlaintextUpstreams(values);
   const plan = planServe(services, values);
   const log = openLog(values, shell, plan.name);
   const role = workerRole(shell.env);

@@ -34,6 +34,14 @@ export const NAV_PAGES: readonly NavPage[] = [
   },
   { path: "/audit", title: "Audit", key: "u", group: "Control plane", needs: "administer", about: "who did what" },
   {
+    path: "/webhooks",
+    title: "Webhooks",
+    key: "w",
+    group: "Control plane",
+    needs: "administer",
+    about: "who is told of events over HTTPS",
+  },
+  {
     path: "/control-plane",
     title: "Processes",
     key: "c",

@@ -5,6 +5,7 @@ import { VERBS } from "../actions/verbs.ts";
 import { fleet } from "../live/fleet.ts";
 import { useObservable } from "../live/observable.ts";
 import { useRights } from "../session/session.ts";
+import { signOut, signOutEverywhere } from "../session/sign-out.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
 import { type Findable, find } from "../state/search.ts";
 import { decodedPart } from "../state/words.ts";
@@ -114,6 +115,8 @@ function useCommands(): readonly Command[] {
     return [
       ...actions,
       ...pages,
+      { title: "Sign out", about: "of this browser", run: () => signOut() },
+      { title: "Sign out everywhere", about: "every session that acts for you", run: () => signOutEverywhere() },
       { title: "Change the theme", about: "light, dark or as the system", run: nextTheme },
       { title: "Keyboard shortcuts", about: "?", run: () => palette.set("keys") },
     ];

@@ -39,6 +39,7 @@ const routeTree = root.addChildren([
   page("/brake", () => import("../pages/brake/brake-page.tsx"), "BrakePage"),
   page("/audit", () => import("../pages/audit/audit-page.tsx"), "AuditPage"),
   page("/access", () => import("../pages/access/access-page.tsx"), "AccessPage"),
+  page("/webhooks", () => import("../pages/webhooks/webhooks-page.tsx"), "WebhooksPage"),
   page("/control-plane", () => import("../pages/control-plane/control-plane-page.tsx"), "ControlPlanePage"),
   createRoute({
     getParentRoute: () => root,

@@ -5,15 +5,16 @@ import { fleet } from "../live/fleet.ts";
 import { Observable, useObservable } from "../live/observable.ts";
 import { Undoable } from "../pages/approvals/undoable.tsx";
 import { session, useRights } from "../session/session.ts";
-import { signOut } from "../session/sign-out.ts";
+import { signOut, signOutEverywhere } from "../session/sign-out.ts";
 import { CONNECTING, type Link } from "../state/link.ts";
 import { roleWord } from "../state/roles.ts";
 import { decodedPart } from "../state/words.ts";
 import { Button } from "../ui/button.tsx";
 import { Logo } from "../ui/logo.tsx";
+import { Menu } from "../ui/menu.tsx";
 import { Empty, Loading } from "../ui/notices.tsx";
 import { Shape } from "../ui/state-mark.tsx";
-import { Time } from "../ui/time.tsx";
+import { ExactTime } from "../ui/time.tsx";
 import { Toasts } from "../ui/toasts.tsx";
 import { PageLink } from "./link.tsx";
 import { isOn, NAV_PAGES } from "./pages.ts";
@@ -22,6 +23,7 @@ import { nextTheme, theme } from "./theme.ts";
 
 const Palette = lazy(() => import("./palette.tsx").then((module) => ({ default: module.Palette })));
 const GROUPS = ["Fleet", "Work", "Rules", "Control plane"] as const;
+const IS_MAC = navigator.userAgent.includes("Mac");
 const IDLE = new Observable<Link>(CONNECTING);
 
 /** The frame of every page: navigation, what is stale, and what can be opened from anywhere. */
@@ -79,8 +81,8 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
       <PageLink to="/" className="brand">
         <Logo /> Rollcall
       </PageLink>
-      <Button onClick={() => openPalette("commands")}>
-        <span className="grow soft">Search</span> <kbd>⌘K</kbd>
+      <Button className="search" onClick={() => openPalette("commands")}>
+        <span className="grow soft">Search</span> <kbd>{IS_MAC ? "⌘K" : "Ctrl K"}</kbd>
       </Button>
       {GROUPS.map((group) => {
         const shown = pages.filter((page) => page.group === group);
@@ -100,9 +102,19 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
         <LinkState />
         {current.state === "signed-in" && (
           <>
-            <span className="small cut" title={current.actor}>
-              {current.name} <span className="soft">({roleWord(current.role)})</span>
-            </span>
+            <Menu
+              label={`Session of ${current.name} (${roleWord(current.role)})`}
+              look="small plain who"
+              items={[
+                { label: "Sign out", onSelect: () => signOut() },
+                { label: "Sign out everywhere", hint: "every browser", onSelect: () => signOutEverywhere() },
+              ]}
+            >
+              <span className="small cut" title={current.actor}>
+                {current.name} <span className="soft">({roleWord(current.role)})</span>
+              </span>
+              <span aria-hidden="true">▾</span>
+            </Menu>
             <div className="row tight">
               <Button small onClick={() => signOut()}>
                 Sign out
@@ -143,8 +155,8 @@ function StaleBanner() {
         <div className="notice bad banner" role="alert">
           <Shape tone="bad" />
           <div className="grow">
-            <strong>What is shown is stale</strong> since <Time ms={link.sinceMs} />: {link.why} The page goes on by
-            itself.
+            <strong>What is shown is stale</strong> since <ExactTime ms={link.sinceMs} />: {link.why} The page goes on
+            by itself.
           </div>
         </div>
       )}

@@ -61,14 +61,19 @@ class Fleet {
       isBehind: () => !caughtUp,
       onMessage: (message) => {
         const changes = snapshot.apply(message);
-        this.complete.set(snapshot.progress.complete);
         this.leftOut.set(snapshot.progress.leftOut);
         caughtUp ||= message.snapshotComplete;
-        if (changes.length === 0) return;
         this.changes += changes.length;
-        for (const listener of this.#listeners) listener(changes);
-        this.#tellSoon();
-        this.#summarizeSoon();
+        if (changes.length > 0) for (const listener of this.#listeners) listener(changes);
+        if (snapshot.progress.complete && !this.complete.value) {
+          // Pages must not say that a fleet is empty whose nodes they have not been told of.
+          this.#tell();
+          this.#summarize();
+        } else if (changes.length > 0) {
+          this.#tellSoon();
+        }
+        if (changes.length > 0) this.#summarizeSoon();
+        this.complete.set(snapshot.progress.complete);
       },
       onEnd: ({ reason }) => {
         if (reason === "REVISION_COMPACTED" || reason === "INVALID_RESUME_TOKEN") snapshot.restart();
@@ -79,18 +84,24 @@ class Fleet {
   }
 
   #tellSoon(): void {
-    this.#versionTimer ??= window.setTimeout(() => {
-      this.#versionTimer = undefined;
-      this.version.set(this.version.value + 1);
-    }, VERSION_MS);
+    this.#versionTimer ??= window.setTimeout(() => this.#tell(), VERSION_MS);
+  }
+
+  #tell(): void {
+    window.clearTimeout(this.#versionTimer);
+    this.#versionTimer = undefined;
+    this.version.set(this.version.value + 1);
   }
 
   #summarizeSoon(): void {
-    this.#summaryTimer ??= window.setTimeout(() => {
-      this.#summaryTimer = undefined;
-      this.summary.set(summarize(this.rows.values()));
-      if (this.samples.value.length === 0 && this.complete.value) this.#sample();
-    }, SUMMARY_MS);
+    this.#summaryTimer ??= window.setTimeout(() => this.#summarize(), SUMMARY_MS);
+  }
+
+  #summarize(): void {
+    window.clearTimeout(this.#summaryTimer);
+    this.#summaryTimer = undefined;
+    this.summary.set(summarize(this.rows.values()));
+    if (this.samples.value.length === 0 && this.complete.value) this.#sample();
   }
 
   #sample(): void {

@@ -8,6 +8,11 @@ export function SignInError({ error }: { readonly error: CallError }) {
   return (
     <Notice tone="bad">
       {error.message} <code>{error.reason}</code>
+      {error.reason === "SIGN_IN_CODE_USED" && (
+        <p>
+          If it was not you who used it, <code>rollcall console --sign-out</code> ends every session that acts for you.
+        </p>
+      )}
     </Notice>
   );
 }

@@ -11,7 +11,7 @@ import { testRow } from "./nodes/testing/test-rows.ts";
 import { addOutput, MOST_CHARACTERS, NO_OUTPUT, type Output, outputText } from "./output.ts";
 import { rightsOf, roleWord } from "./roles.ts";
 import { find } from "./search.ts";
-import { formatBytes } from "./units.ts";
+import { countOf, formatBytes } from "./units.ts";
 import { decodedPart } from "./words.ts";
 
 describe("summarize()", () => {
@@ -129,5 +129,15 @@ describe("the rest", () => {
   it("should divide lists and write bytes", () => {
     expect(chunksOf([1, 2, 3], 2)).toEqual([[1, 2], [3]]);
     expect([0, 1023, 1536, 16 * 1024 ** 3].map(formatBytes)).toEqual(["0 B", "1023 B", "1.5 KiB", "16 GiB"]);
+  });
+});
+
+describe("countOf()", () => {
+  it.each([
+    [0, "0 nodes"],
+    [1, "1 node"],
+    [1_200, "1,200 nodes"],
+  ])("should say %d", (count, text) => {
+    expect(countOf(count, "node")).toBe(text);
   });
 });

@@ -23,4 +23,14 @@ describe("SnapshotMap", () => {
     expect(map.apply([], false)).toBe(shown);
     expect(map.apply([], true)).toBe(shown);
   });
+
+  it("should keep so many, those that came last", () => {
+    const map = new SnapshotMap<number>(2);
+    const three = [1, 2, 3].map((at) => [String(at), at] as const);
+    expect([...map.apply(three, false).keys()]).toEqual(["2", "3"]);
+    expect([...map.apply([], true).keys()]).toEqual(["2", "3"]);
+    expect([...map.apply([["4", 4]], false).keys()]).toEqual(["3", "4"]);
+    map.restart();
+    expect([...map.apply(three, true).keys()]).toEqual(["2", "3"]);
+  });
 });

@@ -1,10 +1,16 @@
 /**
  * What a stream tells of, by key, when it begins with a snapshot each time it is opened. What was there before stays in
- * sight until the new snapshot is complete; what that did not name is gone then.
+ * sight until the new snapshot is complete; what that did not name is gone then. Beyond `most` items those that came
+ * first are dropped.
  */
 export class SnapshotMap<T> {
+  readonly #most: number;
   #shown: ReadonlyMap<string, T> = new Map();
   #coming: Map<string, T> | null = new Map();
+
+  constructor(most = Number.POSITIVE_INFINITY) {
+    this.#most = most;
+  }
 
   /** Begin with a snapshot again. */
   restart(): void {
@@ -15,12 +21,21 @@ export class SnapshotMap<T> {
   apply(came: Iterable<readonly [string, T]>, isDone: boolean): ReadonlyMap<string, T> {
     const items = [...came];
     for (const [key, item] of items) this.#coming?.set(key, item);
+    if (this.#coming !== null) this.#bound(this.#coming);
     if (isDone && this.#coming !== null) {
       this.#shown = this.#coming;
       this.#coming = null;
     } else if (items.length > 0) {
-      this.#shown = new Map([...this.#shown, ...items]);
+      this.#shown = this.#bound(new Map([...this.#shown, ...items]));
     }
     return this.#shown;
+  }
+
+  #bound(all: Map<string, T>): Map<string, T> {
+    for (const key of all.keys()) {
+      if (all.size <= this.#most) break;
+      all.delete(key);
+    }
+    return all;
   }
 }

@@ -20,6 +20,11 @@ export function shortDuration(ms: number): string {
   return `${Math.floor(ms / DAY)}d`;
 }
 
+/** A time in RFC 3339, for exports; empty for none. */
+export function isoTime(atMs: number | null): string {
+  return atMs === null ? "" : new Date(atMs).toISOString();
+}
+
 /** How long a relative time stays as it is, at least a second. */
 export function relativeTimeLastsMs(atMs: number, nowMs: number): number {
   const distance = Math.abs(nowMs - atMs);

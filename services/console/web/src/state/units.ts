@@ -16,6 +16,11 @@ export function formatCount(value: number): string {
   return value.toLocaleString("en-US");
 }
 
+/** So many of something: "1 node", "1,200 nodes". */
+export function countOf(value: number, one: string): string {
+  return `${formatCount(value)} ${value === 1 ? one : `${one}s`}`;
+}
+
 /** Thousandths of a processor as processors: "0.5", "16". */
 export function formatMillicores(millicores: number): string {
   return String(Math.round(millicores / 10) / 100);

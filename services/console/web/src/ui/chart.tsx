@@ -5,6 +5,8 @@ import type { UsageSeries } from "../state/usage-series.ts";
 
 const COLOURS = ["--accent", "--good", "--warn", "--bad"] as const;
 const HEIGHT_PX = 180;
+/** Seconds between two times on the axis. */
+const TIME_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300] as const;
 
 /** A chart of lines over time. It is drawn again with each sample, and never made again for one. */
 export function Chart({
@@ -31,12 +33,15 @@ export function Chart({
     if (element === null) return;
     const colour = (name: string) => getComputedStyle(element).getPropertyValue(name);
     const axis = { stroke: () => colour("--text-soft"), grid: { stroke: () => colour("--line"), width: 1 } };
+    const times = { ...axis, space: 80, incrs: [...TIME_STEPS_S], values: (_: UPlot, at: number[]) => at.map(clock) };
     const made = new UPlot(
       {
         width: element.clientWidth,
         height: HEIGHT_PX,
         scales: max === undefined ? {} : { y: { range: [0, max] } },
-        axes: [axis, { ...axis, size: 44 }],
+        axes: [times, { ...axis, size: 44 }],
+        // The one below shows the latest values, and is there without a pointer.
+        legend: { show: false },
         cursor: { drag: { x: false, y: false } },
         series: [
           {},
@@ -45,7 +50,6 @@ export function Chart({
             stroke: () => colour(COLOURS[at % COLOURS.length] ?? "--accent"),
             width: 1.5,
             points: { show: false },
-            value: (_: UPlot, value: number | null) => (value === null ? "-" : `${value.toFixed(1)}`),
           })),
         ],
       },
@@ -63,6 +67,34 @@ export function Chart({
   }, [names, max]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the data of this series is in the reference.
   useEffect(() => plot.current?.setData(data.current), [series]);
-  const last = names.split(" ").map((name) => `${name} ${series.lines[name]?.at(-1)?.toFixed(0) ?? "-"}`);
-  return <div ref={place} role="img" aria-label={`${last.join(", ")} (${unit})`} />;
+  const last = names.split(" ").map((name) => ({
+    name: name.replace("-", " "),
+    text: series.lines[name]?.at(-1)?.toFixed(0) ?? "-",
+  }));
+  return (
+    <figure>
+      <div
+        ref={place}
+        role="img"
+        aria-label={`${last.map(({ name, text }) => `${name} ${text}`).join(", ")} (${unit})`}
+      />
+      <figcaption className="legend">
+        {last.map(({ name, text }, at) => (
+          <span key={name} className="state">
+            <svg width="10" height="10" aria-hidden="true">
+              <rect width="10" height="3" y="3.5" fill={`var(${COLOURS[at % COLOURS.length]})`} />
+            </svg>
+            <span className="soft">{name}</span> <span className="number">{text}</span>
+          </span>
+        ))}
+        <span className="soft">{unit}</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** "14:05:09", in the reader's own time zone. */
+function clock(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 }

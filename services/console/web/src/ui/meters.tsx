@@ -72,8 +72,18 @@ export function Sparkline({
   const line = points.length > 1 ? points.join(" ") : `${first} 100,${first.split(",")[1]}`;
   return (
     <svg className={`spark tone-${tone}`} viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={label}>
-      <polygon points={`0,40 ${line} 100,40`} fill="currentColor" opacity="0.12" />
-      <polyline points={line} fill="none" stroke="currentColor" strokeWidth="1.5" vectorEffect="non-scaling-stroke" />
+      {values.length > 0 && (
+        <>
+          <polygon points={`0,40 ${line} 100,40`} fill="currentColor" opacity="0.12" />
+          <polyline
+            points={line}
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="1.5"
+            vectorEffect="non-scaling-stroke"
+          />
+        </>
+      )}
     </svg>
   );
 }

@@ -63,6 +63,16 @@ export function Notice({
   );
 }
 
+/** Says where a list is cut, which the page does not read on. */
+export function CutShort({ next, command }: { readonly next: string; readonly command: string }) {
+  if (next === "") return null;
+  return (
+    <p className="soft small cut-short">
+      The list goes on: <code>{command}</code> shows all of it.
+    </p>
+  );
+}
+
 interface Reading<T> {
   readonly data: T | undefined;
   readonly error: Error | null;

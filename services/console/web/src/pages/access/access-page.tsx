@@ -8,15 +8,18 @@ import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { access } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { roleWord } from "../../state/roles.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { type DataColumn, DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Check } from "../../ui/field.tsx";
-import { Empty, Read } from "../../ui/notices.tsx";
+import { CutShort, Empty, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -24,6 +27,7 @@ import { NewToken } from "./new-token.tsx";
 
 /** Tokens of people and programs, and the sessions of browsers. */
 export function AccessPage() {
+  const rights = useRights();
   const [ended, setEnded] = useState(false);
   const [making, setMaking] = useState(false);
   const [revoking, setRevoking] = useState<AccessToken | null>(null);
@@ -47,14 +51,17 @@ export function AccessPage() {
         <Check checked={ended} onChange={setEnded}>
           Ended ones too
         </Check>
-        <Button look="primary" onClick={() => setMaking(true)}>
-          Make a token
-        </Button>
+        {rights.administer && (
+          <Button look="primary" onClick={() => setMaking(true)}>
+            Make a token
+          </Button>
+        )}
+        <ExportMenu name="access" of={() => (read.data?.accessTokens ?? []).map(valuesOf)} />
         <CopyButton text={command("access", "list", ...(ended ? ["--all"] : []))}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
         <Read from={read}>
-          {({ accessTokens }) => {
+          {({ accessTokens, nextPageToken }) => {
             const isSession = ({ kind }: AccessToken) => kind === AccessTokenKind.CONSOLE_SESSION;
             const sessions = accessTokens.filter(isSession);
             return (
@@ -70,6 +77,7 @@ export function AccessPage() {
                       revoke,
                     ]}
                   />
+                  <CutShort next={nextPageToken} command={command("access", "list")} />
                 </Panel>
                 <Panel title="Sessions of browsers" flush>
                   {sessions.length === 0 ? (
@@ -80,7 +88,10 @@ export function AccessPage() {
                       rows={sessions}
                       keyOf={({ id }) => id}
                       columns={[
-                        { title: "Of", cell: ({ name, creator }) => <span className="breaks">{name || creator}</span> },
+                        {
+                          title: "Browser",
+                          cell: ({ name, creator }) => <span className="breaks">{name || creator}</span>,
+                        },
                         ...COLUMNS,
                         revoke,
                       ]}
@@ -112,6 +123,21 @@ export function AccessPage() {
       )}
     </>
   );
+}
+
+function valuesOf(token: AccessToken) {
+  const { id, name, role, creator, createTime, expireTime, lastUseTime, kind, state } = token;
+  return {
+    id,
+    name,
+    kind: kind === AccessTokenKind.CONSOLE_SESSION ? "session" : "token",
+    role: role === Role.UNSPECIFIED ? "" : roleWord(role),
+    state: enumWord(AccessTokenStateSchema, state),
+    creator,
+    created: isoTime(toMs(createTime)),
+    expires: isoTime(toMs(expireTime)),
+    last_used: isoTime(toMs(lastUseTime)),
+  };
 }
 
 const COLUMNS: readonly DataColumn<AccessToken>[] = [

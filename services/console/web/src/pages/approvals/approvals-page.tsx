@@ -3,14 +3,14 @@ import { usePageKeys } from "../../app/shell-keys.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
-import { listCommand } from "../../state/cli-command.ts";
+import { listCommand, nodeCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyButton, CopyCommand } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
-import { Empty } from "../../ui/notices.tsx";
+import { Empty, Loading } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
 import { Time } from "../../ui/time.tsx";
 import { Applicant } from "./applicant.tsx";
@@ -24,6 +24,7 @@ const MOST_LISTED = 200;
 export function ApprovalsPage() {
   const rights = useRights();
   const version = useObservable(fleet.version);
+  const complete = useObservable(fleet.complete);
   const decided = useObservable(waiting);
   const [chosen, setChosen] = useState<string | null>(null);
   const [rejecting, setRejecting] = useState<readonly string[] | null>(null);
@@ -75,7 +76,9 @@ export function ApprovalsPage() {
         <CopyButton text={listCommand(WAITING, { by: "id", reversed: false })}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
-        {rows.length === 0 ? (
+        {rows.length === 0 && !complete ? (
+          <Loading />
+        ) : rows.length === 0 ? (
           <section className="panel">
             <Empty title="No machine waits">
               <p>Machines that register under manual approval, without a preauthorized token, wait here.</p>
@@ -108,6 +111,7 @@ export function ApprovalsPage() {
                     <Button look="danger" onClick={() => setRejecting([row.id])}>
                       Reject <kbd>r</kbd>
                     </Button>
+                    <CopyButton text={nodeCommand("approve", [row.id])}>Copy as command</CopyButton>
                   </div>
                 )}
               </Applicant>
@@ -183,6 +187,7 @@ function RejectDialog({
           onChange={(event) => setReason(event.target.value)}
           autoFocus
         />
+        <CopyCommand text={nodeCommand("reject", ids, reason.trim())} label="The same in a terminal" />
         <div className="actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button look="danger" type="submit" disabled={reason.trim() === ""}>

@@ -4,12 +4,12 @@ import { useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { clientOf } from "../../live/clients.ts";
 import { command } from "../../state/cli-command.ts";
-import { toCsv } from "../../state/csv.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { download } from "../../ui/download.ts";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
@@ -62,7 +62,7 @@ export function AuditPage() {
     <>
       <PageHead title="Audit">
         <Button onClick={verify}>Verify the chain</Button>
-        <Button onClick={() => download("audit.csv", "text/csv", csvOf(entries))}>Export CSV</Button>
+        <ExportMenu name="audit" of={() => entries.map(valuesOf)} />
         <CopyButton text={command("audit", "list", ...words)}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
@@ -116,7 +116,7 @@ export function AuditPage() {
                         <span className="breaks">{reason || (outcome === "OK" ? "-" : outcome)}</span>
                       ),
                     },
-                    { title: "From", cell: ({ address }) => <code>{address}</code> },
+                    { title: "From", cell: ({ address }) => <From address={address} /> },
                   ]}
                 />
               )
@@ -135,14 +135,23 @@ export function AuditPage() {
   );
 }
 
-function csvOf(entries: readonly AuditEntry[]): string {
-  const header = ["sequence", "time", "actor", "method", "target", "reason", "outcome", "address", "hash"];
-  return toCsv(
-    header,
-    entries.map(({ sequence, time, actor, method, target, reason, outcome, address, hash }) => [
-      String(sequence),
-      new Date(toMs(time) ?? 0).toISOString(),
-      ...[actor, method, target, reason, outcome, address, hash],
-    ]),
+function valuesOf({ sequence, time, hash, ...entry }: AuditEntry) {
+  const { actor, method, target, reason, outcome, address, requestId } = entry;
+  const at = isoTime(toMs(time));
+  return { sequence: String(sequence), time: at, actor, method, target, reason, outcome, address, requestId, hash };
+}
+
+/** Where a call came from, and the session of the console that made it, if one did. */
+function From({ address }: { readonly address: string }) {
+  const [place, session] = address.split(" ");
+  return (
+    <>
+      <code>{place}</code>
+      {session !== undefined && (
+        <div className="soft small">
+          session <code>{session}</code>
+        </div>
+      )}
+    </>
   );
 }

@@ -15,7 +15,7 @@ import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Empty, Notice, Read } from "../../ui/notices.tsx";
+import { Empty, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -24,6 +24,7 @@ import { Time } from "../../ui/time.tsx";
 export function ControlPlanePage() {
   const rights = useRights();
   const version = useObservable(fleet.version);
+  const complete = useObservable(fleet.complete);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const processes = useMemo(
     () =>
@@ -45,7 +46,9 @@ export function ControlPlanePage() {
       </PageHead>
       <div className="page-body">
         <Panel title="Leases" flush>
-          {processes.length === 0 ? (
+          {processes.length === 0 && !complete ? (
+            <Loading />
+          ) : processes.length === 0 ? (
             <Empty title="No process has a lease" />
           ) : (
             <DataTable

@@ -1,28 +1,33 @@
-import { AdminService, DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, type Drain, DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { useMemo, useState } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useRead } from "../../live/queries.ts";
+import { useStream } from "../../live/use-stream.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
-import { toMs } from "../../state/nodes/node-row.ts";
+import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
+import { isoTime } from "../../state/time-words.ts";
+import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Empty, Read } from "../../ui/notices.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
+import { Empty, Loading, Notice } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
-import { Time } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { jobPath } from "../jobs/execution-table.tsx";
 
 const MOST_SHOWN = 500;
 
 /** Nodes that are emptied, and what each still waits for. */
 export function DrainsPage() {
   const version = useObservable(fleet.version);
+  const complete = useObservable(fleet.complete);
   const rights = useRights();
   const [chosen, setChosen] = useState<string | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
@@ -37,13 +42,16 @@ export function DrainsPage() {
   return (
     <>
       <PageHead title="Drains">
+        <ExportMenu name="drains" of={() => rows.map(valuesOf)} />
         <CopyButton text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}>
           Copy as command
         </CopyButton>
       </PageHead>
       <div className="page-body">
-        <Panel title={`${rows.length} nodes`} flush>
-          {rows.length === 0 ? (
+        <Panel title={countOf(rows.length, "node")} flush>
+          {rows.length === 0 && !complete ? (
+            <Loading />
+          ) : rows.length === 0 ? (
             <Empty title="No node is drained">
               <p>
                 Choose nodes on the page <PageLink to="/nodes">Nodes</PageLink> to drain them.
@@ -85,50 +93,72 @@ export function DrainsPage() {
   );
 }
 
+function valuesOf({ id, scheduling: { word, sinceMs, message, actor } }: NodeRow) {
+  return { node: id, scheduling: word, since: isoTime(sinceMs), reason: message, actor };
+}
+
 function DrainPanel({ id }: { readonly id: string }) {
-  const read = useRead(["drain", id], (signal) => clientOf(AdminService).getDrain({ node: id }, { signal }), {
-    on: ["node.", "job."],
+  const [drain, setDrain] = useState<Drain | null>(null);
+  const [over, setOver] = useState("");
+  useStream(id, () => {
+    setDrain(null);
+    setOver("");
+    return {
+      // It says nothing while nothing moves, and a deadline may be hours away.
+      silenceMs: null,
+      open: (signal) => clientOf(AdminService).watchDrain({ node: id }, { signal }),
+      onMessage: ({ drain: now }) => setDrain(now ?? null),
+      onEnd: ({ kind, reason, message }) => {
+        const isAway = kind === "away" && reason !== "ENDED";
+        if (!isAway) setOver(reason === "ENDED" ? "The drain has ended." : message);
+        return isAway;
+      },
+    };
   });
   return (
     <Panel
       title={`Drain of ${id}`}
       actions={<CopyButton text={command("node", "drain", id, "--monitor")}>Copy as command</CopyButton>}
     >
-      <Read from={read}>
-        {({ drain }) =>
-          drain === undefined ? null : (
-            <div className="stack">
-              <Facts
-                of={[
-                  ["State", <StateMark key="state" word={enumWord(DrainStateSchema, drain.state)} />],
-                  ["Begun", <Time key="begun" ms={toMs(drain.startTime)} />],
-                  ["Deadline", drain.deadline === undefined ? "" : <Time key="deadline" ms={toMs(drain.deadline)} />],
-                  ["Waits for", drain.waitingCount === 0 ? "nothing" : `${drain.waitingCount} executions`],
-                  ["Ends everything at once", drain.force ? "yes" : ""],
-                  ["Daemons run on", drain.ignoreDaemons ? "yes" : ""],
+      <div className="stack">
+        {over !== "" && <Notice tone="good">{over}</Notice>}
+        {drain === null ? (
+          over === "" && <Loading lines={3} />
+        ) : (
+          <>
+            <Facts
+              of={[
+                ["State", <StateMark key="state" word={enumWord(DrainStateSchema, drain.state)} />],
+                ["Begun", <ExactTime key="begun" ms={toMs(drain.startTime)} />],
+                [
+                  "Deadline",
+                  drain.deadline === undefined ? "" : <ExactTime key="deadline" ms={toMs(drain.deadline)} />,
+                ],
+                ["Waits for", drain.waitingCount === 0 ? "nothing" : `${drain.waitingCount} executions`],
+                ["Ends everything at once", drain.force ? "yes" : ""],
+                ["Daemons run on", drain.ignoreDaemons ? "yes" : ""],
+              ]}
+            />
+            {drain.waitingFor.length > 0 && (
+              <DataTable
+                label="What the drain waits for"
+                rows={drain.waitingFor}
+                keyOf={({ executionId }) => executionId}
+                columns={[
+                  {
+                    title: "Execution",
+                    cell: ({ executionId }) => (
+                      <PageLink to={`/executions/${executionId}`}>{executionId.slice(0, 12)}</PageLink>
+                    ),
+                  },
+                  { title: "Job", cell: ({ job }) => <PageLink to={jobPath(job)}>{job}</PageLink> },
+                  { title: "Waits for", cell: ({ waitingFor }) => waitingFor },
                 ]}
               />
-              {drain.waitingFor.length > 0 && (
-                <DataTable
-                  label="What the drain waits for"
-                  rows={drain.waitingFor}
-                  keyOf={({ executionId }) => executionId}
-                  columns={[
-                    {
-                      title: "Execution",
-                      cell: ({ executionId }) => (
-                        <PageLink to={`/executions/${executionId}`}>{executionId.slice(0, 12)}</PageLink>
-                      ),
-                    },
-                    { title: "Job", cell: ({ job }) => job },
-                    { title: "Waits for", cell: ({ waitingFor }) => waitingFor },
-                  ]}
-                />
-              )}
-            </div>
-          )
-        }
-      </Read>
+            )}
+          </>
+        )}
+      </div>
     </Panel>
   );
 }

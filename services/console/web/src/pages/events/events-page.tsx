@@ -5,12 +5,12 @@ import { events as client, registry } from "../../live/clients.ts";
 import { type ShownEvent, showEvent } from "../../live/events-read.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { command } from "../../state/cli-command.ts";
-import { toCsv } from "../../state/csv.ts";
-import { exactTime } from "../../state/time-words.ts";
+import { isoTime } from "../../state/time-words.ts";
+import { countOf } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
-import { download } from "../../ui/download.ts";
 import { EventList } from "../../ui/event-list.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Empty, Loading, Notice } from "../../ui/notices.tsx";
@@ -75,37 +75,18 @@ export function EventsPage() {
   const words = [
     ...(types.length === 0 ? [] : ["--type", types.join(",")]),
     ...(subject === "" ? [] : ["--node", subject]),
+    ...(actor === "" ? [] : ["--actor", actor]),
   ];
-  const exportCsv = () =>
-    download(
-      "events.csv",
-      "text/csv",
-      toCsv(
-        ["revision", "time", "type", "subject", "change", "reason", "message", "actor"],
-        shown.map((event) => [
-          event.revision,
-          event.atMs === null ? "" : exactTime(event.atMs),
-          ...[event.type, event.subject, event.change, event.reason, event.message, event.actor],
-        ]),
-      ),
-    );
+  const valuesOf = ({ revision, atMs, type, subject: about, change, reason, message, actor: by }: ShownEvent) => {
+    return { revision, time: isoTime(atMs), type, subject: about, change, reason, message, actor: by };
+  };
   return (
     <>
       <PageHead title="Events">
         <Button onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
           {isPaused ? "Go on" : "Pause"}
         </Button>
-        <Menu
-          items={[
-            { label: "CSV", onSelect: exportCsv },
-            {
-              label: "JSON",
-              onSelect: () => download("events.json", "application/json", `${JSON.stringify(shown, null, 2)}\n`),
-            },
-          ]}
-        >
-          Export
-        </Menu>
+        <ExportMenu name="events" of={() => shown.map(valuesOf)} />
         <CopyButton text={command("events", "-f", ...words)}>Copy as command</CopyButton>
       </PageHead>
       <div className="page-body">
@@ -138,7 +119,7 @@ export function EventsPage() {
         </search>
         {isPaused && <Notice tone="warn">Paused: what happens meanwhile is shown when it goes on.</Notice>}
         {link.state === "stale" && <Notice tone="bad">{link.why}</Notice>}
-        <Panel title={`${shown.length} events`}>
+        <Panel title={countOf(shown.length, "event")}>
           {!begun ? (
             <Loading />
           ) : shown.length === 0 ? (

@@ -4,8 +4,11 @@ import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { SnapshotMap } from "../../state/snapshot-map.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { enumWord } from "../../state/words.ts";
 import { DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -17,18 +20,21 @@ const MOST_KEPT = 1000;
 export function useExecutions(of: { readonly job?: string; readonly nodeId?: string }): readonly Execution[] | null {
   const [known, setKnown] = useState<ReadonlyMap<string, Execution>>(new Map());
   const [done, setDone] = useState(false);
-  useStream(`${of.job ?? ""} ${of.nodeId ?? ""}`, () => ({
-    open: (signal) => clientOf(JobService).watchExecutions(of, { signal }),
-    onMessage: ({ executions, snapshotDone }) => {
-      if (executions.length > 0) {
-        setKnown((before) => {
-          const all = new Map([...before, ...executions.map((one) => [one.id, one] as const)]);
-          return all.size <= MOST_KEPT ? all : new Map([...all].slice(-MOST_KEPT));
-        });
-      }
-      if (snapshotDone) setDone(true);
-    },
-  }));
+  useStream(`${of.job ?? ""} ${of.nodeId ?? ""}`, () => {
+    const snapshot = new SnapshotMap<Execution>(MOST_KEPT);
+    setDone(false);
+    return {
+      open: (signal) => {
+        snapshot.restart();
+        return clientOf(JobService).watchExecutions(of, { signal });
+      },
+      onMessage: ({ executions, snapshotDone }) => {
+        const came = executions.map((one) => [one.id, one] as const);
+        setKnown(snapshot.apply(came, snapshotDone));
+        if (snapshotDone) setDone(true);
+      },
+    };
+  });
   return useMemo(() => (done ? [...known.values()].sort(newestFirst) : null), [known, done]);
 }
 
@@ -69,6 +75,20 @@ export function ExecutionTable({
       ]}
     />
   );
+}
+
+/** Export the executions that are shown. */
+export function ExecutionExport({ executions }: { readonly executions: readonly Execution[] | null }) {
+  return <ExportMenu name="executions" of={() => (executions ?? []).map(valuesOf)} />;
+}
+
+function valuesOf(execution: Execution) {
+  const { id, job, nodeId, index, version, reason, message, createTime, endTime } = execution;
+  return {
+    ...{ id, job, node: nodeId, index, version, state: executionWord(execution), reason, message },
+    placed: isoTime(toMs(createTime)),
+    ended: isoTime(toMs(endTime)),
+  };
 }
 
 /** The path of a job's page. */

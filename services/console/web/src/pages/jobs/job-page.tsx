@@ -19,7 +19,7 @@ import { Failure, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { ExecutionTable, useExecutions } from "./execution-table.tsx";
+import { ExecutionExport, ExecutionTable, useExecutions } from "./execution-table.tsx";
 
 const jobs = clientOf(JobService);
 type Verb = "scale" | "restart" | "stop";
@@ -114,7 +114,7 @@ function NamedJob({ name }: { readonly name: string }) {
             </Read>
           </Panel>
         </div>
-        <Panel title="Executions" flush>
+        <Panel title="Executions" flush actions={<ExecutionExport executions={executions} />}>
           <ExecutionTable executions={executions} />
         </Panel>
         <Panel title="What was asked for">

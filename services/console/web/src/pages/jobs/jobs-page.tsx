@@ -8,9 +8,12 @@ import { useStream } from "../../live/use-stream.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";
+import { isoTime } from "../../state/time-words.ts";
+import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Choice } from "../../ui/field.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
@@ -37,16 +40,26 @@ export function JobsPage() {
     },
   }));
   const state = (search.state ?? "").toUpperCase();
+  const wanted = search.q ?? "";
   const shown = useMemo(
     () =>
       [...known.values()]
         .filter((job) => state === "" || jobWord(job) === state)
+        .filter(({ spec }) => (spec?.name ?? "").includes(wanted))
         .sort((a, b) => ((a.spec?.name ?? "") < (b.spec?.name ?? "") ? -1 : 1)),
-    [known, state],
+    [known, state, wanted],
   );
   return (
     <>
       <PageHead title="Jobs">
+        <input
+          className="input short"
+          type="search"
+          aria-label="Search in names of jobs"
+          placeholder="Search"
+          defaultValue={wanted}
+          onChange={(event) => setSearch({ q: event.target.value })}
+        />
         <Choice
           label="State"
           hideLabel
@@ -60,12 +73,13 @@ export function JobsPage() {
             ["FAILED", "Failed"],
           ]}
         />
+        <ExportMenu name="jobs" of={() => shown.map(valuesOf)} />
         <CopyButton text={command("job", "list", ...(state === "" ? [] : ["--states", state.toLowerCase()]))}>
           Copy as command
         </CopyButton>
       </PageHead>
       <div className="page-body">
-        <Panel title={`${shown.length} jobs`} flush>
+        <Panel title={countOf(shown.length, "job")} flush>
           {!done ? (
             <Loading />
           ) : shown.length === 0 ? (
@@ -107,6 +121,23 @@ export function JobsPage() {
       </div>
     </>
   );
+}
+
+function valuesOf(job: Job) {
+  const { spec, version, wanted, executions, message, updateTime } = job;
+  return {
+    name: spec?.name ?? "",
+    type: enumWord(JobTypeSchema, spec?.type).toLowerCase(),
+    state: jobWord(job),
+    version,
+    wanted,
+    ready: executions?.ready ?? 0,
+    waiting: executions?.waiting ?? 0,
+    lost: executions?.lost ?? 0,
+    failed: executions?.failed ?? 0,
+    message,
+    changed: isoTime(toMs(updateTime)),
+  };
 }
 
 /** The name of a job's state. */

@@ -11,7 +11,7 @@ import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Empty, Notice, Read } from "../../ui/notices.tsx";
+import { CutShort, Empty, Notice, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -51,48 +51,54 @@ export function JoinPage() {
         {shownId !== undefined && <JoinedNodes tokenId={shownId} />}
         <Panel title="Join tokens" flush>
           <Read from={list}>
-            {({ tokens: all }) =>
+            {({ tokens: all, nextPageToken }) =>
               all.length === 0 ? (
                 <Empty title="No join tokens" />
               ) : (
-                <DataTable
-                  label="Join tokens"
-                  rows={all}
-                  keyOf={({ id }) => id}
-                  columns={[
-                    { title: "Token", cell: ({ id }) => <code>{id}</code> },
-                    { title: "For", cell: ({ description }) => <span className="breaks">{description || "-"}</span> },
-                    { title: "State", cell: ({ state }) => <StateMark word={enumWord(JoinTokenStateSchema, state)} /> },
-                    { title: "Uses", right: true, cell: ({ uses, maxUses }) => `${uses} / ${maxUses || "∞"}` },
-                    { title: "Names", cell: ({ nodeNamePattern }) => nodeNamePattern || "any" },
-                    {
-                      title: "Grants",
-                      cell: ({ labels, preauthorized, ephemeral }) => (
-                        <span className="chips">
-                          {preauthorized && <span className="chip">approved at once</span>}
-                          {ephemeral && <span className="chip">ephemeral</span>}
-                          {Object.entries(labels).map(([key, value]) => (
-                            <span key={key} className="chip cut">{`${key}=${value}`}</span>
-                          ))}
-                        </span>
-                      ),
-                    },
-                    {
-                      title: "Ends",
-                      cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />),
-                    },
-                    { title: "Made", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
-                    {
-                      title: "",
-                      cell: ({ id, state }) =>
-                        rights.operate && enumWord(JoinTokenStateSchema, state) === "ACTIVE" ? (
-                          <Button small look="danger" onClick={() => setRevoking(id)}>
-                            Revoke
-                          </Button>
-                        ) : null,
-                    },
-                  ]}
-                />
+                <>
+                  <DataTable
+                    label="Join tokens"
+                    rows={all}
+                    keyOf={({ id }) => id}
+                    columns={[
+                      { title: "Token", cell: ({ id }) => <code>{id}</code> },
+                      { title: "For", cell: ({ description }) => <span className="breaks">{description || "-"}</span> },
+                      {
+                        title: "State",
+                        cell: ({ state }) => <StateMark word={enumWord(JoinTokenStateSchema, state)} />,
+                      },
+                      { title: "Uses", right: true, cell: ({ uses, maxUses }) => `${uses} / ${maxUses || "∞"}` },
+                      { title: "Names", cell: ({ nodeNamePattern }) => nodeNamePattern || "any" },
+                      {
+                        title: "Grants",
+                        cell: ({ labels, preauthorized, ephemeral }) => (
+                          <span className="chips">
+                            {preauthorized && <span className="chip">approved at once</span>}
+                            {ephemeral && <span className="chip">ephemeral</span>}
+                            {Object.entries(labels).map(([key, value]) => (
+                              <span key={key} className="chip cut">{`${key}=${value}`}</span>
+                            ))}
+                          </span>
+                        ),
+                      },
+                      {
+                        title: "Ends",
+                        cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />),
+                      },
+                      { title: "Made", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
+                      {
+                        title: "",
+                        cell: ({ id, state }) =>
+                          rights.operate && enumWord(JoinTokenStateSchema, state) === "ACTIVE" ? (
+                            <Button small look="danger" onClick={() => setRevoking(id)}>
+                              Revoke
+                            </Button>
+                          ) : null,
+                      },
+                    ]}
+                  />
+                  <CutShort next={nextPageToken} command={command("token", "list")} />
+                </>
               )
             }
           </Read>

@@ -81,7 +81,7 @@ export function NodePage() {
         <StatesPanel row={row} />
         <Tabs tabs={TABS} chosen={tab} onChoose={(name) => setSearch({ tab: name === "why" ? undefined : name })} />
         {tab === "why" && <TimelineTab id={row.id} />}
-        {tab === "usage" && <UsageTab id={row.id} node={node} />}
+        {tab === "usage" && <UsageTab id={row.id} node={node} isConnected={row.connection.word === "CONNECTED"} />}
         {tab === "hardware" && <HardwareTab node={node} />}
         {tab === "work" && <WorkTab id={row.id} node={node} />}
         {tab === "identity" && <IdentityTab id={row.id} node={node} />}

@@ -54,7 +54,7 @@ function Entry({ event, text }: { readonly event: Event | undefined; readonly te
       <div className="what">
         <span>{shown.type.replace(/^node\./, "").replaceAll(".", " ")}</span> <span className="soft">{text}</span>
         <div className="soft small">
-          {shown.reason !== "" && <code>{shown.reason}</code>} {shown.actor}
+          {shown.reason !== "" && !text.includes(shown.reason) && <code>{shown.reason}</code>} {shown.actor}
         </div>
       </div>
     </li>

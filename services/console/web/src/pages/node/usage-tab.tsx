@@ -11,7 +11,15 @@ import { Facts, Panel } from "../../ui/panel.tsx";
 const Chart = lazy(() => import("../../ui/chart.tsx").then((module) => ({ default: module.Chart })));
 
 /** What a node does at the moment: every two seconds while this is shown. */
-export function UsageTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
+export function UsageTab({
+  id,
+  node,
+  isConnected,
+}: {
+  readonly id: string;
+  readonly node: Node | undefined;
+  readonly isConnected: boolean;
+}) {
   const [series, setSeries] = useState<UsageSeries>(NO_SAMPLES);
   const [latest, setLatest] = useState<NodeHealth | null>(null);
   useStream(id, () => ({
@@ -29,8 +37,13 @@ export function UsageTab({ id, node }: { readonly id: string; readonly node: Nod
   if (latest === null) {
     return (
       <Panel title="Usage">
-        <Loading />
-        <p className="soft small">A node that no replica holds tells nothing.</p>
+        {isConnected ? (
+          <Loading />
+        ) : (
+          <Empty title="Not connected">
+            <p>A node tells its usage while it is connected. It is shown here as soon as it is back.</p>
+          </Empty>
+        )}
       </Panel>
     );
   }

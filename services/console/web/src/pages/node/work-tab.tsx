@@ -4,7 +4,7 @@ import { formatBytes, formatMillicores } from "../../state/units.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Meter } from "../../ui/meters.tsx";
 import { Panel } from "../../ui/panel.tsx";
-import { ExecutionTable, useExecutions } from "../jobs/execution-table.tsx";
+import { ExecutionExport, ExecutionTable, useExecutions } from "../jobs/execution-table.tsx";
 
 /** What runs on a node, and what of it is taken. */
 export function WorkTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
@@ -42,7 +42,12 @@ export function WorkTab({ id, node }: { readonly id: string; readonly node: Node
       <Panel
         title="Executions"
         flush
-        actions={<CopyButton text={command("job", "executions", "--node", id)}>Copy as command</CopyButton>}
+        actions={
+          <>
+            <ExecutionExport executions={executions} />
+            <CopyButton text={command("job", "executions", "--node", id)}>Copy as command</CopyButton>
+          </>
+        }
       >
         <ExecutionTable executions={executions} withJob />
       </Panel>

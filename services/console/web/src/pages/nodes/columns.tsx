@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { NodeLink } from "../../app/link.tsx";
 import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { formatBytes, formatPercent } from "../../state/units.ts";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -156,9 +157,6 @@ function time(
   read: (row: NodeRow) => number | null,
   order: OrderBy,
 ): NodeColumn {
-  const raw = (row: NodeRow) => {
-    const ms = read(row);
-    return ms === null ? "" : new Date(ms).toISOString();
-  };
+  const raw = (row: NodeRow) => isoTime(read(row));
   return { ...{ name, title, width, order, raw }, cell: (row) => <Time ms={read(row)} /> };
 }

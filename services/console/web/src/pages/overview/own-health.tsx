@@ -1,9 +1,12 @@
+import { BrakeService, BrakeState, BrakeStateSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { registry } from "../../live/clients.ts";
+import { PageLink } from "../../app/link.tsx";
+import { clientOf, registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
 import { formatCount } from "../../state/units.ts";
+import { enumWord } from "../../state/words.ts";
 import { Read } from "../../ui/notices.tsx";
 import { Facts } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
@@ -14,6 +17,8 @@ export function OwnHealth() {
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
     on: ["node.registered", "join.token"],
   });
+  const brake = useRead(["brake"], (signal) => clientOf(BrakeService).getBrake({}, { signal }), { on: ["brake."] });
+  const held = brake.data?.brakes.find(({ state }) => state !== BrakeState.NORMAL);
   return (
     <Read from={status} lines={3}>
       {({ log, relay, upkeep, clusterId }) => {
@@ -29,6 +34,16 @@ export function OwnHealth() {
                   word={processesConnected === processes ? "CONNECTED" : "DISCONNECTED"}
                   title={`${processesConnected} of ${processes}`}
                 />,
+              ],
+              [
+                "Brake",
+                brake.data === undefined ? (
+                  ""
+                ) : (
+                  <PageLink key="brake" to="/brake">
+                    <StateMark word={enumWord(BrakeStateSchema, held?.state ?? BrakeState.NORMAL)} />
+                  </PageLink>
+                ),
               ],
               ["Revision", formatCount(Number(log?.headRevision ?? 0n))],
               ["Relay", relay?.configured ? `${formatCount(Number(relay.lag))} revisions behind` : "not configured"],

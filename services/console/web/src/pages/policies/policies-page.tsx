@@ -11,7 +11,7 @@ import { policyValueText, scopeWords } from "../../state/policy-values.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Empty, Read } from "../../ui/notices.tsx";
+import { CutShort, Empty, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { Time } from "../../ui/time.tsx";
 import { PolicyForm } from "./policy-form.tsx";
@@ -53,7 +53,7 @@ export function PoliciesPage() {
           />
         )}
         <Read from={read}>
-          {({ policies: all, configuration }) => (
+          {({ policies: all, configuration, nextPageToken }) => (
             <>
               <Panel title="Policies" flush>
                 {all.length === 0 ? (
@@ -100,6 +100,7 @@ export function PoliciesPage() {
                     ]}
                   />
                 )}
+                <CutShort next={nextPageToken} command={command("policy", "list")} />
               </Panel>
               <Panel title="Configuration" flush>
                 <DataTable

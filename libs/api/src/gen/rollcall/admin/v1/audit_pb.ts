@@ -73,7 +73,7 @@ export type AuditEntry = Message<"rollcall.admin.v1.AuditEntry"> & {
   outcome: string;
 
   /**
-   * Where the call came from, as HOST:PORT.
+   * Where the call came from, as HOST:PORT. When a session of the console called: followed by a blank and the session's id.
    *
    * @generated from field: string address = 8;
    */

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/console/v1/console.proto.
  */
 export const file_rollcall_console_v1_console: GenFile = /*@__PURE__*/
-  fileDesc("CiFyb2xsY2FsbC9jb25zb2xlL3YxL2NvbnNvbGUucHJvdG8SE3JvbGxjYWxsLmNvbnNvbGUudjEiGQoXQ3JlYXRlU2lnbkluQ29kZVJlcXVlc3QiWQoYQ3JlYXRlU2lnbkluQ29kZVJlc3BvbnNlEgwKBGNvZGUYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjAKFEdldFNpZ25JbkNvZGVSZXF1ZXN0EhgKBGNvZGUYASABKAlCCrpIB3IFEAEYgAEijAEKFUdldFNpZ25JbkNvZGVSZXNwb25zZRINCgVhY3RvchgBIAEoCRIlCgRyb2xlGAIgASgOMhcucm9sbGNhbGwuYWRtaW4udjEuUm9sZRIMCgRuYW1lGAMgASgJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI0ChZCZWdpbk9pZGNTaWduSW5SZXF1ZXN0EhoKBmlzc3VlchgBIAEoCUIKukgHcgUQARiACCJFChdCZWdpbk9pZGNTaWduSW5SZXNwb25zZRIZChFhdXRob3JpemF0aW9uX3VybBgBIAEoCRIPCgdhdHRlbXB0GAIgASgJIpUBCg1TaWduSW5SZXF1ZXN0EhoKBGNvZGUYASABKAlCCrpIB3IFEAEYgAFIABIiCgxhY2Nlc3NfdG9rZW4YAiABKAlCCrpIB3IFEAEYgEBIABIvCgRvaWRjGAMgASgLMh8ucm9sbGNhbGwuY29uc29sZS52MS5PaWRjQW5zd2VySABCEwoKY3JlZGVudGlhbBIFukgCCAEiSwoKT2lkY0Fuc3dlchIbCgdhdHRlbXB0GAEgASgJQgq6SAdyBRABGIAgEiAKDGNhbGxiYWNrX3VybBgCIAEoCUIKukgHcgUQARiAQCKaAQoOU2lnbkluUmVzcG9uc2USDQoFcHJvb2YYASABKAkSDQoFYWN0b3IYAiABKAkSJQoEcm9sZRgDIAEoDjIXLnJvbGxjYWxsLmFkbWluLnYxLlJvbGUSEgoKc2Vzc2lvbl9pZBgEIAEoCRIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiEAoOU2lnbk91dFJlcXVlc3QiEQoPU2lnbk91dFJlc3BvbnNlMoAECg5Db25zb2xlU2VydmljZRJvChBDcmVhdGVTaWduSW5Db2RlEiwucm9sbGNhbGwuY29uc29sZS52MS5DcmVhdGVTaWduSW5Db2RlUmVxdWVzdBotLnJvbGxjYWxsLmNvbnNvbGUudjEuQ3JlYXRlU2lnbkluQ29kZVJlc3BvbnNlEmYKDUdldFNpZ25JbkNvZGUSKS5yb2xsY2FsbC5jb25zb2xlLnYxLkdldFNpZ25JbkNvZGVSZXF1ZXN0Gioucm9sbGNhbGwuY29uc29sZS52MS5HZXRTaWduSW5Db2RlUmVzcG9uc2USbAoPQmVnaW5PaWRjU2lnbkluEisucm9sbGNhbGwuY29uc29sZS52MS5CZWdpbk9pZGNTaWduSW5SZXF1ZXN0Giwucm9sbGNhbGwuY29uc29sZS52MS5CZWdpbk9pZGNTaWduSW5SZXNwb25zZRJRCgZTaWduSW4SIi5yb2xsY2FsbC5jb25zb2xlLnYxLlNpZ25JblJlcXVlc3QaIy5yb2xsY2FsbC5jb25zb2xlLnYxLlNpZ25JblJlc3BvbnNlElQKB1NpZ25PdXQSIy5yb2xsY2FsbC5jb25zb2xlLnYxLlNpZ25PdXRSZXF1ZXN0GiQucm9sbGNhbGwuY29uc29sZS52MS5TaWduT3V0UmVzcG9uc2VCM1oxcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9jb25zb2xlL3YxO2NvbnNvbGV2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_admin_v1_access]);
+  fileDesc("CiFyb2xsY2FsbC9jb25zb2xlL3YxL2NvbnNvbGUucHJvdG8SE3JvbGxjYWxsLmNvbnNvbGUudjEiGQoXQ3JlYXRlU2lnbkluQ29kZVJlcXVlc3QiWQoYQ3JlYXRlU2lnbkluQ29kZVJlc3BvbnNlEgwKBGNvZGUYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjAKFEdldFNpZ25JbkNvZGVSZXF1ZXN0EhgKBGNvZGUYASABKAlCCrpIB3IFEAEYgAEijAEKFUdldFNpZ25JbkNvZGVSZXNwb25zZRINCgVhY3RvchgBIAEoCRIlCgRyb2xlGAIgASgOMhcucm9sbGNhbGwuYWRtaW4udjEuUm9sZRIMCgRuYW1lGAMgASgJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI0ChZCZWdpbk9pZGNTaWduSW5SZXF1ZXN0EhoKBmlzc3VlchgBIAEoCUIKukgHcgUQARiACCJFChdCZWdpbk9pZGNTaWduSW5SZXNwb25zZRIZChFhdXRob3JpemF0aW9uX3VybBgBIAEoCRIPCgdhdHRlbXB0GAIgASgJIpUBCg1TaWduSW5SZXF1ZXN0EhoKBGNvZGUYASABKAlCCrpIB3IFEAEYgAFIABIiCgxhY2Nlc3NfdG9rZW4YAiABKAlCCrpIB3IFEAEYgEBIABIvCgRvaWRjGAMgASgLMh8ucm9sbGNhbGwuY29uc29sZS52MS5PaWRjQW5zd2VySABCEwoKY3JlZGVudGlhbBIFukgCCAEiSwoKT2lkY0Fuc3dlchIbCgdhdHRlbXB0GAEgASgJQgq6SAdyBRABGIAgEiAKDGNhbGxiYWNrX3VybBgCIAEoCUIKukgHcgUQARiAQCKaAQoOU2lnbkluUmVzcG9uc2USDQoFcHJvb2YYASABKAkSDQoFYWN0b3IYAiABKAkSJQoEcm9sZRgDIAEoDjIXLnJvbGxjYWxsLmFkbWluLnYxLlJvbGUSEgoKc2Vzc2lvbl9pZBgEIAEoCRIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiHQoOU2lnbk91dFJlcXVlc3QSCwoDYWxsGAEgASgIIiAKD1NpZ25PdXRSZXNwb25zZRINCgVlbmRlZBgBIAEoBTKABAoOQ29uc29sZVNlcnZpY2USbwoQQ3JlYXRlU2lnbkluQ29kZRIsLnJvbGxjYWxsLmNvbnNvbGUudjEuQ3JlYXRlU2lnbkluQ29kZVJlcXVlc3QaLS5yb2xsY2FsbC5jb25zb2xlLnYxLkNyZWF0ZVNpZ25JbkNvZGVSZXNwb25zZRJmCg1HZXRTaWduSW5Db2RlEikucm9sbGNhbGwuY29uc29sZS52MS5HZXRTaWduSW5Db2RlUmVxdWVzdBoqLnJvbGxjYWxsLmNvbnNvbGUudjEuR2V0U2lnbkluQ29kZVJlc3BvbnNlEmwKD0JlZ2luT2lkY1NpZ25JbhIrLnJvbGxjYWxsLmNvbnNvbGUudjEuQmVnaW5PaWRjU2lnbkluUmVxdWVzdBosLnJvbGxjYWxsLmNvbnNvbGUudjEuQmVnaW5PaWRjU2lnbkluUmVzcG9uc2USUQoGU2lnbkluEiIucm9sbGNhbGwuY29uc29sZS52MS5TaWduSW5SZXF1ZXN0GiMucm9sbGNhbGwuY29uc29sZS52MS5TaWduSW5SZXNwb25zZRJUCgdTaWduT3V0EiMucm9sbGNhbGwuY29uc29sZS52MS5TaWduT3V0UmVxdWVzdBokLnJvbGxjYWxsLmNvbnNvbGUudjEuU2lnbk91dFJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_admin_v1_access]);
 
 /**
  * CreateSignInCodeRequest is empty.
@@ -297,11 +297,18 @@ export const SignInResponseSchema: GenMessage<SignInResponse> = /*@__PURE__*/
   messageDesc(file_rollcall_console_v1_console, 8);
 
 /**
- * SignOutRequest is empty.
+ * SignOutRequest says which sessions end.
  *
  * @generated from message rollcall.console.v1.SignOutRequest
  */
 export type SignOutRequest = Message<"rollcall.console.v1.SignOutRequest"> & {
+  /**
+   * Every session that acts for the same access token or person as the caller, and not the caller's own alone: for one that another person may have
+   * made, as by a code that was read on the way.
+   *
+   * @generated from field: bool all = 1;
+   */
+  all: boolean;
 };
 
 /**
@@ -312,11 +319,17 @@ export const SignOutRequestSchema: GenMessage<SignOutRequest> = /*@__PURE__*/
   messageDesc(file_rollcall_console_v1_console, 9);
 
 /**
- * SignOutResponse is empty.
+ * SignOutResponse is what was done.
  *
  * @generated from message rollcall.console.v1.SignOutResponse
  */
 export type SignOutResponse = Message<"rollcall.console.v1.SignOutResponse"> & {
+  /**
+   * How many sessions ended. The caller's own that had ended already does not count.
+   *
+   * @generated from field: int32 ended = 1;
+   */
+  ended: number;
 };
 
 /**
@@ -381,7 +394,8 @@ export const ConsoleService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * SignOut ends the caller's session, and its streams within a few seconds. Refused with SESSION_NOT_ALLOWED when the call comes without a session.
+   * SignOut ends the caller's session, or with all every session that acts for the caller, and their streams within a few seconds. Refused with
+   * SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
    *
    * @generated from rpc rollcall.console.v1.ConsoleService.SignOut
    */

@@ -2,9 +2,9 @@ import { EventEmitter } from "node:events";
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger, systemClock } from "@rollcall/process";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
-import { servePages } from "./serve-pages.ts";
+import { serveHttpPages } from "./serve-http-pages.ts";
 
-describe("servePages()", () => {
+describe("serveHttpPages()", () => {
   it("should make no page for a caller that has gone away while its token was looked up", async () => {
     let isMade = false;
     const page = {
@@ -23,7 +23,7 @@ describe("servePages()", () => {
         return { id: "t", role: "admin" } as never;
       };
       const observe = (_: string, code: string) => resolve(code);
-      const serve = servePages([page], { authenticate, clock: systemClock, log: silentLogger, observe }, () => {});
+      const serve = serveHttpPages([page], { authenticate, clock: systemClock, log: silentLogger, observe }, () => {});
       serve(request as unknown as HttpRequest, response as unknown as HttpResponse);
     });
     expect(await ended).not.toBe("ok");

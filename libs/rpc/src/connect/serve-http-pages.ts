@@ -54,7 +54,7 @@ const MOST_WAITING = 16;
 const RETRY_AFTER_MS = 1_000;
 
 /** A handler of these pages that leaves all else to `otherwise`. */
-export function servePages(pages: readonly HttpPage[], serving: PageServing, otherwise: HttpHandler): HttpHandler {
+export function serveHttpPages(pages: readonly HttpPage[], serving: PageServing, otherwise: HttpHandler): HttpHandler {
   const byPath = new Map(pages.map((page) => [page.path, page]));
   const limiter = new Limiter(AT_A_TIME);
   return (request, response) => {

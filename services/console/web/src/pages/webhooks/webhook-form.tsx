@@ -1,0 +1,137 @@
+import { type Webhook, WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { type FormEvent, useRef, useState } from "react";
+import { clientOf } from "../../live/clients.ts";
+import { RequestIds } from "../../state/bulk.ts";
+import { command } from "../../state/cli-command.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyCommand } from "../../ui/copy.tsx";
+import { Check, Field } from "../../ui/field.tsx";
+import { Notice } from "../../ui/notices.tsx";
+import { Panel } from "../../ui/panel.tsx";
+import { say, sayFailure } from "../../ui/toasts.tsx";
+
+/** Set one webhook. A new secret is shown once. */
+export function WebhookForm({
+  webhook,
+  onDone,
+  onSet,
+}: {
+  readonly webhook: Webhook | null;
+  readonly onDone: () => void;
+  readonly onSet: () => unknown;
+}) {
+  const [name, setName] = useState(webhook?.name ?? "");
+  const [url, setUrl] = useState(webhook?.spec?.url ?? "");
+  const [types, setTypes] = useState(webhook?.spec?.types.join(", ") ?? "");
+  const [selector, setSelector] = useState(webhook?.spec?.labelSelector ?? "");
+  const [description, setDescription] = useState(webhook?.spec?.description ?? "");
+  const [rotate, setRotate] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [secret, setSecret] = useState("");
+  const requestIds = useRef(new RequestIds());
+  const nameWrong = name !== "" && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name);
+  const urlWrong = url !== "" && !url.startsWith("https://");
+  const wanted = types.split(/[\s,]+/).filter((type) => type !== "");
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const spec = {
+      url,
+      types: wanted,
+      excludeTypes: webhook?.spec?.excludeTypes ?? [],
+      labelSelector: selector,
+      description,
+      paused: webhook?.spec?.paused ?? false,
+    };
+    const request = { name, spec, rotateSecret: rotate, etag: webhook?.etag ?? "" };
+    const requestId = requestIds.current.of(request);
+    try {
+      const answer = await clientOf(WebhookService).setWebhook({ ...request, requestId });
+      requestIds.current.answered();
+      onSet();
+      if (answer.secret !== "") return setSecret(answer.secret);
+      say("good", `Webhook ${name} is set`);
+      onDone();
+    } catch (cause) {
+      sayFailure("Set the webhook", cause);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (secret !== "") {
+    return (
+      <Panel title={`Secret of ${name}`} actions={<Button onClick={onDone}>Done</Button>}>
+        <div className="stack">
+          <Notice tone="warn">It checks the signatures, and is shown now and never again.</Notice>
+          <CopyCommand text={secret} label="The secret" />
+        </div>
+      </Panel>
+    );
+  }
+  const words = [
+    ...(url === "" ? [] : ["--url", url]),
+    ...(wanted.length === 0 ? [] : ["--type", wanted.join(",")]),
+    ...(selector === "" ? [] : ["--selector", selector]),
+    ...(description === "" ? [] : ["--description", description]),
+    ...(rotate ? ["--rotate-secret"] : []),
+  ];
+  return (
+    <Panel
+      title={webhook === null ? "Set a webhook" : `Change ${webhook.name}`}
+      actions={<Button onClick={onDone}>Close</Button>}
+    >
+      <form className="stack" onSubmit={submit}>
+        <div className="grid">
+          {webhook === null && (
+            <Field
+              label="Name"
+              maxLength={63}
+              wrong={nameWrong ? "small letters, digits and -" : undefined}
+              value={name}
+              onChange={(event) => setName(event.target.value.trim())}
+            />
+          )}
+          <Field
+            label="Address"
+            placeholder="https://"
+            maxLength={2048}
+            wrong={urlWrong ? "an https:// address" : undefined}
+            value={url}
+            onChange={(event) => setUrl(event.target.value.trim())}
+          />
+          <Field
+            label="Types"
+            placeholder="all"
+            hint="For example node.approved, with commas"
+            value={types}
+            onChange={(event) => setTypes(event.target.value)}
+          />
+          <Field
+            label="Selector"
+            hint="Only events about nodes with such labels"
+            maxLength={4096}
+            value={selector}
+            onChange={(event) => setSelector(event.target.value)}
+          />
+          <Field
+            label="What it is for"
+            maxLength={256}
+            value={description}
+            onChange={(event) => setDescription(event.target.value)}
+          />
+        </div>
+        {webhook !== null && (
+          <Check checked={rotate} onChange={setRotate}>
+            Make another secret; the one before signs too for a day
+          </Check>
+        )}
+        <CopyCommand text={command("webhook", "set", name, ...words)} label="The same in a terminal" />
+        <div>
+          <Button look="primary" type="submit" disabled={busy || name === "" || url === "" || nameWrong || urlWrong}>
+            Set the webhook
+          </Button>
+        </div>
+      </form>
+    </Panel>
+  );
+}

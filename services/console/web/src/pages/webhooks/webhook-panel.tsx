@@ -1,0 +1,84 @@
+import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { clientOf } from "../../live/clients.ts";
+import { useRead } from "../../live/queries.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { formatCount } from "../../state/units.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { Empty, Notice, Read } from "../../ui/notices.tsx";
+import { Facts, Panel } from "../../ui/panel.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+
+/** One webhook: what it is to do, how far it has come, and which subjects wait. */
+export function WebhookPanel({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
+  const read = useRead(["webhook", name], (signal) => clientOf(WebhookService).getWebhook({ name }, { signal }), {
+    on: ["webhook."],
+    subject: name,
+  });
+  return (
+    <Panel
+      title={`Webhook ${name}`}
+      actions={
+        <>
+          <CopyButton text={command("webhook", "show", name)}>Copy as command</CopyButton>
+          <Button small onClick={onClose}>
+            Close
+          </Button>
+        </>
+      }
+    >
+      <Read from={read}>
+        {({ webhook }) => {
+          const { spec, status } = webhook ?? {};
+          const blocked = status?.blocked ?? [];
+          return (
+            <div className="stack">
+              {status !== undefined && status.pauseReason !== "" && (
+                <Notice tone="warn">
+                  Paused <Time ms={toMs(status.pauseTime)} />: {status.pauseMessage} <code>{status.pauseReason}</code>
+                </Notice>
+              )}
+              {(status?.lostThrough ?? 0n) > 0n && (
+                <Notice tone="bad">
+                  Events up to revision {formatCount(Number(status?.lostThrough))} were forgotten before they were
+                  delivered.
+                </Notice>
+              )}
+              <Facts
+                of={[
+                  ["What it is for", spec?.description],
+                  ["To", spec?.url],
+                  ["Types", spec?.types.join(", ") || "all"],
+                  ["Not these", spec?.excludeTypes.join(", ")],
+                  ["Selector", spec?.labelSelector],
+                  ["Delivered up to", formatCount(Number(status?.revision ?? 0n))],
+                  ["Behind", `${formatCount(Number(status?.behind ?? 0n))} revisions`],
+                  ["Made", <ExactTime key="made" ms={toMs(webhook?.createTime)} />],
+                  ["Changed by", webhook?.updater],
+                ]}
+              />
+              {blocked.length === 0 ? (
+                <Empty title="No subject waits" />
+              ) : (
+                <DataTable
+                  label="Subjects that wait"
+                  rows={blocked}
+                  keyOf={({ subject }) => subject}
+                  columns={[
+                    { title: "Subject", cell: ({ subject }) => <span className="breaks">{subject}</span> },
+                    { title: "Revision", right: true, cell: ({ revision }) => String(revision) },
+                    { title: "Since", cell: ({ since }) => <Time ms={toMs(since)} /> },
+                    { title: "Failures", right: true, cell: ({ failures }) => failures },
+                    { title: "Why", cell: ({ failure }) => <span className="breaks">{failure}</span> },
+                  ]}
+                />
+              )}
+            </div>
+          );
+        }}
+      </Read>
+    </Panel>
+  );
+}

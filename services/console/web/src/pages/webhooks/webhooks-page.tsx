@@ -1,0 +1,205 @@
+import { type Webhook, WebhookService, WebhookStateSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { useState } from "react";
+import { ReasonDialog } from "../../actions/reason-dialog.tsx";
+import { clientOf } from "../../live/clients.ts";
+import { useRead } from "../../live/queries.ts";
+import { useRights } from "../../session/session.ts";
+import { command } from "../../state/cli-command.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { isoTime } from "../../state/time-words.ts";
+import { formatCount } from "../../state/units.ts";
+import { enumWord } from "../../state/words.ts";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Empty, Read } from "../../ui/notices.tsx";
+import { PageHead, Panel } from "../../ui/panel.tsx";
+import { StateMark } from "../../ui/state-mark.tsx";
+import { Time } from "../../ui/time.tsx";
+import { say, sayFailure } from "../../ui/toasts.tsx";
+import { WebhookForm } from "./webhook-form.tsx";
+import { WebhookPanel } from "./webhook-panel.tsx";
+
+const webhooks = clientOf(WebhookService);
+/** There are fewer: the server bounds how many may be set. */
+const MOST_LISTED = 1000;
+
+interface Asked {
+  readonly verb: "pause" | "resume" | "replay" | "delete";
+  readonly webhook: Webhook;
+}
+
+/** Who is told of events over HTTPS, and how the deliveries stand. */
+export function WebhooksPage() {
+  const rights = useRights();
+  const [editing, setEditing] = useState<Webhook | "new" | null>(null);
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const read = useRead(["webhooks"], (signal) => webhooks.listWebhooks({ pageSize: MOST_LISTED }, { signal }), {
+    on: ["webhook."],
+  });
+  const all = read.data?.webhooks ?? [];
+  const test = async (name: string) => {
+    try {
+      const { delivered, statusCode, failure } = await webhooks.testWebhook({ name });
+      const status = statusCode === 0 ? "" : ` (${statusCode})`;
+      say(delivered ? "good" : "bad", delivered ? `${name} took the test${status}` : `${name}: ${failure}${status}`);
+    } catch (cause) {
+      sayFailure(`Test ${name}`, cause);
+    }
+  };
+  return (
+    <>
+      <PageHead title="Webhooks">
+        {rights.administer && (
+          <Button look="primary" onClick={() => setEditing("new")}>
+            Set a webhook
+          </Button>
+        )}
+        <Button onClick={() => read.refetch()}>Read again</Button>
+        <ExportMenu name="webhooks" of={() => all.map(valuesOf)} />
+        <CopyButton text={command("webhook", "list")}>Copy as command</CopyButton>
+      </PageHead>
+      <div className="page-body">
+        {editing !== null && (
+          <WebhookForm
+            key={editing === "new" ? "new" : editing.etag}
+            webhook={editing === "new" ? null : editing}
+            onDone={() => setEditing(null)}
+            onSet={() => read.refetch()}
+          />
+        )}
+        <Panel title="Webhooks" flush>
+          <Read from={read}>
+            {({ webhooks: listed }) =>
+              listed.length === 0 ? (
+                <Empty title="No webhook is set">
+                  <p>A webhook posts events to an address of yours, signed, each at least once.</p>
+                </Empty>
+              ) : (
+                <DataTable
+                  label="Webhooks"
+                  rows={listed}
+                  keyOf={({ name }) => name}
+                  columns={[
+                    {
+                      title: "Name",
+                      cell: ({ name }) => (
+                        <button type="button" className="link" onClick={() => setChosen(name)}>
+                          {name}
+                        </button>
+                      ),
+                    },
+                    { title: "To", cell: ({ spec }) => <span className="breaks">{spec?.url}</span> },
+                    {
+                      title: "State",
+                      cell: ({ status }) => (
+                        <StateMark
+                          word={enumWord(WebhookStateSchema, status?.state)}
+                          title={[status?.pauseReason, status?.pauseMessage].filter(Boolean).join(": ")}
+                        />
+                      ),
+                    },
+                    { title: "Behind", right: true, cell: ({ status }) => formatCount(Number(status?.behind ?? 0n)) },
+                    { title: "Blocked", right: true, cell: ({ status }) => status?.blockedSubjects ?? 0 },
+                    { title: "Delivered", cell: ({ status }) => <Time ms={toMs(status?.successTime)} /> },
+                    { title: "Failed", cell: ({ status }) => <Time ms={toMs(status?.failureTime)} /> },
+                    { title: "Why", cell: ({ status }) => <span className="breaks">{status?.failure || "-"}</span> },
+                    {
+                      title: "",
+                      cell: (webhook) => (
+                        <span className="row tight">
+                          <Button small onClick={() => test(webhook.name)}>
+                            Test
+                          </Button>
+                          <Menu
+                            look="small"
+                            label={`More about ${webhook.name}`}
+                            items={[
+                              { label: "Change", onSelect: () => setEditing(webhook) },
+                              webhook.status?.pauseReason === ""
+                                ? { label: "Pause", onSelect: () => setAsked({ verb: "pause", webhook }) }
+                                : { label: "Resume", onSelect: () => setAsked({ verb: "resume", webhook }) },
+                              { label: "Deliver again", onSelect: () => setAsked({ verb: "replay", webhook }) },
+                              null,
+                              { label: "Delete", danger: true, onSelect: () => setAsked({ verb: "delete", webhook }) },
+                            ]}
+                          >
+                            More
+                          </Menu>
+                        </span>
+                      ),
+                    },
+                  ]}
+                />
+              )
+            }
+          </Read>
+        </Panel>
+        {chosen !== null && <WebhookPanel name={chosen} onClose={() => setChosen(null)} />}
+      </div>
+      {asked !== null && <WebhookDialog {...asked} onClose={() => setAsked(null)} onDone={() => read.refetch()} />}
+    </>
+  );
+}
+
+const LABELS = { pause: "Pause", resume: "Resume", replay: "Deliver again", delete: "Delete" } as const;
+const TELLS = {
+  pause: "What happens meanwhile is delivered when it goes on, as far as the log still has it.",
+  resume: "Deliveries go on where they stopped.",
+  replay: "Everything that the log still has is delivered again, in order, from its oldest event on.",
+  delete: "What is on its way may still arrive, nothing else does. Its secret is gone.",
+} as const;
+
+function WebhookDialog({
+  verb,
+  webhook: { name, spec, etag },
+  onClose,
+  onDone,
+}: Asked & { readonly onClose: () => void; readonly onDone: () => unknown }) {
+  const words = {
+    pause: ["set", name, "--pause"],
+    resume: ["set", name, "--resume"],
+    replay: ["replay", name, "--from", "0"],
+    delete: ["delete", name],
+  }[verb];
+  const run = async (reason: string) => {
+    const common = { name, reason, requestId: crypto.randomUUID() };
+    if (verb === "replay") await webhooks.replayDeliveries({ ...common, fromRevision: 0n });
+    else if (verb === "delete") await webhooks.deleteWebhook({ ...common, etag });
+    else if (spec !== undefined) {
+      await webhooks.setWebhook({ ...common, etag, spec: { ...spec, paused: verb === "pause" } });
+    }
+    await onDone();
+  };
+  return (
+    <ReasonDialog
+      title={`${LABELS[verb]}: ${name}`}
+      verb={LABELS[verb]}
+      danger={verb === "delete"}
+      commandOf={(reason) => command("webhook", ...words, ...(reason === "" ? [] : ["-m", reason]))}
+      run={run}
+      onClose={onClose}
+    >
+      <p className="soft">{TELLS[verb]}</p>
+    </ReasonDialog>
+  );
+}
+
+function valuesOf({ name, spec, status }: Webhook) {
+  return {
+    name,
+    url: spec?.url ?? "",
+    state: enumWord(WebhookStateSchema, status?.state),
+    pause_reason: status?.pauseReason ?? "",
+    revision: Number(status?.revision ?? 0n),
+    behind: Number(status?.behind ?? 0n),
+    blocked_subjects: status?.blockedSubjects ?? 0,
+    delivered: isoTime(toMs(status?.successTime)),
+    failed: isoTime(toMs(status?.failureTime)),
+    failure: status?.failure ?? "",
+    description: spec?.description ?? "",
+  };
+}
