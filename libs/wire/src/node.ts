@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { AllocatedResourcesSchema, type Node, type NodeInfo, NodeInfoSchema, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  AllocatedResourcesSchema,
+  type Node,
+  type NodeInfo,
+  NodeInfoSchema,
+  NodeSchema,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import { mayTakeWork, type NodeRecord } from "@rollcall/domain";
 import { nodeTypeToProto } from "./enums.ts";
 import { recordToNodeInfo } from "./node-info.ts";

@@ -82,9 +82,9 @@ export class SortedView {
 
   /** Many at once are cheaper sorted together. */
   #rebuild(changes: readonly RowChange[]): boolean {
-    const byId = new Map(changes.map(({ before, after }) => [(after ?? before)?.id, after]));
-    const kept = this.#rows.filter(({ id }) => !byId.has(id));
-    const added = [...byId.values()].filter((row) => row !== undefined).filter(this.#test);
+    const latest = new Map(changes.map(({ before, after }) => [(after ?? before)?.id, after]));
+    const kept = this.#rows.filter(({ id }) => !latest.has(id));
+    const added = [...latest.values()].filter((row) => row !== undefined).filter(this.#test);
     const changed = kept.length !== this.#rows.length || added.length > 0;
     this.#rows = inOrder([...kept, ...added], this.#order);
     return changed;
