@@ -126,8 +126,8 @@ function tellWhenShown(nodes: number): string {
     const look = () => {
       if (document.querySelector('[data-testid=nodes-scroll] [role=row] a') !== null) shown.first ??= Date.now();
       const count = document.querySelector('[data-testid=node-count]')?.textContent ?? "";
-      if (count.startsWith(${JSON.stringify(nodes.toLocaleString("en-US"))}) && !count.includes("coming"))
-        shown.all = Date.now();
+      // The machine itself is one more.
+      if (parseInt(count.replaceAll(",", ""), 10) >= ${nodes} && !count.includes("coming")) shown.all = Date.now();
       else requestAnimationFrame(look);
     };
     look();

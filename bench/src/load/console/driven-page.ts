@@ -52,7 +52,7 @@ export async function useList(browser: Browser, page: Page, cdp: CDPSession, dur
   const metricsBefore = await metricsOf(cdp);
   const begin = performance.now();
   await browser.startTracing(page, { categories: ["devtools.timeline"] });
-  while (performance.now() - begin < durationMs) await oneRound(page);
+  while (performance.now() - begin < durationMs) await oneRound(page, cdp);
   const trace = await browser.stopTracing();
   const metricsAfter = await metricsOf(cdp);
   const elapsedMs = performance.now() - begin;
@@ -64,7 +64,7 @@ export async function useList(browser: Browser, page: Page, cdp: CDPSession, dur
   };
 }
 
-async function oneRound(page: Page): Promise<void> {
+async function oneRound(page: Page, cdp: CDPSession): Promise<void> {
   const pause = () => delay(PAUSE_MS);
   await page.getByTestId("nodes-scroll").hover();
   for (let turn = 0; turn < 3; turn += 1) {
@@ -85,12 +85,31 @@ async function oneRound(page: Page): Promise<void> {
     await page.getByRole("columnheader").getByRole("button", { name: "Health" }).click();
     await pause();
   }
-  await page.getByTestId("nodes-scroll").locator('[role="row"] a').nth(5).click({ force: true });
+  await openNode(page, cdp);
   await page.waitForURL(/\/nodes\/./);
   await pause();
   await page.goBack();
   await page.getByTestId("node-count").waitFor();
   await pause();
+}
+
+/** The middle of a link to a node that is in sight; those of rows above and below are in the document as well. */
+const LINK_IN_SIGHT = `(() => {
+  const list = document.querySelector("[data-testid=nodes-scroll]");
+  const { top, bottom } = list.getBoundingClientRect();
+  for (const link of list.querySelectorAll("a")) {
+    const box = link.getBoundingClientRect();
+    if (box.top > top + 80 && box.bottom < bottom - 80) return { x: box.left + 8, y: box.top + box.height / 2 };
+  }
+  return null;
+})()`;
+
+async function openNode(page: Page, cdp: CDPSession): Promise<void> {
+  // By its place, as a person does: rows are others by the time that one of them could be named.
+  const { result } = await cdp.send("Runtime.evaluate", { expression: LINK_IN_SIGHT, returnByValue: true });
+  const place = result.value as { readonly x: number; readonly y: number } | null;
+  if (place === null) throw new Error("no node is in sight");
+  await page.mouse.click(place.x, place.y);
 }
 
 async function heapOf(cdp: CDPSession): Promise<number> {
