@@ -266,13 +266,13 @@ describe("watchNodes(), read_mask", () => {
     const masks = [["membership.state"], ["etag"], []];
     const watched = masks.map((paths) => watch({ readMask: { paths } }));
     for (const one of watched) await one.until(isComplete);
+    const etagBefore = viewOf(watched[1]?.messages ?? []).get("n3")?.etag;
     await operate(rig.store, "n3", "reject");
-    const isRejected = (view: ReadonlyMap<string, Node>, etag: string) =>
-      stateOf(view, "n3") === MembershipState.REJECTED || (view.get("n3")?.etag ?? etag) !== etag;
+    const isRejected = (view: ReadonlyMap<string, Node>) =>
+      stateOf(view, "n3") === MembershipState.REJECTED || (view.get("n3")?.etag || etagBefore) !== etagBefore;
     const [states, etags, wholes] = await Promise.all(
       watched.map(async (one) => {
-        const before = viewOf(one.messages).get("n3")?.etag ?? "";
-        await one.until((messages) => isRejected(viewOf(messages), before));
+        await one.until((messages) => isRejected(viewOf(messages)));
         return viewOf(one.messages);
       }),
     );
