@@ -277,7 +277,7 @@ describe("watchNodes(), read_mask", () => {
       }),
     );
     const whole = wholes?.get("n3");
-    expect(whole).toMatchObject({ membership: { state: MembershipState.REJECTED, reason: "OPERATOR" } });
+    expect(whole).toMatchObject({ membership: { state: MembershipState.REJECTED, reason: "OPERATOR_REJECTED" } });
     expect(states?.get("n3")).toMatchObject({
       ...{ id: "n3", etag: "", info: undefined },
       membership: { state: MembershipState.REJECTED, reason: "" },
