@@ -1,6 +1,7 @@
 import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
 import { describeMachineTime, readMachineTime } from "./machine-time.ts";
 import { formatTable } from "./report.ts";
+import { consoleBench } from "./rows/console.ts";
 import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
@@ -34,6 +35,7 @@ const BENCHES: readonly Bench[] = [
   scale,
   work,
   workMillion,
+  consoleBench,
 ];
 
 const size: BenchSize = {

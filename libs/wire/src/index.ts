@@ -25,6 +25,7 @@ export {
   recordToNodeInfo,
 } from "./node-info.ts";
 export { type Page, type PagedCall, readPage, readRows } from "./page.ts";
+export { parseReadMask, type ReadMask } from "./read-mask.ts";
 export {
   connectionToProto,
   healthToProto,

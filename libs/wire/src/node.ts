@@ -1,9 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { AllocatedResourcesSchema, type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  AllocatedResourcesSchema,
+  type Node,
+  type NodeInfo,
+  NodeInfoSchema,
+  NodeSchema,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import { mayTakeWork, type NodeRecord } from "@rollcall/domain";
 import { nodeTypeToProto } from "./enums.ts";
 import { recordToNodeInfo } from "./node-info.ts";
+import { applyReadMask, maskJson, parseReadMask, type ReadMask } from "./read-mask.ts";
 import { connectionToProto, healthToProto, labelsToProto, membershipToProto, schedulingToProto } from "./states.ts";
 
 /** What the record holds of a node, as far as the public message shows it. */
@@ -38,21 +45,40 @@ export interface AllocatedFacts {
 
 const NOTHING: AllocatedFacts = { millicores: 0, memoryBytes: 0, diskBytes: 0, gpuUuids: [], executions: 0 };
 
-/** The public message of a node with what executions have been given of it; undefined for one that never had any. */
-export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHING): Node {
-  const message = nodeToProto(node);
-  if (message.info?.work === undefined && allocated.executions === 0) return message;
+/**
+ * The public message of a node with what executions have been given of it; that is undefined for one that never had
+ * any. With a mask, no more of it than that wants, and its id.
+ */
+export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHING, mask: ReadMask | null = null): Node {
+  const message = nodeToProto(node, mask);
+  if (mask !== null && !mask.wanted.has("allocated")) return message;
+  if (!takesWork(node) && allocated.executions === 0) return message;
   const { millicores, memoryBytes, diskBytes, gpuUuids, executions } = allocated;
   message.allocated = create(AllocatedResourcesSchema, {
     ...{ millicores, memoryBytes: BigInt(memoryBytes), diskBytes: BigInt(diskBytes), executions },
     gpuUuids: [...gpuUuids],
   });
+  const part = mask?.wanted.get("allocated") ?? null;
+  if (part !== null) applyReadMask(message.allocated, part);
   return message;
 }
 
-/** The public message of a node. */
-export function nodeToProto(node: NodeFacts): Node {
-  return create(NodeSchema, {
+const WORK: ReadMask = onlyWork();
+
+function takesWork({ info }: NodeFacts): boolean {
+  return info !== null && recordToNodeInfo(maskJson(info, WORK, NodeInfoSchema)).work !== undefined;
+}
+
+function onlyWork(): ReadMask {
+  const parsed = parseReadMask(NodeInfoSchema, ["work"]);
+  if (!parsed.ok) throw new Error(parsed.description);
+  return parsed.mask;
+}
+
+/** The public message of a node. With a mask, no more of it than that wants, and its id. */
+export function nodeToProto(node: NodeFacts, mask: ReadMask | null = null): Node {
+  const info = infoOf(node, mask);
+  const message = create(NodeSchema, {
     id: node.id,
     type: nodeTypeToProto(node.type),
     membership: membershipToProto(node.membership),
@@ -60,7 +86,7 @@ export function nodeToProto(node: NodeFacts): Node {
     health: healthToProto(node.health),
     scheduling: schedulingToProto(node.scheduling),
     mayTakeWork: mayTakeWork(node),
-    ...(node.info === null ? {} : { info: recordToNodeInfo(node.info) }),
+    ...(info === null ? {} : { info }),
     labels: labelsToProto(node.labels),
     keyFingerprint: node.keyFingerprint ?? "",
     joinTokenId: node.joining.tokenId ?? "",
@@ -75,4 +101,15 @@ export function nodeToProto(node: NodeFacts): Node {
     createTime: timestampFromMs(node.createdAtMs),
     updateTime: timestampFromMs(node.updatedAtMs),
   });
+  if (mask === null) return message;
+  applyReadMask(message, mask);
+  message.id = node.id;
+  return message;
+}
+
+/** What a node says about itself is most of it: what is not wanted is not decoded. */
+function infoOf({ info }: NodeFacts, mask: ReadMask | null): NodeInfo | null {
+  const wanted = mask === null ? null : mask.wanted.get("info");
+  if (info === null || wanted === undefined) return null;
+  return recordToNodeInfo(wanted === null ? info : maskJson(info, wanted, NodeInfoSchema));
 }

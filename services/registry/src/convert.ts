@@ -1,9 +1,16 @@
-import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type ListNodesRequest, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ConnectionState, formatSelector, type HealthState, parseSelector, type Selector } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
 import type { InfoReport, NodeFilter, NodeOrderColumn } from "@rollcall/store";
-import { membershipStateFromProto, nodeInfoToRecord, nodeInfoViolations, nodeTypeFromProto } from "@rollcall/wire";
+import {
+  membershipStateFromProto,
+  nodeInfoToRecord,
+  nodeInfoViolations,
+  nodeTypeFromProto,
+  parseReadMask,
+  type ReadMask,
+} from "@rollcall/wire";
 
 const DEFAULT_PAGE_SIZE = 100;
 
@@ -75,6 +82,15 @@ export function parseNodeFilter(request: NodeSelection): NodeFilter {
     ...(request.statuses.length > 0 ? { statuses } : {}),
     ...(selector.length > 0 ? { selector } : {}),
   };
+}
+
+/** Read which fields of a node are wanted; null: all of them. Throws INVALID_REQUEST. */
+export function parseNodeMask({ readMask }: Pick<ListNodesRequest, "readMask">): ReadMask | null {
+  const paths = readMask?.paths ?? [];
+  if (paths.length === 0) return null;
+  const parsed = parseReadMask(NodeSchema, paths);
+  if (parsed.ok) return parsed.mask;
+  throw refuseFields("INVALID_REQUEST", [{ field: `read_mask.paths[${parsed.at}]`, description: parsed.description }]);
 }
 
 /** The number of items of a page: 0 asks for the default. */

@@ -246,3 +246,46 @@ describe("listNodes(), plain HTTP", () => {
     expect(JSON.stringify(body)).toContain("INVALID_ORDER_BY");
   });
 });
+
+describe("listNodes(), read_mask", () => {
+  const all = { labelSelector: "spot", pageSize: 1_000 };
+
+  it("should answer the fields that are named, and the id", async () => {
+    const [whole, masked] = await Promise.all([
+      allPages(all),
+      allPages({ ...all, readMask: { paths: ["membership.state", "info.gpus.name", "info.memory_bytes"] } }),
+    ]);
+    expect(masked).toHaveLength(100);
+    expect(masked.map(({ id, membership, info }) => ({ id, membership, info }))).toEqual(
+      whole.map(({ id, membership, info }) => ({
+        id,
+        membership: expect.objectContaining({ state: membership?.state, reason: "", actor: "" }),
+        info: expect.objectContaining({
+          memoryBytes: info?.memoryBytes,
+          gpus: info?.gpus.map(({ name }) => expect.objectContaining({ name, uuid: "" })),
+        }),
+      })),
+    );
+    const left = masked.flatMap((node) => [node.health, node.etag, node.createTime, node.info?.cpu, node.allocated]);
+    expect(new Set(left)).toEqual(new Set([undefined, ""]));
+  });
+
+  it("should answer all of a node without paths", async () => {
+    const whole = await allPages(all);
+    expect(await allPages({ ...all, readMask: { paths: [] } })).toEqual(whole);
+    expect(whole[0]?.etag).not.toBe("");
+  });
+
+  it("should go on from page to page with another mask", async () => {
+    const first = await rig.registry.listNodes({ pageSize: 2, readMask: { paths: ["id"] } });
+    const second = await rig.registry.listNodes({ pageSize: 2, pageToken: first.nextPageToken });
+    expect(second.nodes.map(({ id }) => id)).toEqual([idOf(1), idOf(2)]);
+    expect(second.nodes[0]?.etag).not.toBe("");
+  });
+
+  it("should refuse a path that names no field, and say which", async () => {
+    const refused = await refusalOf(rig.registry.listNodes({ readMask: { paths: ["id", "info.nope"] } }));
+    expect(refused).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
+    expect(JSON.stringify(refused)).toContain("read_mask.paths[1]");
+  });
+});

@@ -15,8 +15,8 @@ import {
   readAllocations,
   readListing,
 } from "@rollcall/store";
-import { nodeWithWork, readPage } from "@rollcall/wire";
-import { parseNodeListing } from "../convert.ts";
+import { type AllocatedFacts, nodeWithWork, readPage } from "@rollcall/wire";
+import { parseNodeListing, parseNodeMask } from "../convert.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
 /** What a page token carries. */
@@ -33,16 +33,19 @@ export function listNodes({
 }: RegistryServices): MethodImpl<typeof RegistryService.method.listNodes> {
   return async (request, context) => {
     const { filter, orderBy, limit, name } = parseNodeListing(request, store.logId());
+    const mask = parseNodeMask(request);
     // The MAC says that the cursor was made below.
     const place = pageTokens.open(name, request.pageToken) as ListPlace | null;
     // Read before the nodes: none of them is older. Later pages go on with that of the first.
     const revision = place === null ? await currentRevision(store.db) : BigInt(place.revision);
     const after = place?.after ?? null;
+    const listed = readListing(store.db, { filter, orderBy, limit: limit + 1, after });
+    const isWorkWanted = mask === null || mask.wanted.has("allocated");
     const page = await readPage(context, {
-      rows: withAllocations(store.db, readListing(store.db, { filter, orderBy, limit: limit + 1, after })),
+      rows: isWorkWanted ? withAllocations(store.db, listed) : withoutAllocations(listed),
       limit,
       item: NodeSchema,
-      toMessage: ({ node, allocated }) => nodeWithWork(node, allocated),
+      toMessage: ({ node, allocated }) => nodeWithWork(node, allocated, mask),
     });
     const next: ListPlace | null = page.next === null ? null : { after: page.next.cursor, revision: String(revision) };
     return page.answer(ListNodesResponseSchema, "nodes", {
@@ -61,8 +64,22 @@ export function getNode({ store }: RegistryServices): MethodImpl<typeof Registry
   };
 }
 
+/** A node of a listing, and what executions have been given of it, if that is wanted and there are any. */
+interface ListedWithWork extends ListedNode {
+  readonly allocated: AllocatedFacts | undefined;
+}
+
+async function* withoutAllocations(
+  pieces: AsyncIterable<readonly ListedNode[]>,
+): AsyncGenerator<readonly ListedWithWork[]> {
+  for await (const piece of pieces) yield piece.map((listed) => ({ ...listed, allocated: undefined }));
+}
+
 /** Nodes of a listing, with what executions have been given of each. */
-async function* withAllocations(db: Db, pieces: AsyncIterable<readonly ListedNode[]>) {
+async function* withAllocations(
+  db: Db,
+  pieces: AsyncIterable<readonly ListedNode[]>,
+): AsyncGenerator<readonly ListedWithWork[]> {
   for await (const piece of pieces) {
     const ids = piece.map(({ node }) => node.id);
     const allocations = await readAllocations(db, ids);

@@ -258,3 +258,41 @@ describe("watchNodes()", () => {
     });
   });
 });
+
+describe("watchNodes(), read_mask", () => {
+  it("should send the fields that are named, in the snapshot and of every change, to each watcher its own", async () => {
+    await start({ batchNodes: 4 });
+    await seed(rig.store, nodes(5));
+    const masks = [["membership.state"], ["etag"], []];
+    const watched = masks.map((paths) => watch({ readMask: { paths } }));
+    for (const one of watched) await one.until(isComplete);
+    const etagBefore = viewOf(watched[1]?.messages ?? []).get("n3")?.etag;
+    await operate(rig.store, "n3", "reject");
+    const isRejected = (view: ReadonlyMap<string, Node>) =>
+      stateOf(view, "n3") === MembershipState.REJECTED || (view.get("n3")?.etag || etagBefore) !== etagBefore;
+    const [states, etags, wholes] = await Promise.all(
+      watched.map(async (one) => {
+        await one.until((messages) => isRejected(viewOf(messages)));
+        return viewOf(one.messages);
+      }),
+    );
+    const whole = wholes?.get("n3");
+    expect(whole).toMatchObject({ membership: { state: MembershipState.REJECTED, reason: "OPERATOR_REJECTED" } });
+    expect(states?.get("n3")).toMatchObject({
+      ...{ id: "n3", etag: "", info: undefined },
+      membership: { state: MembershipState.REJECTED, reason: "" },
+    });
+    expect(etags?.get("n3")).toMatchObject({ id: "n3", etag: whole?.etag, membership: undefined });
+    expect([...(states?.keys() ?? [])].sort()).toEqual(["n0", "n1", "n2", "n3", "n4"]);
+  });
+
+  it("should be refused where it names no field", async () => {
+    await start();
+    const error = await rig.registry
+      .watchNodes({ readMask: { paths: ["nope"] } }, { timeoutMs: 0 })
+      [Symbol.asyncIterator]()
+      .next()
+      .catch((reason: unknown) => reason);
+    expect(describeError(error).reason).toBe("INVALID_REQUEST");
+  });
+});

@@ -1,5 +1,5 @@
 import { type FleetSummary, summarize } from "../state/nodes/fleet-summary.ts";
-import type { NodeRow } from "../state/nodes/node-row.ts";
+import { type NodeRow, ROW_PATHS } from "../state/nodes/node-row.ts";
 import { NodeSnapshot, type RowChange } from "../state/nodes/node-snapshot.ts";
 import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
@@ -55,8 +55,9 @@ class Fleet {
         caughtUp = false;
         const { resumeToken } = snapshot.progress;
         if (resumeToken === "") snapshot.restart();
-        if (resumeToken === "") return registry.watchNodes({}, { signal });
-        return registry.watchNodes({ start: { case: "resumeToken", value: resumeToken } }, { signal });
+        const readMask = { paths: [...ROW_PATHS] };
+        if (resumeToken === "") return registry.watchNodes({ readMask }, { signal });
+        return registry.watchNodes({ readMask, start: { case: "resumeToken", value: resumeToken } }, { signal });
       },
       isBehind: () => !caughtUp,
       onMessage: (message) => {

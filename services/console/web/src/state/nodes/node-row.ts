@@ -48,6 +48,46 @@ export interface NodeRow {
   readonly etag: string;
 }
 
+/** The fields of a node that its row is made of: a page asks for no others of all nodes. */
+export const ROW_PATHS: readonly string[] = [
+  "id",
+  "type",
+  "membership",
+  "connection",
+  "health.state",
+  "health.since",
+  "health.reason",
+  "health.message",
+  "health.actor",
+  "scheduling.state",
+  "scheduling.since",
+  "scheduling.reason",
+  "scheduling.message",
+  "scheduling.actor",
+  "scheduling.holds.kind",
+  "may_take_work",
+  "labels.key",
+  "labels.value",
+  "info.hostname",
+  "info.cpu.threads",
+  "info.cpu.model",
+  "info.memory_bytes",
+  "info.disk_bytes",
+  "info.gpus.name",
+  "info.numa_nodes.id",
+  "info.vm.capable",
+  "info.vfio_gpus.pci_address",
+  "info.agent_version",
+  "info.os.architecture",
+  "info.os.name",
+  "info.interfaces.mac",
+  "key_fingerprint",
+  "join_token_id",
+  "joined_without_token",
+  "create_time",
+  "etag",
+];
+
 interface ProtoState {
   readonly state: number;
   readonly since?: Timestamp | undefined;

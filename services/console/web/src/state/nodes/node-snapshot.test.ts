@@ -1,7 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
+import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { WatchNodesResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import fc from "fast-check";
+import { toRow } from "./node-row.ts";
 import { NodeSnapshot } from "./node-snapshot.ts";
+import { SortedView } from "./sorted-view.ts";
 import { testNode } from "./testing/test-rows.ts";
 
 function message(
@@ -52,5 +56,44 @@ describe("NodeSnapshot", () => {
     snapshot.apply(message(["a", "b"], [], { token: "t1", complete: true }));
     snapshot.apply(message(["c"], [], { token: "t2", complete: true }));
     expect([...snapshot.rows.keys()]).toEqual(["a", "b", "c"]);
+  });
+});
+
+/** What happens to one of a few nodes: it is there with so many processors, or gone. */
+const happening = fc.record({
+  id: fc.constantFrom("a", "b", "c", "d", "e", "f"),
+  threads: fc.option(fc.integer({ min: 1, max: 4 }), { nil: null }),
+});
+
+describe("a snapshot and a view of it", () => {
+  it("should end as a list of the nodes, however the events are split into messages", () => {
+    const events = fc.array(happening, { maxLength: 60 });
+    const cuts = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(events, cuts, fc.boolean(), (happened, sizes, reversed) => {
+        const snapshot = new NodeSnapshot();
+        const test = ({ cores }: { readonly cores: number }) => cores !== 2;
+        const view = new SortedView([], test, { by: "cores", reversed });
+        const listed = new Map<string, Node>();
+        snapshot.apply(create(WatchNodesResponseSchema, { snapshotComplete: true, resumeToken: "t" }));
+        for (let at = 0, part = 0; at < happened.length; part += 1) {
+          const size = sizes[part % sizes.length] ?? 1;
+          const changes = happened.slice(at, at + size).map(({ id, threads }) => {
+            if (threads === null) {
+              listed.delete(id);
+              return { change: { case: "removedId", value: id } as const };
+            }
+            const node = testNode(id, {}, { info: { cpu: { threads } } });
+            listed.set(id, node);
+            return { change: { case: "upserted", value: node } as const };
+          });
+          view.apply(snapshot.apply(create(WatchNodesResponseSchema, { changes, resumeToken: `t${part}` })));
+          at += size;
+        }
+        const rows = [...listed.values()].map(toRow);
+        expect(new Map(snapshot.rows)).toEqual(new Map(rows.map((row) => [row.id, row])));
+        expect(view.rows).toEqual(new SortedView(rows, test, { by: "cores", reversed }).rows);
+      }),
+    );
   });
 });

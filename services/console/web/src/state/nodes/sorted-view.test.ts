@@ -3,7 +3,7 @@ import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NO_FILTER, nodeTest } from "./node-filter.ts";
 import type { NodeRow } from "./node-row.ts";
 import type { RowChange } from "./node-snapshot.ts";
-import { type OrderBy, SortedView } from "./sorted-view.ts";
+import { ORDERS, type OrderBy, SortedView } from "./sorted-view.ts";
 import { testRow } from "./testing/test-rows.ts";
 
 /** Numbers by a fixed seed: every run is the same. */
@@ -47,6 +47,27 @@ describe("SortedView", () => {
       expect(view.rows.map(({ cores }) => cores)).toEqual(again.rows.map(({ cores }) => cores));
     }
   });
+
+  it.each((Object.keys(ORDERS) as OrderBy[]).flatMap((by) => [[by, false] as const, [by, true] as const]))(
+    "should order by %s, then by id, reversed %s, whatever the order in which rows come",
+    (by, reversed) => {
+      const chance = seeded(11);
+      const rows = Array.from({ length: 200 }, (_, at) =>
+        testRow(`n${(at * 37) % 200}`, chance(3) === 0 ? {} : { zone: `z${chance(4)}` }, {
+          info: { cpu: { threads: chance(12) }, memoryBytes: BigInt(chance(5)), agentVersion: `0.${chance(3)}` },
+          createTime: { seconds: BigInt(chance(1_000)), nanos: 0 },
+        }),
+      );
+      const key = ORDERS[by];
+      const expected = rows.toSorted((a, b) => {
+        const [x, y] = [key(a), key(b)];
+        const order = x < y ? -1 : x > y ? 1 : a.id < b.id ? -1 : 1;
+        return reversed ? -order : order;
+      });
+      const view = new SortedView(rows, () => true, { by, reversed });
+      expect(view.rows.map(({ id }) => id)).toEqual(expected.map(({ id }) => id));
+    },
+  );
 
   it("should begin again with other nodes, as after changes that it did not hear of", () => {
     const view = new SortedView([testRow("a"), testRow("ghost")], (row) => row.id !== "hidden", {

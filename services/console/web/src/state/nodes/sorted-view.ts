@@ -34,7 +34,8 @@ export function isOrder(word: string): word is OrderBy {
 export class SortedView {
   readonly #test: (row: NodeRow) => boolean;
   readonly #compare: (a: NodeRow, b: NodeRow) => number;
-  #rows: NodeRow[];
+  readonly #order: { readonly by: OrderBy; readonly reversed: boolean };
+  #rows: NodeRow[] = [];
 
   constructor(
     rows: Iterable<NodeRow>,
@@ -43,7 +44,8 @@ export class SortedView {
   ) {
     this.#test = test;
     this.#compare = comparison(ORDERS[order.by], order.reversed);
-    this.#rows = [...rows].filter(test).sort(this.#compare);
+    this.#order = order;
+    this.reset(rows);
   }
 
   /** The rows; the array is the view's own and changes with it. */
@@ -53,7 +55,9 @@ export class SortedView {
 
   /** Begin again with these nodes. */
   reset(rows: Iterable<NodeRow>): void {
-    this.#rows = [...rows].filter(this.#test).sort(this.#compare);
+    const passing: NodeRow[] = [];
+    for (const row of rows) if (this.#test(row)) passing.push(row);
+    this.#rows = inOrder(passing, this.#order);
   }
 
   /** Follow changes. Answers whether any row of the view changed. */
@@ -61,8 +65,14 @@ export class SortedView {
     if (changes.length > MOST_SINGLE) return this.#rebuild(changes);
     let changed = false;
     for (const { before, after } of changes) {
-      if (before !== undefined && this.#test(before)) changed = this.#remove(before) || changed;
-      if (after !== undefined && this.#test(after)) {
+      const was = before !== undefined && this.#test(before);
+      const is = after !== undefined && this.#test(after);
+      if (was && is && this.#replace(before, after)) {
+        changed = true;
+        continue;
+      }
+      if (was) changed = this.#remove(before) || changed;
+      if (is) {
         this.#rows.splice(this.#position(after), 0, after);
         changed = true;
       }
@@ -72,12 +82,21 @@ export class SortedView {
 
   /** Many at once are cheaper sorted together. */
   #rebuild(changes: readonly RowChange[]): boolean {
-    const byId = new Map(changes.map(({ before, after }) => [(after ?? before)?.id, after]));
-    const kept = this.#rows.filter(({ id }) => !byId.has(id));
-    const added = [...byId.values()].filter((row) => row !== undefined).filter(this.#test);
+    const latest = new Map(changes.map(({ before, after }) => [(after ?? before)?.id, after]));
+    const kept = this.#rows.filter(({ id }) => !latest.has(id));
+    const added = [...latest.values()].filter((row) => row !== undefined).filter(this.#test);
     const changed = kept.length !== this.#rows.length || added.length > 0;
-    this.#rows = [...kept, ...added].sort(this.#compare);
+    this.#rows = inOrder([...kept, ...added], this.#order);
     return changed;
+  }
+
+  /** Most changes leave a row where it is: nothing has to be moved for them. */
+  #replace(before: NodeRow, after: NodeRow): boolean {
+    if (this.#compare(before, after) !== 0) return false;
+    const at = this.#position(before);
+    if (this.#rows[at]?.id !== before.id) return false;
+    this.#rows[at] = after;
+    return true;
   }
 
   #remove(row: NodeRow): boolean {
@@ -101,12 +120,38 @@ export class SortedView {
 
 const MOST_SINGLE = 500;
 
+/**
+ * Sort rows as comparison() has them. They come sorted by id, or nearly so, which takes one look at each; what they are
+ * ordered by has few values in a fleet, of which each is compared once and not for every two nodes.
+ */
+function inOrder(rows: NodeRow[], { by, reversed }: { readonly by: OrderBy; readonly reversed: boolean }): NodeRow[] {
+  rows.sort(byId);
+  const ordered = by === "id" ? rows : grouped(rows, ORDERS[by]);
+  return reversed ? ordered.reverse() : ordered;
+}
+
+function byId(a: NodeRow, b: NodeRow): number {
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}
+
+function grouped(rows: readonly NodeRow[], key: (row: NodeRow) => string | number): NodeRow[] {
+  const groups = new Map<string | number, NodeRow[]>();
+  for (const row of rows) {
+    const value = key(row);
+    const group = groups.get(value);
+    if (group === undefined) groups.set(value, [row]);
+    else group.push(row);
+  }
+  const values = [...groups.keys()].sort((a, b) => (a < b ? -1 : 1));
+  return values.flatMap((value) => groups.get(value) ?? []);
+}
+
 /** By the key, then by id, so that the order of two rows never depends on when they came. */
 function comparison(key: (row: NodeRow) => string | number, reversed: boolean) {
   const sign = reversed ? -1 : 1;
   return (a: NodeRow, b: NodeRow): number => {
     const [x, y] = [key(a), key(b)];
     if (x !== y) return x < y ? -sign : sign;
-    return a.id < b.id ? -sign : a.id > b.id ? sign : 0;
+    return sign * byId(a, b);
   };
 }
