@@ -9,8 +9,8 @@ export interface BatcherOptions<I, O> {
   /** How long an item may wait for company while no run keeps it waiting anyway. 0: only for those of the same turn. */
   readonly maxWaitMs: number;
   /**
-   * Shortest time between the beginnings of two runs that have not enough items: those that come one by one share them. Default
-   * 0.
+   * Shortest time between the beginnings of two runs that have not enough items: those that come one by one share
+   * them. Default 0.
    */
   readonly spacingMs?: number;
   /** So many items begin a run without spacing: sharing it with more would save little. Default `maxItems`. */
@@ -32,7 +32,8 @@ interface Waiting<I, O> {
 
 /**
  * Gathers single items into batches, so that a storm costs few round trips. While all runs are busy, items gather
- * by themselves; a batch starts when it has enough items, when its oldest item has waited long enough, or when a run ends.
+ * by themselves; a batch starts when it has enough items, when its oldest item has waited long enough, or when a run
+ * ends.
  */
 export class Batcher<I, O> {
   readonly #options: BatcherOptions<I, O>;

@@ -12,8 +12,8 @@ const LONGEST_RETRY_MS = 60_000;
 
 /**
  * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one
- * after the other: as fast as all replicas together can welcome them, which is no faster than this one does where that is
- * known. All times are monotonic milliseconds.
+ * after the other: as fast as all replicas together can welcome them, each no faster than this one was seen to. All
+ * times are monotonic milliseconds.
  */
 export class HelloAdmission {
   readonly #limits: BucketLimits;
