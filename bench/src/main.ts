@@ -12,15 +12,19 @@ import { listNodes } from "./rows/list-nodes.ts";
 import { placement } from "./rows/placement.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
+import { returning } from "./rows/return.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { simulationWithWork } from "./rows/simulation-with-work.ts";
 import { start } from "./rows/start.ts";
+import { takeIn } from "./rows/take-in.ts";
 import { work, workMillion } from "./rows/work.ts";
 
 const BENCHES: readonly Bench[] = [
   heartbeats,
   heartbeatsWithWork,
+  takeIn,
+  returning,
   registrations,
   listNodes,
   events,

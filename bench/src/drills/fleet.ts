@@ -45,6 +45,9 @@ export interface FleetCpu {
   readonly postgres: number;
 }
 
+/** How the agents came in at first: how long it took, and what it cost. */
+export type CameIn = FleetCpu & { readonly tookMs: number };
+
 /** What was used from one reading to the next. */
 export function cpuBetween(before: FleetCpu, after: FleetCpu): FleetCpu {
   return {
@@ -63,6 +66,7 @@ export class Fleet {
   readonly #replicas: RunningService[];
   readonly #loads: readonly LoadProcess<PacedOrder, PacedOutcome>[];
   #startRevision = "0";
+  #cameIn: CameIn = { tookMs: 0, replicas: 0, postgres: 0 };
 
   private constructor(
     context: BenchContext,
@@ -103,6 +107,10 @@ export class Fleet {
     const fleet = new Fleet(context, size, options, { database, replicas, proxies });
     await fleet.#runAgents();
     return fleet;
+  }
+
+  get cameIn(): CameIn {
+    return this.#cameIn;
   }
 
   get replicas(): readonly RunningService[] {
@@ -202,6 +210,7 @@ export class Fleet {
     }));
     const tookMs = await this.recover();
     const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
+    this.#cameIn = { tookMs, replicas, postgres };
     const each = (seconds: number) => ((seconds / agents) * 1_000).toFixed(1);
     this.#context.progress(
       `${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s, each for ${each(replicas)} ms of CPU ` +

@@ -6,8 +6,16 @@ import { answerOrders } from "./orders.ts";
 
 /** What the benchmark orders from this process. */
 export type HeartbeatOrder =
-  /** Connect agents until so many are held; several at once. Each runs so many executions. */
-  | { readonly kind: "hold"; readonly port: number; readonly agents: number; readonly executions?: number }
+  /** Make the identities of so many agents, so that it is no part of what is measured next. */
+  | { readonly kind: "prepare"; readonly agents: number }
+  /** Connect agents until so many are held; 200 at once where nothing else is said. Each runs so many executions. */
+  | {
+      readonly kind: "hold";
+      readonly port: number;
+      readonly agents: number;
+      readonly executions?: number;
+      readonly atOnce?: number;
+    }
   /** Each agent beats as fast as it is acknowledged, one Beat outstanding, until its total of Beats is reached. */
   | { readonly kind: "beat"; readonly totalEach: number }
   /** Each agent beats as fast as it is acknowledged, one Beat outstanding, for this long. */
@@ -36,6 +44,7 @@ const DIGEST = 0x1234_5678_9abc_def0n;
 let frames = new BeatFrames();
 let executions = 0;
 const agents = new Map<number, HeldAgent>();
+let identities: readonly AgentIdentity[] = [];
 let acks = 0;
 let lost = 0;
 let lastRefusal = "";
@@ -87,17 +96,22 @@ function settleOne(): void {
   if (outstanding === 0) allAcknowledged();
 }
 
+function prepare(count: number): void {
+  if (identities.length !== count) identities = Array.from({ length: count }, (_, index) => agentIdentity(index));
+}
+
 /** Answers how long it took, identities not included. */
-async function hold(port: number, count: number, executionsEach: number): Promise<number> {
-  executions = executionsEach;
+async function hold(order: Extract<HeartbeatOrder, { readonly kind: "hold" }>): Promise<number> {
+  const { port, atOnce = CONNECTING_AT_ONCE } = order;
+  executions = order.executions ?? 0;
   if (executions > 0) frames = new BeatFrames(DIGEST);
-  const identities = Array.from({ length: count }, (_, index) => agentIdentity(index));
+  prepare(order.agents);
   const start = performance.now();
   const queue = identities.values();
   const connectInTurn = async (): Promise<void> => {
     for (const identity of queue) await join(identity, port);
   };
-  await Promise.all(Array.from({ length: CONNECTING_AT_ONCE }, connectInTurn));
+  await Promise.all(Array.from({ length: atOnce }, connectInTurn));
   return performance.now() - start;
 }
 
@@ -143,7 +157,11 @@ function within(limitMs: number, promise: Promise<void>, complaint: string): Pro
 }
 
 async function carryOut(order: HeartbeatOrder): Promise<number> {
-  if (order.kind === "hold") return hold(order.port, order.agents, order.executions ?? 0);
+  if (order.kind === "hold") return hold(order);
+  if (order.kind === "prepare") {
+    prepare(order.agents);
+    return 0;
+  }
   if (order.kind === "beat") return beatWhile((agent) => agent.beats < order.totalEach);
   const end = performance.now() + order.durationMs;
   return beatWhile(() => performance.now() < end);

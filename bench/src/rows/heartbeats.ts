@@ -27,7 +27,7 @@ export const heartbeats: Bench = {
 };
 
 /** A server, and the port of its agents' streams. */
-interface Candidate {
+export interface Candidate {
   readonly server: ServerProcess;
   readonly port: number;
 }
@@ -41,7 +41,8 @@ export interface Measurement {
   readonly acksPerCpuSecond: number;
 }
 
-async function startBareServer(context: BenchContext): Promise<Candidate> {
+/** The least that any grpc-js server must do, on a free port. It ends with the benchmark. */
+export async function startBareServer(context: BenchContext): Promise<Candidate> {
   const port = await freePort();
   const program = fileURLToPath(new URL("../servers/bare-grpcjs-main.js", import.meta.url));
   const logFile = join(context.directory, "bare.log");

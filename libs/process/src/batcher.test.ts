@@ -84,6 +84,25 @@ describe("Batcher", () => {
     await Promise.all(answers);
   });
 
+  it("should not space runs of enough items, and fill them with all that wait", async () => {
+    const { clock, runs, batcher } = fixture({ maxWaitMs: 0, spacingMs: 100, enoughItems: 2 });
+    const answers = [batcher.submit(1)];
+    await clock.pass(0);
+    answers.push(batcher.submit(2), batcher.submit(3), batcher.submit(4));
+    runs[0]?.finish();
+    await settle();
+    expect(runs.map((run) => run.items)).toEqual([[1], [2, 3, 4]]);
+    answers.push(batcher.submit(5));
+    runs[1]?.finish();
+    await clock.pass(99);
+    expect(runs).toHaveLength(2);
+    answers.push(batcher.submit(6));
+    expect(runs[2]?.items).toEqual([5, 6]);
+    runs[2]?.finish();
+    await Promise.all(answers);
+    expect(clock.sleepers).toBe(0);
+  });
+
   it("should run at once when a batch is full", async () => {
     const { clock, runs, batcher } = fixture();
     const answers = [1, 2, 3].map((item) => batcher.submit(item));

@@ -9,10 +9,12 @@ export interface BatcherOptions<I, O> {
   /** How long an item may wait for company while no run keeps it waiting anyway. 0: only for those of the same turn. */
   readonly maxWaitMs: number;
   /**
-   * Shortest time between the beginnings of two runs that are not full: items that come one by one share them. Default
-   * 0.
+   * Shortest time between the beginnings of two runs that have not enough items: those that come one by one share
+   * them. Default 0.
    */
   readonly spacingMs?: number;
+  /** So many items begin a run without spacing: sharing it with more would save little. Default `maxItems`. */
+  readonly enoughItems?: number;
   /** Most items that wait for a run; one more is refused with RESOURCE_EXHAUSTED, OVERLOADED. */
   readonly maxQueued: number;
   /** Most runs at a time. Default 1. */
@@ -30,7 +32,8 @@ interface Waiting<I, O> {
 
 /**
  * Gathers single items into batches, so that a storm costs few round trips. While all runs are busy, items gather
- * by themselves; a batch starts when it is full, when its oldest item has waited long enough, or when a run ends.
+ * by themselves; a batch starts when it has enough items, when its oldest item has waited long enough, or when a run
+ * ends.
  */
 export class Batcher<I, O> {
   readonly #options: BatcherOptions<I, O>;
@@ -78,7 +81,8 @@ export class Batcher<I, O> {
 
   #schedule(): void {
     if (this.#running >= (this.#options.maxRunning ?? 1)) return;
-    if (this.#queue.length >= this.#options.maxItems) this.#openWindow();
+    const { maxItems, enoughItems = maxItems } = this.#options;
+    if (this.#queue.length >= enoughItems) this.#openWindow();
     else if (this.#window === null) this.#waitForCompany();
   }
 

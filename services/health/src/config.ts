@@ -96,10 +96,12 @@ export const HEALTH_KEYS = defineKeys({
   },
   "Health.HellosPerSecond": {
     schema: int({ min: 1, max: 100_000 }),
-    default: 1_000,
+    default: 3_000,
     doc:
-      "Agents that one replica admits in a second, after a burst of as many. Further ones are told when to come " +
-      "back, spread over the time that it takes to welcome them; no node is judged for having been sent away. " +
+      "Agents that one replica admits in a second at most, after a burst of as many. Further ones, and those for " +
+      "whom there is no place in the queue, are told when to come back, spread over the time that it takes to " +
+      "welcome them: by this number, or by how fast the replica has taken in the last ones where that is slower. " +
+      "No node is judged for having been sent away. " +
       "Agents that a replica sends away at its end come back within the time that follows from this number and " +
       "that of the replicas that are left.",
   },

@@ -41,12 +41,13 @@ const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
 ]);
 
+const SIGN_BIT = 255;
+const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 /** The little-endian number of an encoding, without the sign bit of x. */
 function yOf(publicKey: Uint8Array): bigint {
-  let y = 0n;
-  for (const [index, byte] of publicKey.entries()) {
-    const value = index === PUBLIC_KEY_BYTES - 1 ? byte & 0x7f : byte;
-    y |= BigInt(value) << BigInt(8 * index);
-  }
-  return y;
+  // Through a text, because a sum of 32 shifted bytes takes ten times as long.
+  let hex = "";
+  for (let index = PUBLIC_KEY_BYTES - 1; index >= 0; index -= 1) hex += HEX[publicKey[index] ?? 0];
+  return BigInt.asUintN(SIGN_BIT, BigInt(`0x${hex}`));
 }

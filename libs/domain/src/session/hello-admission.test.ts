@@ -43,6 +43,32 @@ describe("HelloAdmission", () => {
   });
 });
 
+describe("HelloAdmission.tookIn()", () => {
+  it("should spread those that are turned away over the time that taking them in really takes", () => {
+    const admission = new HelloAdmission(1_000, 0);
+    admission.tookIn(200, 2_000);
+    // 100 a second.
+    expect(turns(asks(admission, 1_500, 0)).at(-1)).toBe(5_000);
+  });
+
+  it("should still let in what the rate allows, and expect no more than that", () => {
+    const admission = new HelloAdmission(100, 0);
+    admission.tookIn(200, 20_000);
+    expect(admitted(asks(admission, 150, 0))).toBe(100);
+    admission.tookIn(200, 1);
+    expect(turns(asks(admission, 300, 0)).at(-1)).toBe(3_500);
+  });
+
+  it("should follow the pace over several batches, and learn nothing from one without a duration", () => {
+    const admission = new HelloAdmission(1_000, 0);
+    admission.tookIn(100, 1_000);
+    admission.tookIn(100, 0);
+    admission.tookIn(500, 1_000);
+    // 100 and a quarter of the way to 500.
+    expect(turns(asks(admission, 1_400, 0)).at(-1)).toBe(2_000);
+  });
+});
+
 describe("HelloAdmission.turnAway()", () => {
   it("should count turns from when it began, and none twice when the clock was read late", () => {
     const admission = new HelloAdmission(1, 50_000);

@@ -4,12 +4,16 @@ import { reconnectWindow } from "./pacing.ts";
 /** Whether a Hello is taken now, or after which time it is its agent's turn. */
 export type HelloVerdict = { readonly ok: true } | { readonly ok: false; readonly retryAfterMs: number };
 
+/** How far one batch moves what is known of the pace: a slow one is no new pace yet. */
+const SHARE_OF_LAST = 0.25;
+
 /** The longest time for which an agent is sent away. */
 const LONGEST_RETRY_MS = 60_000;
 
 /**
  * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one
- * after the other: as fast as all replicas together can welcome them. All times are monotonic milliseconds.
+ * after the other: as fast as all replicas together can welcome them, each no faster than this one was seen to. All
+ * times are monotonic milliseconds.
  */
 export class HelloAdmission {
   readonly #limits: BucketLimits;
@@ -17,6 +21,8 @@ export class HelloAdmission {
   /** How many were sent away and are still to come, as of when it was last looked at. */
   #backlog = 0;
   #backlogAtMs: number;
+  /** Hellos a second that this replica took in while more waited; null until that was seen. */
+  #pacePerSecond: number | null = null;
 
   constructor(hellosPerSecond: number, nowMs: number) {
     this.#limits = { perSecond: hellosPerSecond, burst: hellosPerSecond };
@@ -32,9 +38,17 @@ export class HelloAdmission {
     return { ok: true };
   }
 
+  /** So many hellos were taken in within this time, while there was no lack of them. */
+  tookIn(hellos: number, tookMs: number): void {
+    if (tookMs <= 0) return;
+    const perSecond = (hellos * 1000) / tookMs;
+    const known = this.#pacePerSecond ?? perSecond;
+    this.#pacePerSecond = known + (perSecond - known) * SHARE_OF_LAST;
+  }
+
   /** Send an agent away for whatever reason. Answers the time after which it may come back. */
   turnAway(nowMs: number, replicas: number): number {
-    const { perSecond: hellosPerSecond } = this.#limits;
+    const hellosPerSecond = Math.min(this.#limits.perSecond, this.#pacePerSecond ?? Number.POSITIVE_INFINITY);
     const perSecond = hellosPerSecond * Math.max(1, replicas);
     const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
     this.#backlog = Math.max(0, this.#backlog - (elapsedMs * perSecond) / 1000) + 1;

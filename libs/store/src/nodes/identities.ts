@@ -1,5 +1,6 @@
 import { publicKeyFlaw } from "@rollcall/domain";
 import { sql } from "kysely";
+import { PREPARED } from "../database/pool.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { TOUCHED } from "./nodes.ts";
 
@@ -26,11 +27,10 @@ export interface NodeKeys extends NodeKey {
 /** The keys of those nodes that have one, by node id. */
 export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeKeys>> {
   if (ids.length === 0) return new Map();
-  const rows = await db
-    .selectFrom("node_identities")
-    .select(["node_id", "public_key", "fingerprint", "next_public_key", "next_fingerprint", "rotation_requested_at"])
-    .where("node_id", "in", ids)
-    .execute();
+  const { rows } = await sql<KeyRow>`${PREPARED}
+    select node_id, public_key, fingerprint, next_public_key, next_fingerprint, rotation_requested_at
+    from node_identities
+    where node_id = any(${[...ids]}::text[])`.execute(db);
   return new Map(
     rows.map(({ node_id: nodeId, public_key: publicKey, fingerprint, ...row }) => {
       const { next_public_key: nextKey, next_fingerprint: nextFingerprint } = row;
@@ -40,6 +40,15 @@ export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap
       return [nodeId, { nodeId, publicKey, fingerprint, next, isRotationRequired }];
     }),
   );
+}
+
+interface KeyRow {
+  readonly node_id: string;
+  readonly public_key: Buffer;
+  readonly fingerprint: string;
+  readonly next_public_key: Buffer | null;
+  readonly next_fingerprint: string | null;
+  readonly rotation_requested_at: Date | null;
 }
 
 /**

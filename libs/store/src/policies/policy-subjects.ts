@@ -1,5 +1,6 @@
 import type { Label, LabelTier, PolicySubject } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
+import { PREPARED } from "../database/pool.ts";
 import type { Db } from "../database/store.ts";
 
 /** The labels of a node as agents and as selectors of policies see them. */
@@ -17,7 +18,7 @@ export const NO_LABELS: LabelsOfNode = { effective: [], trusted: new Map() };
 export async function labelSetsOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, LabelsOfNode>> {
   if (ids.length === 0) return new Map();
   // One parameter: a query with hundreds takes longer to write than to answer.
-  const { rows } = await sql<Label & { node_id: string; effective: boolean }>`
+  const { rows } = await sql<Label & { node_id: string; effective: boolean }>`${PREPARED}
     select node_id, key, value, tier, effective
     from node_labels
     where node_id = any(${ids}::text[])`.execute(db);

@@ -1,0 +1,87 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bench, BenchContext } from "../bench-context.ts";
+import type { HeartbeatOrder, HeartbeatOutcome } from "../load/heartbeat-load.ts";
+import { LoadProcess } from "../load/load-process.ts";
+import type { Figure } from "../report.ts";
+import { seedNodes } from "../seeds/seed-nodes.ts";
+import { startDatabase } from "../servers/database.ts";
+import { quantileOf, readHistogram } from "../servers/replica-metrics.ts";
+import { startService } from "../servers/rollcall.ts";
+import { startBareServer } from "./heartbeats.ts";
+
+/** So many agents are on their way in at a time: a fleet that comes back does not wait for one another. */
+const AT_ONCE = 1_000;
+const AIM_PER_SECOND = 3_000;
+const AIM_LAG_MS = 100;
+const LAG = "rollcall_health_loop_lag_seconds";
+/** The replica holds its lease and has looked for orphans before agents come. */
+const SETTLE_MS = 3_000;
+
+interface TakenIn {
+  readonly held: number;
+  readonly perSecond: number;
+  /** Of the server. */
+  readonly cpuMsEach: number;
+}
+
+/** How fast known nodes are taken in when all of them come at once. */
+export const takeIn: Bench = {
+  name: "take-in",
+  title: `known nodes that come at once, ${AT_ONCE} at a time, to one replica, beside a bare grpc-js server`,
+  async run(context) {
+    const bare = await takeInto(context, await startBareServer(context));
+    context.progress(`bare server: ${Math.round(bare.perSecond)} agents a second`);
+    const database = await startDatabase(context);
+    await seedNodes({ url: database.url, count: context.size.agents, identities: true });
+    const { server, port, ports } = await startService(context, "health", database.url);
+    await delay(SETTLE_MS);
+    const before = database.cpuSeconds();
+    const ours = await takeInto(context, { server, port });
+    const postgresMs = ((database.cpuSeconds() - before) / ours.held) * 1_000;
+    const lagMs = quantileOf(await readHistogram(ports.probes, LAG), 0.99) * 1_000;
+    await server.stop();
+    return figuresOf({ agents: context.size.agents, ours, bare, postgresMs, lagMs });
+  },
+};
+
+async function takeInto(
+  context: BenchContext,
+  { server, port }: Awaited<ReturnType<typeof startBareServer>>,
+): Promise<TakenIn> {
+  const load = new LoadProcess<HeartbeatOrder, HeartbeatOutcome>("heartbeat-load");
+  context.atEnd(() => load.stop());
+  const { agents } = context.size;
+  await load.order({ kind: "prepare", agents });
+  const before = server.cpuSeconds();
+  const { held, elapsedMs } = await load.order({ kind: "hold", port, agents, atOnce: AT_ONCE });
+  const cpuMsEach = ((server.cpuSeconds() - before) / held) * 1_000;
+  await load.stop();
+  return { held, perSecond: (held / elapsedMs) * 1_000, cpuMsEach };
+}
+
+function figuresOf(of: {
+  readonly agents: number;
+  readonly ours: TakenIn;
+  readonly bare: TakenIn;
+  readonly postgresMs: number;
+  readonly lagMs: number;
+}): readonly Figure[] {
+  const { agents, ours, bare, postgresMs, lagMs } = of;
+  const rate = { figure: "agents taken in a second", measured: ours.perSecond, unit: "/s" };
+  const cpu = { unit: "ms", against: "bare grpc-js", beside: bare.cpuMsEach, target: "" };
+  return [
+    { figure: "agents held", measured: ours.held, unit: "", against: "asked for", beside: agents, target: "1" },
+    { ...rate, against: "aim", beside: AIM_PER_SECOND, target: "1 or more" },
+    { ...rate, against: "bare grpc-js", beside: bare.perSecond, target: "" },
+    { figure: "CPU of the replica, an agent", measured: ours.cpuMsEach, ...cpu },
+    { figure: "CPU of Postgres, an agent", measured: postgresMs, ...cpu },
+    {
+      figure: "loop lag, p99",
+      measured: lagMs,
+      unit: "ms",
+      against: "aim",
+      beside: AIM_LAG_MS,
+      target: "1 or less",
+    },
+  ];
+}
