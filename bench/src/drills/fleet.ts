@@ -45,6 +45,9 @@ export interface FleetCpu {
   readonly postgres: number;
 }
 
+/** How the agents came in at first: how long it took, and what it cost. */
+export type CameIn = FleetCpu & { readonly tookMs: number };
+
 /** What was used from one reading to the next. */
 export function cpuBetween(before: FleetCpu, after: FleetCpu): FleetCpu {
   return {
@@ -63,6 +66,7 @@ export class Fleet {
   readonly #replicas: RunningService[];
   readonly #loads: readonly LoadProcess<PacedOrder, PacedOutcome>[];
   #startRevision = "0";
+  #cameIn: CameIn = { tookMs: 0, replicas: 0, postgres: 0 };
 
   private constructor(
     context: BenchContext,
@@ -105,6 +109,10 @@ export class Fleet {
     return fleet;
   }
 
+  get cameIn(): CameIn {
+    return this.#cameIn;
+  }
+
   get replicas(): readonly RunningService[] {
     return this.#replicas;
   }
@@ -131,6 +139,16 @@ export class Fleet {
     return (await this.#order(() => ({ kind: "kill", nodes }))).killed;
   }
 
+  /** Let agents that were killed start again, as new processes. */
+  async revive(nodes: readonly number[]): Promise<void> {
+    await this.#order(() => ({ kind: "revive", nodes }));
+  }
+
+  /** Let agents leave their replica for the next. */
+  async move(nodes: readonly number[]): Promise<void> {
+    await this.#order(() => ({ kind: "move", nodes }));
+  }
+
   /** What the replicas and Postgres have used so far. */
   cpuSeconds(): FleetCpu {
     const used = this.#replicas.map(({ server }) => server.cpuSeconds());
@@ -151,7 +169,7 @@ export class Fleet {
 
   /** Wait until every agent is held and HEALTHY. Answers how long it took. */
   async recover(): Promise<number> {
-    const { agents } = this.#size;
+    const { agents, intervalMs } = this.#size;
     const startMs = performance.now();
     for (;;) {
       const { held } = await this.report();
@@ -159,7 +177,7 @@ export class Fleet {
       const healthy = held === agents ? await this.#healthy().catch(() => 0) : 0;
       const tookMs = performance.now() - startMs;
       if (held === agents && healthy === held) return tookMs;
-      if (tookMs > RECOVER_WITHIN_MS + comesAtMs(agents)) {
+      if (tookMs > RECOVER_WITHIN_MS + comesAtMs(agents, intervalMs)) {
         throw new Error(`${held} of ${agents} agents are held, ${healthy} nodes are HEALTHY`);
       }
       await delay(Math.max(100, agents / 50));
@@ -173,7 +191,7 @@ export class Fleet {
     await delay(this.#size.unhealthyAfterMs + this.#size.intervalMs);
     await this.recover();
     const { gaps, reconnects } = await this.report();
-    const judged = await this.#subjectsOf("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
+    const judged = await this.judged();
     const reactions = await this.#subjectsOf("node.reactions.allowed", "true");
     const falselyJudged = judged.filter((node) => !gaps.includes(node));
     return {
@@ -184,6 +202,11 @@ export class Fleet {
       rightlyJudged: judged.length - falselyJudged.length,
       reactionsAllowed: reactions.length,
     };
+  }
+
+  /** Nodes that were declared UNHEALTHY or UNKNOWN since the start. */
+  async judged(): Promise<readonly string[]> {
+    return this.#subjectsOf("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
   }
 
   async #runAgents(): Promise<void> {
@@ -202,6 +225,7 @@ export class Fleet {
     }));
     const tookMs = await this.recover();
     const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
+    this.#cameIn = { tookMs, replicas, postgres };
     const each = (seconds: number) => ((seconds / agents) * 1_000).toFixed(1);
     this.#context.progress(
       `${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s, each for ${each(replicas)} ms of CPU ` +
