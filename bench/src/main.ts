@@ -1,6 +1,7 @@
 import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
 import { describeMachineTime, readMachineTime } from "./machine-time.ts";
 import { formatTable } from "./report.ts";
+import { agentMemory } from "./rows/agent-memory.ts";
 import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
@@ -14,6 +15,7 @@ import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { simulationWithWork } from "./rows/simulation-with-work.ts";
+import { sizing } from "./rows/sizing.ts";
 import { start } from "./rows/start.ts";
 import { work, workMillion } from "./rows/work.ts";
 
@@ -26,12 +28,14 @@ const BENCHES: readonly Bench[] = [
   feed,
   relay,
   start,
+  agentMemory,
   simulation,
   simulationWithWork,
   placement,
   detection,
   failover,
   scale,
+  sizing,
   work,
   workMillion,
 ];
@@ -40,6 +44,7 @@ const size: BenchSize = {
   agents: positive("AGENTS", 10_000),
   nodes: positive("NODES", 50_000),
   events: positive("EVENTS", 1_000_000),
+  intervalMs: positive("INTERVAL", 15) * 1_000,
   hours: positive("HOURS", 48),
   seed: positive("SEED", 1 + Math.floor(Math.random() * 2 ** 31)),
   durationMs: positive("DURATION", 10) * 1_000,

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { extname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { cpuSecondsOf } from "./process-cpu.ts";
+import { cpuSecondsOf, residentBytesOf } from "./process-cpu.ts";
 
 /** What a server holds after its garbage is collected. */
 export interface MemoryProbeAnswer {
@@ -82,6 +82,11 @@ export class ServerProcess {
   /** CPU seconds that the process has used since it began, from the kernel's own books. Linux only. */
   cpuSeconds(): number {
     return cpuSecondsOf(this.#child.pid ?? 0);
+  }
+
+  /** Resident memory of the process, as it is. Linux only. */
+  residentBytes(): number {
+    return residentBytesOf(this.#child.pid ?? 0);
   }
 
   /** Collects the server's garbage and answers what is left. */
