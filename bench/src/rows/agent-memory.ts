@@ -28,7 +28,9 @@ export const agentMemory: Bench = {
     const stateDirectory = join(context.directory, "agent");
     mkdirSync(stateDirectory);
     const agent = start(context, "agent", [
-      ...[ROLLCALL_PROGRAM, "agent", "--server", `127.0.0.1:${registry.port}`],
+      // As the packages' launcher starts it.
+      ...["--max-semi-space-size=1", ROLLCALL_PROGRAM, "agent"],
+      ...["--server", `127.0.0.1:${registry.port}`],
       ...["--state-dir", stateDirectory, "--join-token", await makeJoinToken(url)],
     ]);
     const empty = start(context, "empty", ["-e", IDLE_PROGRAM]);

@@ -7,7 +7,7 @@ import type { RegistrationOrder, RegistrationOutcome } from "../load/registratio
 import { type Figure, percentile } from "../report.ts";
 import { startDatabase, withClient } from "../servers/database.ts";
 import { makeJoinToken } from "../servers/join-token.ts";
-import { startService } from "../servers/rollcall.ts";
+import { type RunningService, startService } from "../servers/rollcall.ts";
 
 const CONNECTIONS = 256;
 const REGISTRIES = 2;
@@ -60,7 +60,7 @@ interface Measured {
 
 async function measure(context: BenchContext, url: string, way: Way): Promise<Measured> {
   const { name, flags, authority } = way;
-  const registries = [];
+  const registries: RunningService[] = [];
   for (let count = 0; count < REGISTRIES; count += 1) {
     registries.push(await startService(context, "registry", url, flags));
   }
