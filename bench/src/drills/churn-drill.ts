@@ -133,7 +133,9 @@ class ChurnWorld {
     for (let round = 0; performance.now() - startMs < lastsMs; round += 1) {
       const dueMs = startMs + round * roundMs;
       await this.#killAndReturn();
-      await this.#fleet.move(this.#someNodes());
+      const movers = this.#someNodes();
+      await this.#fleet.move(movers);
+      this.#changes.moves += movers.length;
       if (round % SELDOM === 0) await this.#changeMore(round / SELDOM);
       const atMs = performance.now() - startMs;
       if (atMs - sampledAtMs >= sampleMs) {
@@ -178,7 +180,6 @@ class ChurnWorld {
     const { agents } = this.#plan.size;
     const count = Math.max(1, Math.round(agents * SHARE));
     const nodes = Array.from({ length: count }, () => Math.floor(this.#random() * agents));
-    this.#changes.moves += count;
     return [...new Set(nodes)];
   }
 
