@@ -37,7 +37,7 @@ export function percentile(samples: Float64Array, share: number): number {
   return samples[Math.min(samples.length - 1, Math.floor(samples.length * share))] ?? 0;
 }
 
-/** The same of samples that are counted: how many there are of 0, of 1, and so on. The index below which the share lies. */
+/** The same of samples that are counted: how many there are of 0, of 1, and so on; 0 without samples. */
 export function percentileOfCounts(counts: readonly number[], share: number): number {
   const all = counts.reduce((sum, count) => sum + count, 0);
   let left = Math.floor(all * share);

@@ -80,7 +80,8 @@ const LEAST_SAMPLES = 3;
 function section(title: string, of: readonly Growth[], grown: readonly Growth[]): readonly string[] {
   const line = (one: Growth) => {
     const { name, first, last } = one;
-    return `    ${name.padEnd(22)} ${(first / MIB).toFixed(1)} -> ${(last / MIB).toFixed(1)}${grown.includes(one) ? "  GREW" : ""}`;
+    const change = `${(first / MIB).toFixed(1)} -> ${(last / MIB).toFixed(1)}`;
+    return `    ${name.padEnd(22)} ${change}${grown.includes(one) ? "  GREW" : ""}`;
   };
   return [`  ${title}:`, ...of.map(line)];
 }

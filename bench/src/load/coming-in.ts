@@ -5,8 +5,8 @@ const SPREAD_MS = 100;
 /** So fast the first of them come in. */
 const FIRST_A_SECOND = 200;
 /**
- * To hold so many agents that beat every 15 s would take two cores that servers and loaders share, and leave nothing for
- * further ones.
+ * To hold so many agents that beat every 15 s would take two cores that servers and loaders share, and leave nothing
+ * for further ones.
  */
 const CROWD = 120_000;
 const CROWD_INTERVAL_MS = 15_000;

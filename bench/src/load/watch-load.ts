@@ -27,8 +27,8 @@ export interface WatchOutcome {
   /** Streams that were resumed. */
   readonly resumed: number;
   /**
-   * How long before their receipt events were sent to be committed: how many for each whole millisecond from 0 on, those
-   * that took longer than the last counted there.
+   * How long before their receipt events were sent to be committed: how many for each whole millisecond from 0 on,
+   * those that took longer than the last counted there.
    */
   readonly countByMs: readonly number[];
 }
