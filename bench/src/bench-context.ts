@@ -12,6 +12,8 @@ export interface BenchSize {
   readonly nodes: number;
   /** Events in the log when watching is measured. */
   readonly events: number;
+  /** Between two Beats of an agent of a large fleet. */
+  readonly intervalMs: number;
   /** Simulated time. */
   readonly hours: number;
   /** Of everything that is drawn at random. */

@@ -2,6 +2,7 @@ import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
 import { describeMachineTime, readMachineTime } from "./machine-time.ts";
 import { formatTable } from "./report.ts";
 import { consoleBench } from "./rows/console.ts";
+import { agentMemory } from "./rows/agent-memory.ts";
 import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
@@ -16,6 +17,7 @@ import { returning } from "./rows/return.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { simulationWithWork } from "./rows/simulation-with-work.ts";
+import { sizing } from "./rows/sizing.ts";
 import { start } from "./rows/start.ts";
 import { takeIn } from "./rows/take-in.ts";
 import { work, workMillion } from "./rows/work.ts";
@@ -31,12 +33,14 @@ const BENCHES: readonly Bench[] = [
   feed,
   relay,
   start,
+  agentMemory,
   simulation,
   simulationWithWork,
   placement,
   detection,
   failover,
   scale,
+  sizing,
   work,
   workMillion,
   consoleBench,
@@ -46,6 +50,7 @@ const size: BenchSize = {
   agents: positive("AGENTS", 10_000),
   nodes: positive("NODES", 50_000),
   events: positive("EVENTS", 1_000_000),
+  intervalMs: positive("INTERVAL", 15) * 1_000,
   hours: positive("HOURS", 48),
   seed: positive("SEED", 1 + Math.floor(Math.random() * 2 ** 31)),
   durationMs: positive("DURATION", 10) * 1_000,

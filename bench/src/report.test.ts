@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { formatTable, percentile } from "./report.ts";
+import { formatTable, percentile, percentileOfCounts } from "./report.ts";
 
 describe("formatTable()", () => {
   it("should show each figure beside its bound, with the ratio", () => {
@@ -29,5 +29,14 @@ describe("percentile()", () => {
     expect(percentile(samples, 0.5)).toBe(51);
     expect(percentile(samples, 0.99)).toBe(100);
     expect(percentile(new Float64Array(), 0.5)).toBe(0);
+  });
+});
+
+describe("percentileOfCounts()", () => {
+  it("should find the middle and the end, and 0 in nothing", () => {
+    expect(percentileOfCounts([0, 50, 0, 49, 1], 0.5)).toBe(3);
+    expect(percentileOfCounts([0, 51, 0, 48, 1], 0.5)).toBe(1);
+    expect(percentileOfCounts([0, 50, 0, 49, 1], 0.99)).toBe(4);
+    expect(percentileOfCounts([0, 0], 0.5)).toBe(0);
   });
 });

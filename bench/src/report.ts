@@ -37,6 +37,17 @@ export function percentile(samples: Float64Array, share: number): number {
   return samples[Math.min(samples.length - 1, Math.floor(samples.length * share))] ?? 0;
 }
 
+/** The same of samples that are counted: how many there are of 0, of 1, and so on; 0 without samples. */
+export function percentileOfCounts(counts: readonly number[], share: number): number {
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  let left = Math.floor(all * share);
+  for (const [index, count] of counts.entries()) {
+    if (left < count) return index;
+    left -= count;
+  }
+  return 0;
+}
+
 function formatNumber(value: number): string {
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
   return value.toLocaleString("en-US", { maximumFractionDigits: digits });

@@ -22,6 +22,78 @@ const WITHOUT_SSH = {
   },
 };
 
+/**
+ * How wide text is that is not ASCII: the first to ask loads it. Its tables of Unicode cost every command line 20 ms
+ * otherwise, and most print nothing but ASCII.
+ */
+const WIDTH_WHEN_ASKED = {
+  name: "width-when-asked",
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^string-width$/ }, ({ kind, resolveDir }) =>
+      kind === "import-statement" ? { path: resolveDir, namespace: "width-when-asked" } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: "width-when-asked" }, ({ path }) => ({
+      contents: 'let width; export default (...args) => (width ??= require("string-width").default)(...args);',
+      resolveDir: path,
+    }));
+  },
+};
+
+/**
+ * A program that uses one rule of libs/domain gets the modules of that rule, not all of them: what the index exports is
+ * imported from where it is written. Chunks are made of whole modules, and an index belongs to all that it names.
+ */
+const DOMAIN_BY_MODULE = {
+  name: "domain-by-module",
+  setup: ({ onLoad, onStart }) => {
+    const modules = new Map();
+    onStart(() => addExports(modules, join(WORKSPACE, "libs/domain/src/index.ts")));
+    onLoad({ filter: /\/(libs|services)\/[^/]+\/src\/.*\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, "utf8");
+      const contents = text.replace(/^import \{([^}]*)\} from "@rollcall\/domain";/gms, (whole, names) => {
+        const imports = namesIn(names).map((name) => {
+          const module = modules.get(importedAs(name));
+          if (module === undefined) throw new Error(`libs/domain exports no ${importedAs(name)}, which ${path} wants`);
+          return `import { ${module.name} as ${exportedAs(name)} } from "${module.from}";`;
+        });
+        // On as many lines as before, for the source map.
+        return imports.join(" ") + "\n".repeat(whole.split("\n").length - 1);
+      });
+      return { contents, loader: "ts" };
+    });
+  },
+};
+
+/** Note which module each name of an index comes from, indices below it included. */
+async function addExports(modules, index) {
+  const text = await readFile(index, "utf8");
+  for (const [, names, from] of text.matchAll(/^export \{([^}]*)\} from "([^"]+)";/gms)) {
+    for (const name of namesIn(names)) {
+      modules.set(exportedAs(name), { name: importedAs(name), from: join(dirname(index), from) });
+    }
+  }
+  for (const [, from] of text.matchAll(/^export \* from "([^"]+)";/gm)) {
+    await addExports(modules, join(dirname(index), from));
+  }
+}
+
+/** The names in the braces of an import or export, without types, which are gone at run time. */
+function namesIn(text) {
+  return text
+    .replaceAll(/\/\/.*$/gm, "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "" && !name.startsWith("type "));
+}
+
+function importedAs(name) {
+  return name.split(" as ")[0].trim();
+}
+
+function exportedAs(name) {
+  return name.split(" as ").at(-1).trim();
+}
+
 /** The control plane's program serves the console's pages from the folder beside it. Answers what they are made of. */
 async function addPages(folder) {
   const pages = await buildWeb();
@@ -58,7 +130,7 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
     banner: {
       js: `import { createRequire as ${REQUIRE} } from "node:module"; const require = ${REQUIRE}(import.meta.url);`,
     },
-    plugins: [WITHOUT_SSH],
+    plugins: [WITHOUT_SSH, WIDTH_WHEN_ASKED, DOMAIN_BY_MODULE],
     metafile: true,
     logLevel: "warning",
   });

@@ -31,6 +31,10 @@ describe("the drills, shrunk", () => {
     expect(await runDrill(["--short", "webhooks"], WORK_LIMIT_MS)).toContain("PASSED: 400 events");
   });
 
+  it("should judge no node falsely and refuse no call while everything changes: churn", async () => {
+    expect(await runDrill(["--short", "churn"], LIMIT_MS, { AGENTS })).toContain(`PASSED: ${AGENTS} agents`);
+  });
+
   const itWithFaketime = findLibfaketime() === null ? it.skip : it;
   itWithFaketime("should declare no node lost: clock", async () => {
     expect(await drill("clock")).toContain(`PASSED: ${AGENTS} agents`);

@@ -139,6 +139,16 @@ export class Fleet {
     return (await this.#order(() => ({ kind: "kill", nodes }))).killed;
   }
 
+  /** Let agents that were killed start again, as new processes. */
+  async revive(nodes: readonly number[]): Promise<void> {
+    await this.#order(() => ({ kind: "revive", nodes }));
+  }
+
+  /** Let agents leave their replica for the next. */
+  async move(nodes: readonly number[]): Promise<void> {
+    await this.#order(() => ({ kind: "move", nodes }));
+  }
+
   /** What the replicas and Postgres have used so far. */
   cpuSeconds(): FleetCpu {
     const used = this.#replicas.map(({ server }) => server.cpuSeconds());
@@ -159,7 +169,7 @@ export class Fleet {
 
   /** Wait until every agent is held and HEALTHY. Answers how long it took. */
   async recover(): Promise<number> {
-    const { agents } = this.#size;
+    const { agents, intervalMs } = this.#size;
     const startMs = performance.now();
     for (;;) {
       const { held } = await this.report();
@@ -167,7 +177,7 @@ export class Fleet {
       const healthy = held === agents ? await this.#healthy().catch(() => 0) : 0;
       const tookMs = performance.now() - startMs;
       if (held === agents && healthy === held) return tookMs;
-      if (tookMs > RECOVER_WITHIN_MS + comesAtMs(agents)) {
+      if (tookMs > RECOVER_WITHIN_MS + comesAtMs(agents, intervalMs)) {
         throw new Error(`${held} of ${agents} agents are held, ${healthy} nodes are HEALTHY`);
       }
       await delay(Math.max(100, agents / 50));
@@ -181,7 +191,7 @@ export class Fleet {
     await delay(this.#size.unhealthyAfterMs + this.#size.intervalMs);
     await this.recover();
     const { gaps, reconnects } = await this.report();
-    const judged = await this.#subjectsOf("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
+    const judged = await this.judged();
     const reactions = await this.#subjectsOf("node.reactions.allowed", "true");
     const falselyJudged = judged.filter((node) => !gaps.includes(node));
     return {
@@ -192,6 +202,11 @@ export class Fleet {
       rightlyJudged: judged.length - falselyJudged.length,
       reactionsAllowed: reactions.length,
     };
+  }
+
+  /** Nodes that were declared UNHEALTHY or UNKNOWN since the start. */
+  async judged(): Promise<readonly string[]> {
+    return this.#subjectsOf("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
   }
 
   async #runAgents(): Promise<void> {

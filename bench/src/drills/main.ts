@@ -1,5 +1,6 @@
 import { BenchContext } from "../bench-context.ts";
 import { describeMachineTime, readMachineTime } from "../machine-time.ts";
+import { churn } from "./churn-drill.ts";
 import { clock } from "./clock-drill.ts";
 import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
 import { hostile, hostileTls } from "./hostile-drill.ts";
@@ -20,8 +21,9 @@ const DRILLS: readonly Drill[] = [
   restoredWork,
   webhooks,
   kits,
+  churn,
 ];
-const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
+const NO_SIZE = { agents: 0, nodes: 0, events: 0, intervalMs: 0, hours: 0, seed: 0, durationMs: 0 };
 
 async function run(drill: Drill, options: DrillOptions): Promise<boolean> {
   const context = new BenchContext(NO_SIZE);

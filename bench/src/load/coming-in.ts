@@ -4,16 +4,21 @@ const TOGETHER = 250;
 const SPREAD_MS = 100;
 /** So fast the first of them come in. */
 const FIRST_A_SECOND = 200;
-/** To hold so many agents would take two cores that servers and loaders share, and leave nothing for further ones. */
+/**
+ * To hold so many agents that beat every 15 s would take two cores that servers and loaders share, and leave nothing
+ * for further ones.
+ */
 const CROWD = 120_000;
+const CROWD_INTERVAL_MS = 15_000;
 
 /**
  * When the n-th agent of a fleet comes, in milliseconds after the first: the more are held, the slower others come,
  * since a machine that is too busy to answer in time loses those that it has.
  */
-export function comesAtMs(n: number): number {
+export function comesAtMs(n: number, intervalMs: number): number {
+  const crowd = CROWD * Math.max(1, intervalMs / CROWD_INTERVAL_MS);
   const before = Math.floor(n / TOGETHER) * TOGETHER;
-  const shareFree = Math.max(0.1, 1 - before / CROWD);
-  const togetherAtMs = -Math.log(shareFree) * (CROWD / FIRST_A_SECOND) * 1_000;
+  const shareFree = Math.max(0.1, 1 - before / crowd);
+  const togetherAtMs = -Math.log(shareFree) * (crowd / FIRST_A_SECOND) * 1_000;
   return togetherAtMs + ((n - before) / TOGETHER) * SPREAD_MS;
 }

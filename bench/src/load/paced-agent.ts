@@ -128,6 +128,11 @@ export class PacedAgent {
     }
   }
 
+  /** Leave an open session for the next replica, as when the path to this one has failed. */
+  move(): void {
+    if (this.#isOpen && this.#stream !== null) this.#leave(this.#stream);
+  }
+
   /** Die for good: the kernel closes the connection. */
   kill(): void {
     this.#stream?.close();

@@ -18,6 +18,10 @@ export type PacedOrder =
     } & PacedTerms)
   /** Let these agents die. */
   | { readonly kind: "kill"; readonly nodes: readonly number[] }
+  /** Let those that were killed start again, as new processes. */
+  | { readonly kind: "revive"; readonly nodes: readonly number[] }
+  /** Let these agents leave their replica for the next. */
+  | { readonly kind: "move"; readonly nodes: readonly number[] }
   /** Returns the state of the agents. */
   | { readonly kind: "report"; readonly gapMs: number };
 
@@ -46,6 +50,7 @@ const MOST_OPENING = 300;
 const frames = new BeatFrames();
 const machines = new PacedMachines();
 const agents = new Map<number, PacedAgent>();
+let terms: PacedTerms | null = null;
 let looksATime = 0;
 let turn = agents.values();
 const opening = new Set<PacedAgent>();
@@ -76,15 +81,24 @@ function look(): void {
 function carryOut(order: PacedOrder): PacedOutcome {
   const nowMs = performance.now();
   if (order.kind === "run") {
+    terms = order;
     for (let index = 0; index < order.agents; index += 1) {
       const identity = agentIdentity(order.firstNode + index);
-      const retryAtMs = performance.now() + comesAtMs(Math.random() * order.fleet);
+      const retryAtMs = performance.now() + comesAtMs(Math.random() * order.fleet, order.intervalMs);
       const work = order.runsWork === true ? machines.add(identity.nodeId) : null;
       agents.set(identity.index, new PacedAgent(identity, frames, order, { retryAtMs, work }));
     }
     if (looksATime === 0) setInterval(look, LOOK_EVERY_MS);
     looksATime = Math.ceil((agents.size * LOOKS_AN_INTERVAL * LOOK_EVERY_MS) / order.intervalMs);
   }
+  if (order.kind === "revive" && terms !== null) {
+    for (const node of order.nodes) {
+      const known = agents.get(node);
+      if (known === undefined) continue;
+      agents.set(node, new PacedAgent(known.identity, frames, terms, { retryAtMs: nowMs }));
+    }
+  }
+  if (order.kind === "move") for (const node of order.nodes) agents.get(node)?.move();
   const victims = order.kind === "kill" ? order.nodes.flatMap((node) => agents.get(node) ?? []) : [];
   const killed = victims.map((agent) => {
     agent.kill();

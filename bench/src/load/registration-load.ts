@@ -17,6 +17,8 @@ export interface RegistrationOrder {
   /** Index of the first node; no index may be used twice. */
   readonly from: number;
   readonly count: number;
+  /** PEM of the authority of the registries' certificates; they are spoken to in clear text when absent. */
+  readonly authority?: string;
   readonly connections: number;
   /** The text of the join token that every node gives; empty for none. */
   readonly joinToken: string;
@@ -75,11 +77,12 @@ async function register(
 }
 
 answerOrders<RegistrationOrder, RegistrationOutcome>(async (order) => {
-  const { ports, from, count, connections, joinToken, perSecond } = order;
+  const { ports, from, count, connections, joinToken, perSecond, authority } = order;
   const candidates = Array.from({ length: count }, (_, offset) => candidate(from + offset, joinToken));
   const clients = Array.from({ length: connections }, (_, index) => {
     const port = ports[index % ports.length] ?? 0;
-    return new UnaryClient({ port, localAddress: `127.0.0.${2 + (index % 8)}` });
+    const secured = authority === undefined ? {} : { authority };
+    return new UnaryClient({ port, ...secured, localAddress: `127.0.0.${2 + (index % 8)}` });
   });
   await Promise.all(clients.map((client) => client.ready));
 

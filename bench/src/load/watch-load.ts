@@ -14,6 +14,8 @@ export type WatchOrder = { readonly port: number; readonly token: string } & (
   | { readonly kind: "hold"; readonly watchers: number }
   /** Take the time of each event that the watchers that are held receive, until each has so many. */
   | { readonly kind: "listen"; readonly eventsEach: number }
+  /** Close the watches that are held. */
+  | { readonly kind: "release" }
 );
 
 /** What became of an order. */
@@ -24,8 +26,11 @@ export interface WatchOutcome {
   readonly wrong: number;
   /** Streams that were resumed. */
   readonly resumed: number;
-  /** How long before their receipt events were sent to be committed. */
-  readonly latenciesMs: readonly number[];
+  /**
+   * How long before their receipt events were sent to be committed: how many for each whole millisecond from 0 on,
+   * those that took longer than the last counted there.
+   */
+  readonly countByMs: readonly number[];
 }
 
 type Reader = (message: Buffer) => void;
@@ -35,6 +40,7 @@ const STREAMS_OF_ONE_CONNECTION = 20;
 const LIMIT_MS = 600_000;
 /** A validating client breaks its connection after so many messages. */
 const BREAK_AFTER = 97;
+const LONGEST_LATENCY_MS = 60_000;
 
 type Start = Parameters<typeof create<typeof WatchEventsRequestSchema>>[1];
 const BEGINNING: Start = { start: { case: "fromBeginning", value: true } };
@@ -91,7 +97,7 @@ async function catchUp({ port, token, events }: WatchOrder & { kind: "catch-up" 
     );
     watch(connection, token, BEGINNING, { streams: 1, fail });
   });
-  return { received, wrong: 0, resumed: 0, latenciesMs: [] };
+  return { received, wrong: 0, resumed: 0, countByMs: [] };
 }
 
 async function validate(order: WatchOrder & { kind: "validate" }) {
@@ -104,7 +110,7 @@ async function validate(order: WatchOrder & { kind: "validate" }) {
     received: sum(({ received }) => received),
     wrong: sum(({ wrong }) => wrong),
     resumed: sum(({ resumed }) => resumed),
-    latenciesMs: [],
+    countByMs: [],
   };
 }
 
@@ -171,22 +177,32 @@ async function hold({ port, token, watchers }: WatchOrder & { kind: "hold" }) {
       watch(connection, token, {}, { streams, fail });
     }
   });
-  return { received: begun, wrong: 0, resumed: 0, latenciesMs: [] };
+  return { received: begun, wrong: 0, resumed: 0, countByMs: [] };
 }
 
 /** Each event says when it was sent: "at=<wall time in ms>;". */
 async function listen({ eventsEach }: WatchOrder & { kind: "listen" }, watchers: number) {
-  const latenciesMs: number[] = [];
+  const countByMs = new Array<number>(LONGEST_LATENCY_MS + 1).fill(0);
+  let received = 0;
   await withinLimit((finish) => {
     listener = (message) => {
       const nowMs = Date.now();
       for (let at = message.indexOf("at="); at >= 0; at = message.indexOf("at=", at + 3)) {
-        latenciesMs.push(nowMs - Number(message.toString("latin1", at + 3, at + 16)));
+        const tookMs = nowMs - Number(message.toString("latin1", at + 3, at + 16));
+        const index = Math.min(Math.max(tookMs, 0), LONGEST_LATENCY_MS);
+        countByMs[index] = (countByMs[index] ?? 0) + 1;
+        received += 1;
       }
-      if (latenciesMs.length >= eventsEach * watchers) finish();
+      if (received >= eventsEach * watchers) finish();
     };
   });
-  return { received: latenciesMs.length, wrong: 0, resumed: 0, latenciesMs };
+  return { received, wrong: 0, resumed: 0, countByMs };
+}
+
+async function release() {
+  listener = () => {};
+  for (const connection of held.splice(0)) connection.close();
+  return { received: 0, wrong: 0, resumed: 0, countByMs: [] };
 }
 
 let watching = 0;
@@ -203,6 +219,8 @@ answerOrders<WatchOrder, WatchOutcome>(async (order) => {
         return hold(order);
       case "listen":
         return listen(order, watching);
+      case "release":
+        return release();
     }
   };
   const outcome = await carryOut();

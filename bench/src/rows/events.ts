@@ -2,29 +2,36 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { WatchOrder, WatchOutcome } from "../load/watch-load.ts";
-import { type Figure, percentile } from "../report.ts";
+import { type Figure, percentileOfCounts } from "../report.ts";
 import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
 import { type RunningService, startService } from "../servers/rollcall.ts";
 
 const WATCHERS = 1_000;
+/** A crowd as large as one process is to carry; the latency aimed at is what a round over all of them may take. */
+const MANY_WATCHERS = 10_000;
 const EVENTS_PER_SECOND = 40;
 const SEED_BATCH = 5_000;
 const VALIDATING_CLIENTS = 3;
 const AIM_CATCH_UP = 20_000;
-const AIM_P99_MS = 100;
-const AIM_KB = 20;
+const AIM_P99_MS = 50;
+const AIM_P99_OF_MANY_MS = 250;
+const AIM_KB = 15;
 
 /** Watching a long log: how fast one catches up, that nothing is lost on the way, and what a thousand of them cost. */
 export const events: Bench = {
   name: "events",
-  title: `watching: a long log to one, and ${EVENTS_PER_SECOND} events a second to ${WATCHERS}`,
+  title:
+    `watching: a long log to one, and ${EVENTS_PER_SECOND} events a second to ${WATCHERS} and to ${MANY_WATCHERS} ` +
+    "watchers",
   async run(context) {
     const { url } = await startDatabase(context);
     const count = context.size.events;
     await seedEvents(url, count);
     context.progress(`${count} events seeded`);
     const token = await createAccessToken(url);
-    const service = await startService(context, "registry", url);
+    // All watchers of the loader are one caller, whose streams are limited otherwise.
+    const streams = `Listen.StreamsPerCaller=${2 * MANY_WATCHERS}`;
+    const service = await startService(context, "registry", url, ["--set", streams]);
     const load = new LoadProcess<WatchOrder, WatchOutcome>("watch-load");
     context.atEnd(() => load.stop());
     const { port } = service;
@@ -51,7 +58,11 @@ export const events: Bench = {
         beside: count * clients,
         target: "1",
       },
-      ...(await measureMany(context, { url, token, service, load })),
+      ...(await measureMany(context, { url, token, service, load, watchers: WATCHERS, aimMs: AIM_P99_MS })),
+      ...(await measureMany(context, {
+        ...{ url, token, service, load },
+        ...{ watchers: MANY_WATCHERS, aimMs: AIM_P99_OF_MANY_MS },
+      })),
     ];
   },
 };
@@ -61,13 +72,19 @@ interface Setup {
   readonly token: string;
   readonly service: RunningService;
   readonly load: LoadProcess<WatchOrder, WatchOutcome>;
+  readonly watchers: number;
+  /** For the time from commit to watcher, p99. */
+  readonly aimMs: number;
 }
 
-async function measureMany(context: BenchContext, { url, token, service, load }: Setup): Promise<readonly Figure[]> {
+async function measureMany(
+  context: BenchContext,
+  { url, token, service, load, watchers, aimMs }: Setup,
+): Promise<readonly Figure[]> {
   const { port, server } = service;
   const before = await server.memory();
-  await load.order({ kind: "hold", port, token, watchers: WATCHERS });
-  context.progress(`${WATCHERS} watchers held`);
+  await load.order({ kind: "hold", port, token, watchers });
+  context.progress(`${watchers} watchers held`);
   const after = await server.memory();
   const eventsEach = Math.round((context.size.durationMs / 1_000) * EVENTS_PER_SECOND);
   const cpuBefore = server.cpuSeconds();
@@ -77,24 +94,25 @@ async function measureMany(context: BenchContext, { url, token, service, load }:
   await writeSteadily(url, eventsEach);
   const heard = await listening;
   const cpu = (server.cpuSeconds() - cpuBefore) / (heard.elapsedMs / 1_000);
-  const latenciesMs = Float64Array.from(heard.latenciesMs);
-  const latency = { unit: "ms", against: "aim for p99", beside: AIM_P99_MS };
-  const bytes = (after.heapBytes - before.heapBytes) / WATCHERS;
+  await load.order({ kind: "release", port, token });
+  const latency = { unit: "ms", against: "aim for p99", beside: aimMs };
+  const bytes = (after.heapBytes - before.heapBytes) / watchers;
+  const to = `to ${watchers} watchers`;
   return [
     {
-      figure: "commit to watcher, p50",
-      measured: percentile(latenciesMs, 0.5),
+      figure: `commit ${to}, p50`,
+      measured: percentileOfCounts(heard.countByMs, 0.5),
       ...latency,
       target: "",
     },
     {
-      figure: "commit to watcher, p99",
-      measured: percentile(latenciesMs, 0.99),
+      figure: `commit ${to}, p99`,
+      measured: percentileOfCounts(heard.countByMs, 0.99),
       ...latency,
       target: "1 or less",
     },
     {
-      figure: "registry's CPU meanwhile",
+      figure: `registry's CPU, ${to}`,
       measured: cpu,
       unit: "cores",
       against: "one core",
@@ -102,7 +120,7 @@ async function measureMany(context: BenchContext, { url, token, service, load }:
       target: "",
     },
     {
-      figure: "memory a watcher",
+      figure: `memory of one of ${watchers}`,
       measured: bytes / 1_024,
       unit: "KB",
       against: "aim",

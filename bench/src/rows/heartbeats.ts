@@ -5,6 +5,7 @@ import type { HeartbeatOrder, HeartbeatOutcome } from "../load/heartbeat-load.ts
 import { LoadProcess } from "../load/load-process.ts";
 import type { Figure } from "../report.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
+import { startBareGoServer } from "../servers/bare-grpc-go.ts";
 import { startDatabase } from "../servers/database.ts";
 import { freePort } from "../servers/free-port.ts";
 import { startService } from "../servers/rollcall.ts";
@@ -18,11 +19,14 @@ const ALLOWED_KIB = 8;
 /** The health service beside the least that any grpc-js server must do for the same bytes. */
 export const heartbeats: Bench = {
   name: "heartbeats",
-  title: "streams held, and Beats with the usage of two GPUs, beside a bare grpc-js server",
+  title: "streams held, and Beats with the usage of two GPUs, beside a bare grpc-js and a bare grpc-go server",
   async run(context) {
     const bare = await measure(context, "bare server", startBareServer);
+    const go = await startBareGoServer(context);
+    const bareGo = go === null ? null : await measure(context, "bare Go server", async () => go);
     const health = await measure(context, "health service", startHealthService);
-    return compare(context.size.agents, health, bare);
+    const { agents } = context.size;
+    return [...compare(agents, health, bare), ...(bareGo === null ? [] : compareWithGo(health, bareGo))];
   },
 };
 
@@ -88,6 +92,24 @@ export async function measure(
     heapBytesPerAgent: (after.heapBytes - before.heapBytes) / beats.held,
     acksPerCpuSecond: beats.acks / cpuSeconds,
   };
+}
+
+/** No target: another language has another cost of memory and of a call. */
+function compareWithGo(ours: Measurement, go: Measurement): readonly Figure[] {
+  const beside = { against: "bare grpc-go", target: "" };
+  const rows = [
+    ["memory an agent (resident)", "KiB", "rssBytesPerAgent", 1_024],
+    ["memory an agent (heap, stacks)", "KiB", "heapBytesPerAgent", 1_024],
+    ["acknowledged a second a core", "/s", "acksPerCpuSecond", 1],
+    ["agents taken in a second", "/s", "hellosPerSecond", 1],
+  ] as const;
+  return rows.map(([figure, unit, field, divisor]) => ({
+    figure,
+    measured: ours[field] / divisor,
+    unit,
+    ...beside,
+    beside: go[field] / divisor,
+  }));
 }
 
 function compare(agents: number, ours: Measurement, bare: Measurement): readonly Figure[] {

@@ -1,20 +1,21 @@
-import { randomBytes } from "node:crypto";
-import { joinTokenText } from "@rollcall/domain";
-import { silentLogger } from "@rollcall/process";
-import { insertJoinToken, joinTokenHash, openStore } from "@rollcall/store";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { TestAuthority } from "@rollcall/testkit/certificates";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { RegistrationOrder, RegistrationOutcome } from "../load/registration-load.ts";
 import { type Figure, percentile } from "../report.ts";
 import { startDatabase, withClient } from "../servers/database.ts";
-import { startService } from "../servers/rollcall.ts";
+import { makeJoinToken } from "../servers/join-token.ts";
+import { type RunningService, startService } from "../servers/rollcall.ts";
 
 const CONNECTIONS = 256;
 const REGISTRIES = 2;
 const WARM_UP_NODES = 2_000;
-const AIM_PER_SECOND = 1_000;
-const HALF_RATE = AIM_PER_SECOND / 2;
-const AIM_P99_MS = 250;
+const AIM_PER_SECOND = 2_500;
+/** The rate at which the time of one is taken. */
+const PACED_RATE = 500;
+const AIM_P99_MS = 100;
 const COMMITTERS = 16;
 
 /** New nodes that register, each with a challenge, a signature, a preauthorized join token and a durable commit. */
@@ -26,89 +27,115 @@ export const registrations: Bench = {
   async run(context) {
     const { url } = await startDatabase(context);
     const commitsPerSecond = await measureCommits(context, url);
-    const ports: number[] = [];
-    for (let count = 0; count < REGISTRIES; count += 1) {
-      ports.push((await startService(context, "registry", url)).port);
-    }
-    const load = new LoadProcess<RegistrationOrder, RegistrationOutcome>("registration-load");
-    context.atEnd(() => load.stop());
-
-    const joinToken = await makeJoinToken(url);
-    const shared = { ports, connections: CONNECTIONS, joinToken };
-    await load.order({ ...shared, from: 0, count: WARM_UP_NODES });
-    const count = Math.round((context.size.durationMs / 1_000) * AIM_PER_SECOND);
-    context.progress(`registering ${count} nodes`);
-    const full = await load.order({ ...shared, from: WARM_UP_NODES, count });
-    const from = WARM_UP_NODES + count;
-    context.progress(`registering ${HALF_RATE} nodes a second`);
-    const half = await load.order({ ...shared, from, count: count / 2, perSecond: HALF_RATE });
-    for (const { failed, lastFailure } of [full, half]) {
-      if (failed > 0) context.progress(`${failed} were refused: ${lastFailure}`);
-    }
-    return figuresOf(full, half, commitsPerSecond);
+    const plain = await measure(context, url, { name: "clear text", from: 0, flags: [] });
+    const authority = new TestAuthority(join(context.directory, "certificates"));
+    const { certFile, keyFile } = authority.write("registry");
+    const tls = await measure(context, url, {
+      ...{ name: "TLS 1.3", from: plain.next },
+      flags: ["--tls-cert", certFile, "--tls-key", keyFile],
+      authority: readFileSync(authority.caFile, "utf8"),
+    });
+    return [...figuresOf(plain), commitsFigure(plain, commitsPerSecond), ...figuresOf(tls), tlsFigure(plain, tls)];
   },
 };
 
-function figuresOf(full: RegistrationOutcome, half: RegistrationOutcome, commitsPerSecond: number): readonly Figure[] {
-  const perSecond = (full.registered / full.elapsedMs) * 1_000;
-  const rate = { figure: "registrations a second", measured: perSecond, unit: "/s" };
-  const latency = {
-    unit: "ms",
-    against: `aim for p99 at ${HALF_RATE}/s`,
-    beside: AIM_P99_MS,
-  };
-  const latenciesMs = Float64Array.from(half.latenciesMs);
+/** How the registries are reached. */
+interface Way {
+  readonly name: string;
+  /** Index of the first node. */
+  readonly from: number;
+  readonly flags: readonly string[];
+  readonly authority?: string;
+}
+
+interface Measured {
+  readonly name: string;
+  readonly full: RegistrationOutcome;
+  readonly paced: RegistrationOutcome;
+  /** CPU of the registries, for each at full speed. */
+  readonly cpuMsEach: number;
+  /** Index of the first node that has not been used. */
+  readonly next: number;
+}
+
+async function measure(context: BenchContext, url: string, way: Way): Promise<Measured> {
+  const { name, flags, authority } = way;
+  const registries: RunningService[] = [];
+  for (let count = 0; count < REGISTRIES; count += 1) {
+    registries.push(await startService(context, "registry", url, flags));
+  }
+  const load = new LoadProcess<RegistrationOrder, RegistrationOutcome>("registration-load");
+  context.atEnd(() => load.stop());
+  const joinToken = await makeJoinToken(url);
+  const ports = registries.map(({ port }) => port);
+  const shared = { ports, connections: CONNECTIONS, joinToken, ...(authority === undefined ? {} : { authority }) };
+  await load.order({ ...shared, from: way.from, count: WARM_UP_NODES });
+  const seconds = context.size.durationMs / 1_000;
+  const fullFrom = way.from + WARM_UP_NODES;
+  const fullCount = Math.round(seconds * AIM_PER_SECOND);
+  context.progress(`${name}: registering ${fullCount} nodes`);
+  const cpuSeconds = () => registries.reduce((sum, { server }) => sum + server.cpuSeconds(), 0);
+  const before = cpuSeconds();
+  const full = await load.order({ ...shared, from: fullFrom, count: fullCount });
+  const cpuMsEach = ((cpuSeconds() - before) / Math.max(1, full.registered)) * 1_000;
+  const pacedCount = Math.round(seconds * PACED_RATE);
+  context.progress(`${name}: registering ${PACED_RATE} nodes a second`);
+  const pacedFrom = fullFrom + fullCount;
+  const paced = await load.order({ ...shared, from: pacedFrom, count: pacedCount, perSecond: PACED_RATE });
+  for (const { failed, lastFailure } of [full, paced]) {
+    if (failed > 0) context.progress(`${failed} were refused: ${lastFailure}`);
+  }
+  await load.stop();
+  for (const { server } of registries) await server.stop();
+  return { name, full, paced, cpuMsEach, next: pacedFrom + pacedCount };
+}
+
+const perSecondOf = ({ full }: Measured) => (full.registered / full.elapsedMs) * 1_000;
+
+function commitsFigure(plain: Measured, commitsPerSecond: number): Figure {
+  const rate = { figure: "registrations a second", measured: perSecondOf(plain), unit: "/s" };
+  return { ...rate, against: `bare commits, ${COMMITTERS} at once`, beside: commitsPerSecond, target: "" };
+}
+
+function tlsFigure(plain: Measured, tls: Measured): Figure {
+  const cpu = { figure: "CPU of a registration, TLS 1.3", measured: tls.cpuMsEach, unit: "ms" };
+  return { ...cpu, against: "in clear text", beside: plain.cpuMsEach, target: "" };
+}
+
+function figuresOf(of: Measured): readonly Figure[] {
+  const { name, full, paced } = of;
+  const latency = { unit: "ms", against: `aim for p99 at ${PACED_RATE}/s`, beside: AIM_P99_MS };
+  const latenciesMs = Float64Array.from(paced.latenciesMs);
   return [
     {
-      figure: "registered",
-      measured: full.registered + half.registered,
+      figure: `registered, ${name}`,
+      measured: full.registered + paced.registered,
       unit: "",
       against: "asked for",
-      beside: full.registered + full.failed + half.registered + half.failed,
+      beside: full.registered + full.failed + paced.registered + paced.failed,
       target: "1",
     },
-    { ...rate, against: "aim", beside: AIM_PER_SECOND, target: "1 or more" },
     {
-      ...rate,
-      against: `bare commits, ${COMMITTERS} at once`,
-      beside: commitsPerSecond,
-      target: "",
+      figure: `registrations a second, ${name}`,
+      measured: perSecondOf(of),
+      unit: "/s",
+      against: "aim",
+      beside: AIM_PER_SECOND,
+      target: "1 or more",
     },
     {
-      figure: "challenge and RegisterNode, p50",
+      figure: `challenge and RegisterNode, ${name}, p50`,
       measured: percentile(latenciesMs, 0.5),
       ...latency,
       target: "",
     },
     {
-      figure: "challenge and RegisterNode, p99",
+      figure: `challenge and RegisterNode, ${name}, p99`,
       measured: percentile(latenciesMs, 0.99),
       ...latency,
       target: "1 or less",
     },
   ];
-}
-
-/**
- * Make a preauthorized token of any number of uses, as admin does; its text. The registry must have made the tables.
- */
-async function makeJoinToken(url: string): Promise<string> {
-  const log = silentLogger;
-  const store = await openStore({ url, log, applicationName: "bench" });
-  try {
-    const id = randomBytes(6).toString("hex");
-    const text = joinTokenText(store.clusterId(), id, randomBytes(32).toString("base64url"));
-    await store.transaction((tx) =>
-      insertJoinToken(tx, {
-        ...{ id, hash: joinTokenHash(text), description: "bench", createdBy: "bench" },
-        ...{ maxUses: null, ttlMs: null, nodeNamePattern: "", labels: {} },
-        ...{ preauthorized: true, ephemeral: false },
-      }),
-    );
-    return text;
-  } finally {
-    await store.close();
-  }
 }
 
 /** Durable commits of one small row each: what the same Postgres does when nothing else is asked of it. */

@@ -9,7 +9,7 @@ import { percentile } from "../report.ts";
 import { freePorts, portFlags, ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 
 const RUNS = 15;
-const AIM_LIST_MS = 400;
+const AIM_LIST_MS = 150;
 const AIM_HEALTHY_MS = 15_000;
 const HEALTHY_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 30_000;

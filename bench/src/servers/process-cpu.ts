@@ -28,3 +28,16 @@ function statOf(pid: number): readonly string[] | null {
     return null;
   }
 }
+
+const KIB = 1_024;
+
+/** Resident memory of a process; 0 when it is gone. Linux only. */
+export function residentBytesOf(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * KIB;
+  } catch {
+    // It has ended in the meantime.
+    return 0;
+  }
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { parseHistogram, quantileOf } from "./replica-metrics.ts";
+import { parseGreatest, parseHistogram, quantileOf } from "./replica-metrics.ts";
 
 const TEXT = `# HELP lag Lag.
 lag_bucket{le="0.01"} 90
@@ -24,5 +24,14 @@ describe("quantileOf()", () => {
 
   it("should answer 0 where nothing was observed", () => {
     expect(quantileOf(parseHistogram("", "lag"), 0.99)).toBe(0);
+  });
+});
+
+describe("parseGreatest()", () => {
+  it("should find the greatest value, whatever the labels, and 0 of what is not there", () => {
+    const text = '# HELP behind x\nbehind{follower="a"} 3\nbehind{follower="b"} 12\nbehindhand 99\nplain 4\n';
+    expect(parseGreatest(text, "behind")).toBe(12);
+    expect(parseGreatest(text, "plain")).toBe(4);
+    expect(parseGreatest(text, "gone")).toBe(0);
   });
 });

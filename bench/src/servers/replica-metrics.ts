@@ -9,6 +9,21 @@ export async function readHistogram(probePort: number, name: string): Promise<Hi
   return parseHistogram(await answer.text(), name);
 }
 
+/** Reads the greatest value of a gauge from a process's metrics, whatever its labels; 0 when it has none. */
+export async function greatestOf(probePort: number, name: string): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${probePort}/metrics`);
+  return parseGreatest(await answer.text(), name);
+}
+
+/** Finds the greatest value of a gauge in the text of metrics; 0 when it is not there. */
+export function parseGreatest(text: string, name: string): number {
+  const values = text.split("\n").flatMap((line) => {
+    const [, metric, value] = /^(\w+)(?:\{.*\})? (\S+)$/.exec(line) ?? [];
+    return metric === name ? [Number(value)] : [];
+  });
+  return Math.max(0, ...values);
+}
+
 /** Finds a histogram without labels of its own in the text of metrics; several of one name are added up. */
 export function parseHistogram(text: string, name: string): Histogram {
   const counts = new Map<number, number>();

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { extname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { cpuSecondsOf } from "./process-cpu.ts";
+import { cpuSecondsOf, residentBytesOf } from "./process-cpu.ts";
 
 /** What a server holds after its garbage is collected. */
 export interface MemoryProbeAnswer {
@@ -18,6 +18,8 @@ export interface MemoryProbeAnswer {
 export interface ServerCommand {
   /** Path of an entry point. Node.js gets the flags that this process has. */
   readonly program: string;
+  /** Whether the program is a binary, which answers for its memory on the same channel by itself. */
+  readonly isBinary?: boolean;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Serves when this port takes connections. */
@@ -41,17 +43,13 @@ export class ServerProcess {
 
   /** Starts a server and waits until it takes connections. What it printed is shown only when it does not. */
   static async start(command: ServerCommand): Promise<ServerProcess> {
-    const probe = new URL(`./memory-probe${extname(import.meta.url)}`, import.meta.url);
     const log = openSync(command.logFile, "w");
-    const child = spawn(
-      process.execPath,
-      [...process.execArgv, ...["--expose-gc", "--import", probe.href], ...[command.program, ...command.args]],
-      {
-        cwd: fileURLToPath(new URL("../../..", import.meta.url)),
-        stdio: ["ignore", log, log, "ipc"],
-        env: { ...process.env, ...command.env },
-      },
-    );
+    const [program, ...args] = commandLine(command);
+    const child = spawn(program, args, {
+      cwd: fileURLToPath(new URL("../../..", import.meta.url)),
+      stdio: ["ignore", log, log, "ipc"],
+      env: { ...process.env, ...command.env },
+    });
     closeSync(log);
     const server = new ServerProcess(child, command.logFile);
     const limit = performance.now() + START_LIMIT_MS;
@@ -86,6 +84,11 @@ export class ServerProcess {
     return cpuSecondsOf(this.#child.pid ?? 0);
   }
 
+  /** Resident memory of the process, as it is. Linux only. */
+  residentBytes(): number {
+    return residentBytesOf(this.#child.pid ?? 0);
+  }
+
   /** Collects the server's garbage and answers what is left. */
   async memory(): Promise<MemoryProbeAnswer> {
     this.#child.send("memory");
@@ -102,6 +105,12 @@ export class ServerProcess {
     await exit;
     clearTimeout(killer);
   }
+}
+
+function commandLine({ program, args, isBinary }: ServerCommand): readonly [string, ...string[]] {
+  if (isBinary === true) return [program, ...args];
+  const probe = new URL(`./memory-probe${extname(import.meta.url)}`, import.meta.url);
+  return [process.execPath, ...process.execArgv, "--expose-gc", "--import", probe.href, program, ...args];
 }
 
 function takesConnections(port: number): Promise<boolean> {

@@ -1,6 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { AdminService, type Ban, ListBansResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
   type DeletedNode,
   ListDeletedNodesResponseSchema,
@@ -14,6 +12,7 @@ import { parseCount, pickWords, UsageError } from "../failure.ts";
 import { toPlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { type Column, optionalCell } from "../output/table.ts";
+import { isoTime } from "../output/units.ts";
 import { type ColumnGroup, type ListedNode, listColumns } from "./list-columns.ts";
 import { HealthJoin } from "./read-health.ts";
 import { readNodes } from "./read-nodes.ts";
@@ -100,25 +99,6 @@ function listDeleted(invocation: Invocation<NodeListOptions>, range: Range) {
   });
 }
 
-/** `node bans`: the ids and keys that are banned, the newest first. */
-export const nodeBans: Verb<ListingOptions> = async (invocation) => {
-  const control = reachControlPlane(invocation.shell, invocation.options);
-  const admin = control.client("admin", AdminService);
-  await printListing(invocation, {
-    columns: BAN_COLUMNS,
-    nameOf: ({ nodeId, fingerprint }: Ban) => nodeId || fingerprint,
-    pages: readPages((part) => control.attempt("admin", "list bans", () => admin.listBans(part)), {
-      countOf: ({ bans }) => bans.length,
-    }),
-    itemsOf: ({ bans }) => bans,
-    whole: (pages) => {
-      const answer = create(ListBansResponseSchema);
-      answer.bans = pages.flatMap(({ bans }) => bans);
-      return toPlain(ListBansResponseSchema, answer);
-    },
-  });
-};
-
 const DELETED_COLUMNS: readonly Column<DeletedNode>[] = [
   { title: "ID", name: "id", cell: ({ nodeId }) => ({ text: nodeId }) },
   { title: "TYPE", name: "type", rank: 9, cell: ({ type }) => ({ text: typeWord(type) }) },
@@ -140,15 +120,3 @@ const DELETED_COLUMNS: readonly Column<DeletedNode>[] = [
     cell: ({ connection }) => ({ text: connectionWord(connection?.state) }),
   },
 ];
-
-const BAN_COLUMNS: readonly Column<Ban>[] = [
-  { title: "NODE", name: "node", cell: ({ nodeId }) => optionalCell(nodeId) },
-  { title: "KEY", name: "fingerprint", rank: 2, cell: ({ fingerprint }) => optionalCell(fingerprint) },
-  { title: "SINCE", name: "since", rank: 4, cell: ({ createTime }) => optionalCell(isoTime(createTime)) },
-  { title: "ACTOR", name: "actor", rank: 3, cell: ({ actor }) => optionalCell(actor) },
-  { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },
-];
-
-function isoTime(time: Ban["createTime"]): string {
-  return time === undefined ? "" : new Date(timestampMs(time)).toISOString();
-}

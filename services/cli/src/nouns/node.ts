@@ -69,7 +69,7 @@ export function defineNode(node: Command, shell: Shell): void {
   bans.action(
     action(
       shell,
-      loaded<ListingOptions>(async () => (await import("../nodes/list.ts")).nodeBans),
+      loaded<ListingOptions>(async () => (await import("../nodes/bans.ts")).nodeBans),
     ),
   );
   defineWhy(node, shell);

@@ -3,7 +3,8 @@ import stringWidth from "string-width";
 const ASCII = /^[\x20-\x7e]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a terminal.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
-const CHARACTERS = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+/** Made when it is needed: the first one of a process reads tables of Unicode for some 20 ms. */
+let characters: Intl.Segmenter | undefined;
 
 /**
  * Make text that came from elsewhere safe to print: a node's host name, a label or a reason must not be able to move
@@ -23,7 +24,8 @@ export function truncate(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
   let kept = "";
   let width = 0;
-  for (const { segment } of CHARACTERS.segment(text)) {
+  characters ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  for (const { segment } of characters.segment(text)) {
     width += textWidth(segment);
     if (width > columns - 1) break;
     kept += segment;

@@ -1,3 +1,5 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] as const;
 
 /** Bytes for people, in steps of 1024 and with three figures: "31.3 GiB". */
@@ -36,6 +38,11 @@ export function formatExactDuration(ms: number): string {
 /** A point in time for people: "2026-08-06 12:03:04Z". */
 export function formatTime(wallMs: number): string {
   return `${new Date(wallMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+/** A point in time for people and programs, with milliseconds; empty when there is none. */
+export function isoTime(time: Timestamp | undefined): string {
+  return time === undefined ? "" : new Date(timestampMs(time)).toISOString();
 }
 
 /** A share of 0 to 100 in whole per cent. */

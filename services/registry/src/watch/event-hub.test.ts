@@ -31,6 +31,40 @@ function afterFirstQuery(store: Store, act: () => Promise<unknown>): Store {
   return { ...store, ...calls };
 }
 
+/** A store that counts what is asked of it. */
+function counting(store: Store): { readonly store: Store; readonly queries: () => number } {
+  let queries = 0;
+  const plugin: Parameters<Store["db"]["withPlugin"]>[0] = {
+    transformQuery: ({ node }) => {
+      queries += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  return { store: { ...store, db: store.db.withPlugin(plugin) }, queries: () => queries };
+}
+
+function hubOver(store: Store): EventHub {
+  const feed = new EventFeed({ store: database.store.reserved, log: silentLogger });
+  const limits = DEFAULT_WATCH_LIMITS;
+  const clock = systemClock;
+  return new EventHub({ store, feed, clock, limits, wake: new LogWake({ feed, clock, limits }) });
+}
+
+describe("EventHub.ends()", () => {
+  it("should read once for all that ask at once, and again for those that ask later", async () => {
+    const { store, queries } = counting(database.store);
+    const hub = hubOver(store);
+    const crowd = await Promise.all(Array.from({ length: 1_000 }, () => hub.ends()));
+    expect(new Set(crowd.map(({ head }) => head)).size).toBe(1);
+    // Where the log begins, and where it ends.
+    expect(queries()).toBe(2);
+    await makeHistory(database.store, 1);
+    expect((await hub.ends()).head).toBeGreaterThan(crowd[0]?.head ?? 0n);
+    expect(queries()).toBe(4);
+  });
+});
+
 describe("EventHub.readTable()", () => {
   it("should miss nothing silently that was compacted between its queries", async () => {
     const { store } = database;

@@ -1,5 +1,5 @@
 import type { EventType } from "@rollcall/domain";
-import type { Clock } from "@rollcall/process";
+import { Batcher, type Clock } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import {
   compactedRevision,
@@ -26,6 +26,17 @@ export interface EventHubOptions {
   readonly limits: WatchLimits;
 }
 
+/** Where the log begins and ends. */
+export interface LogEnds {
+  /** Everything up to here may have been deleted. */
+  readonly compacted: bigint;
+  /** The latest revision. */
+  readonly head: bigint;
+}
+
+/** Watchers that wait to be told where the log ends; a process has no descriptors for more. */
+const MOST_BEGINNING = 50_000;
+
 /** How long the window stays after the last watcher: one that reconnects goes on from it. */
 const KEPT_MS = 60_000;
 
@@ -40,6 +51,7 @@ interface Live {
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #reads: Limiter;
+  readonly #ends: Batcher<null, LogEnds>;
   readonly #ending = new AbortController();
   #watchers = 0;
   #forgetting = new AbortController();
@@ -52,6 +64,14 @@ export class EventHub {
     this.#options = options;
     this.#reads = new Limiter(options.limits.catchUpReads);
     this.#logId = options.store.logId();
+    this.#ends = new Batcher({
+      run: async (watchers) => {
+        const compacted = await compactedRevision(options.store.db);
+        const head = await currentRevision(options.store.db);
+        return watchers.map(() => ({ compacted, head }));
+      },
+      ...{ maxItems: MOST_BEGINNING, maxQueued: MOST_BEGINNING, maxWaitMs: 0, clock: options.clock },
+    });
   }
 
   /** Watchers at this moment. */
@@ -109,13 +129,20 @@ export class EventHub {
     }
   }
 
+  /**
+   * Where the log begins and ends now, read after this is asked. All that ask meanwhile share the next read: thousands
+   * of watchers that come back at once take one connection, not all. Rejects with the store's error, or OVERLOADED.
+   */
+  ends(): Promise<LogEnds> {
+    return this.#ends.submit(null);
+  }
+
   /** Check that a watch can go on after a revision of a log. Throws REVISION_COMPACTED or INVALID_RESUME_TOKEN. */
   async checkPosition(logId: string, revision: bigint): Promise<void> {
     const { store } = this.#options;
-    const compacted = await compactedRevision(store.db);
+    const { compacted, head } = await this.ends();
     if (logId !== store.logId()) throw revisionCompacted(compacted, "other-log");
     if (revision < compacted) throw revisionCompacted(compacted, "compacted");
-    const head = await currentRevision(store.db);
     if (revision > head) {
       throw invalidResumeToken(`revision ${revision} is ahead of the log, which is at ${head}`, {
         revision: `${revision}`,
@@ -154,9 +181,8 @@ export class EventHub {
   }
 
   async #begin(): Promise<void> {
-    const { store, feed, limits } = this.#options;
-    const head = await currentRevision(store.db);
-    const compacted = await compactedRevision(store.db);
+    const { feed, limits } = this.#options;
+    const { compacted, head } = await this.ends();
     this.#ending.signal.throwIfAborted();
     const recent = head - BigInt(limits.windowEvents);
     // Filled with what is recent, so that watchers that come back after a restart need not read the table.

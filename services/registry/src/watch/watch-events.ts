@@ -1,6 +1,6 @@
 import { splitBySize } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
-import { type CallStore, compactedRevision, currentRevision, type StoredEvent } from "@rollcall/store";
+import type { CallStore, StoredEvent } from "@rollcall/store";
 import { compileEventFilter, type EventFilter, type EventHub } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
 import { watcherTooSlow } from "./resume-token.ts";
@@ -82,9 +82,9 @@ const ONE_MESSAGE = { items: Number.POSITIVE_INFINITY, bytes: MESSAGE_BYTES };
 async function findStart({ store, hub, start }: EventWatch) {
   switch (start.kind) {
     case "now":
-      return { logId: store.logId(), revision: await currentRevision(store.db) };
+      return { logId: store.logId(), revision: (await hub.ends()).head };
     case "beginning":
-      return { logId: store.logId(), revision: await compactedRevision(store.db) };
+      return { logId: store.logId(), revision: (await hub.ends()).compacted };
     case "after":
       await hub.checkPosition(start.logId, start.revision);
       return start;

@@ -1,0 +1,46 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { BenchContext } from "../bench-context.ts";
+import { freePort } from "./free-port.ts";
+import { ServerProcess } from "./server-process.ts";
+
+const WORKSPACE = fileURLToPath(new URL("../../..", import.meta.url));
+const STUBS = join(WORKSPACE, "sdk/go/gen/rollcall/health/v1");
+/** Downloads and the first build of grpc-go take a minute or two. */
+const BUILD_LIMIT_MS = 600_000;
+
+const execute = promisify(execFile);
+
+/** The least that any grpc-go server must do, on a free port; null where there is no Go. It ends with the benchmark. */
+export async function startBareGoServer(
+  context: BenchContext,
+): Promise<{ readonly server: ServerProcess; readonly port: number } | null> {
+  if (!(await hasGo())) {
+    context.progress("no Go is installed: nothing is measured beside grpc-go");
+    return null;
+  }
+  const program = join(context.directory, "bare-grpc-go");
+  await build(program);
+  const port = await freePort();
+  const logFile = join(context.directory, "bare-go.log");
+  const server = await ServerProcess.start({ program, isBinary: true, args: [String(port)], port, logFile });
+  context.atEnd(() => server.stop());
+  return { port, server };
+}
+
+function hasGo(): Promise<boolean> {
+  return execute("go", ["version"]).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Builds with the stubs of the SDK for Go, which are made first where they are missing. */
+async function build(program: string): Promise<void> {
+  const options = { cwd: WORKSPACE, timeout: BUILD_LIMIT_MS };
+  if (!existsSync(STUBS)) await execute(process.execPath, ["scripts/sdk/main.mjs", "go"], options);
+  await execute("go", ["build", "-o", program, "."], { ...options, cwd: join(WORKSPACE, "bench/grpc-go") });
+}
