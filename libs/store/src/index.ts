@@ -335,4 +335,12 @@ export {
   type WebhookPlace,
   type WebhookRecord,
 } from "./webhooks/webhooks.ts";
+export {
+  countDeclaredObjects,
+  forgetDeclaredObjects,
+  lockDeclaredState,
+  type NewDeclaredObject,
+  readDeclaredObjects,
+  saveDeclaredObjects,
+} from "./declared/declared-objects.ts";
 export * from "./work/index.ts";
