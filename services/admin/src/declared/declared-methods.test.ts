@@ -1,7 +1,7 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { DeclaredStateService, StateAction } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { DeclaredStateService, StateAction, StateActionSchema } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type PolicyRig, startPolicyRig } from "../testing/policy-rig.ts";
@@ -41,7 +41,7 @@ const labels = (node: string, given: Record<string, string>) =>
   ({ object: { case: "nodeLabels", value: { node, labels: given } } }) as const;
 
 const actionsOf = ({ changes }: { readonly changes: readonly { object: string; action: StateAction }[] }) =>
-  Object.fromEntries(changes.map(({ object, action }) => [object, StateAction[action]]));
+  Object.fromEntries(changes.map(({ object, action }) => [object, StateActionSchema.value[action]?.localName]));
 
 describe("applyState()", () => {
   it("should make all that is declared, and then find nothing to do", async () => {
