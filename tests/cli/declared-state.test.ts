@@ -91,7 +91,7 @@ describe("apply and diff", () => {
     const less = write("less.yaml", FLEET.split("---").slice(0, 2).join("---"));
     expect((await rig.run(["apply", "-f", less])).out).toBe("health-policy/default unchanged\n");
     const unconfirmed = await rig.run(["apply", "-f", less, "--prune"]);
-    expect(unconfirmed).toMatchObject({ code: 1, err: expect.stringContaining("webhook/ops") });
+    expect(unconfirmed).toMatchObject({ code: 2, err: expect.stringContaining("webhook/ops") });
     const pruned = await rig.run(["apply", "-f", less, "--prune", "--yes"]);
     expect(pruned.out).toBe("health-policy/default unchanged\nhealth-policy/group/spot pruned\nwebhook/ops pruned\n");
     expect((await rig.run(["webhook", "show", "ops"])).code).toBe(1);

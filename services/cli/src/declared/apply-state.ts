@@ -80,7 +80,11 @@ async function reach({ shell, options }: Invocation<DiffOptions>) {
 async function confirmPruning({ shell }: Invocation<ApplyOptions>, changes: readonly StateChange[]): Promise<void> {
   const pruned = changes.filter(({ action }) => action === StateAction.PRUNE).map(({ object }) => object);
   if (pruned.length === 0) return;
-  if (shell.ask === null) throw new Failure(`would remove ${pruned.join(", ")}: confirm it with --yes`);
+  if (shell.ask === null) {
+    throw new UsageError(
+      `remove ${pruned.join(", ")}? There is no terminal to ask on: use --yes to do it, or --dry-run to see the objects`,
+    );
+  }
   for (const object of pruned) shell.err.write(`${printable(object)}\n`);
   const answer = await shell.ask(`Remove ${pruned.length === 1 ? "this object" : `these ${pruned.length}`}? [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure("nothing was changed");
