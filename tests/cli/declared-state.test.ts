@@ -70,7 +70,9 @@ describe("apply and diff", () => {
       "",
     ]);
     const again = await rig.run(["apply", "-f", file]);
-    expect(again.out).toBe("health-policy/default unchanged\nhealth-policy/group/spot unchanged\nwebhook/ops unchanged\n");
+    expect(again.out).toBe(
+      "health-policy/default unchanged\nhealth-policy/group/spot unchanged\nwebhook/ops unchanged\n",
+    );
     expect(await rig.run(["diff", "-f", file])).toMatchObject({ code: 0, out: "" });
   });
 

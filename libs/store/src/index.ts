@@ -95,6 +95,14 @@ export {
 } from "./database/store.ts";
 export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
 export {
+  countDeclaredObjects,
+  forgetDeclaredObjects,
+  lockDeclaredState,
+  type NewDeclaredObject,
+  readDeclaredObjects,
+  saveDeclaredObjects,
+} from "./declared/declared-objects.ts";
+export {
   type ClusterCensus,
   type ExecutionGroup,
   type JobGroup,
@@ -335,12 +343,4 @@ export {
   type WebhookPlace,
   type WebhookRecord,
 } from "./webhooks/webhooks.ts";
-export {
-  countDeclaredObjects,
-  forgetDeclaredObjects,
-  lockDeclaredState,
-  type NewDeclaredObject,
-  readDeclaredObjects,
-  saveDeclaredObjects,
-} from "./declared/declared-objects.ts";
 export * from "./work/index.ts";

@@ -83,8 +83,5 @@ export async function saveDeclaredObjects(tx: Tx, objects: readonly NewDeclaredO
 
 /** Forget who applied objects. */
 export async function forgetDeclaredObjects(tx: Tx, names: readonly string[]): Promise<void> {
-  await tx
-    .deleteFrom("declared_objects")
-    .where(sql<boolean>`name = any(${names}::text[])`)
-    .execute();
+  await tx.deleteFrom("declared_objects").where(sql<boolean>`name = any(${names}::text[])`).execute();
 }

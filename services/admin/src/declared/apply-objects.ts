@@ -1,5 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import { DeleteHealthPolicyRequestSchema, SetHealthPolicyRequestSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import {
+  DeleteHealthPolicyRequestSchema,
+  SetHealthPolicyRequestSchema,
+} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { SetWebhookRequestSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { changeLabels, type DeclaredStep, type LabelChange, type NewEvent, recordAfter } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";

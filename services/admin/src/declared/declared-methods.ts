@@ -35,10 +35,7 @@ export function routeDeclaredState(router: ConnectRouter, services: WebhookServi
 }
 
 /** Tell what would become of objects. */
-function planMethod({
-  store,
-  webhooks,
-}: WebhookServices): MethodImpl<typeof DeclaredStateService.method.planState> {
+function planMethod({ store, webhooks }: WebhookServices): MethodImpl<typeof DeclaredStateService.method.planState> {
   return async (request, context) => {
     const caller = roleOf(context);
     const state = checkState(request, webhooks, caller);

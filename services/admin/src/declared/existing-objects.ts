@@ -10,14 +10,7 @@ import {
   lockWebhooks,
   type Tx,
 } from "@rollcall/store";
-import {
-  labelFields,
-  labelName,
-  nodeOfRef,
-  type ObjectRef,
-  policyFields,
-  webhookFields,
-} from "./read-objects.ts";
+import { labelFields, labelName, nodeOfRef, type ObjectRef, policyFields, webhookFields } from "./read-objects.ts";
 
 /** What a name that is remembered means. Throws when it is no name of an object: only such are remembered. */
 export function refOf(name: string): ObjectRef {

@@ -1,9 +1,9 @@
 import { toJson } from "@bufbuild/protobuf";
-import {
-  type DeclaredHealthPolicy,
-  type DeclaredNodeLabels,
-  type DeclaredObject,
-  type DeclaredWebhook,
+import type {
+  DeclaredHealthPolicy,
+  DeclaredNodeLabels,
+  DeclaredObject,
+  DeclaredWebhook,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type HealthPolicyScope, HealthPolicyValuesSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import {

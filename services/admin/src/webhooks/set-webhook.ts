@@ -67,7 +67,8 @@ export interface WebhookSetting {
 /** Make or change one webhook in a transaction of an operation. */
 export async function setWebhookIn(
   tx: Tx,
-  { services, operation, request, spec, bearer }: WebhookSetting): Promise<Change<SetWebhook>> {
+  { services, operation, request, spec, bearer }: WebhookSetting,
+): Promise<Change<SetWebhook>> {
   const { name, etag, rotateSecret } = request;
   const { actor } = operation.by;
   await lockWebhooks(tx);

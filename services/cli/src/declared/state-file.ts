@@ -1,4 +1,11 @@
-import { create, type DescField, type DescMessage, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+} from "@bufbuild/protobuf";
 import {
   DeclaredHealthPolicySchema,
   DeclaredNodeLabelsSchema,
@@ -81,7 +88,10 @@ class StateReader {
   }
 
   #readObject(document: Document, node: Node): void {
-    if (!isMap(node)) return this.#fail(node, "", "an object should be a map with kind, name and spec");
+    if (!isMap(node)) {
+      this.#fail(node, "", "an object should be a map with kind, name and spec");
+      return;
+    }
     const values = this.#entries(document, node);
     for (const [key, { at }] of values) {
       if (!KEYS.some((known) => known === key)) this.#fail(at, key, `is unknown${didYouMean(key, KEYS)}`);
@@ -115,7 +125,11 @@ class StateReader {
       case "HealthPolicy": {
         const scope = policyScope(name);
         if (scope === null) this.#fail(node, "name", "should be default, group/NAME or node/ID");
-        const json = this.#block(document, spec, { schema: DeclaredHealthPolicySchema, path: "spec", hidden: ["scope"] });
+        const json = this.#block(document, spec, {
+          schema: DeclaredHealthPolicySchema,
+          path: "spec",
+          hidden: ["scope"],
+        });
         if (scope === null || this.problems.length > 0) return null;
         const value = fromJson(DeclaredHealthPolicySchema, { ...json, scope });
         return create(DeclaredObjectSchema, { object: { case: "healthPolicy", value } });
