@@ -103,7 +103,7 @@ describe("applyState()", () => {
     });
     expect((await webhooks.listWebhooks({})).webhooks.map(({ name }) => name)).toEqual(["theirs", "unowned"]);
     const { node } = await rig.admin.setNodeLabels({ node: "n1", set: { probe: "x" } });
-    expect(Object.keys(node?.labels ?? {}).sort()).toEqual(["gpu", "probe"]);
+    expect(node?.labels.map(({ key }) => key).sort()).toEqual(["gpu", "probe"]);
   });
 
   it("should refuse another owner's object, change nothing, and take it over when it is told to", async () => {

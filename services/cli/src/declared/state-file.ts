@@ -13,6 +13,7 @@ import {
   DeclaredObjectSchema,
   DeclaredWebhookSchema,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { WebhookSpecSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import {
   type Document,
   isAlias,
@@ -141,8 +142,7 @@ class StateReader {
         return create(DeclaredObjectSchema, { object: { case: "nodeLabels", value } });
       }
       case "Webhook": {
-        const schema = DeclaredWebhookSchema.field.spec.message;
-        const json = this.#block(document, spec, { schema, path: "spec", hidden: [] });
+        const json = this.#block(document, spec, { schema: WebhookSpecSchema, path: "spec", hidden: [] });
         if (this.problems.length > 0) return null;
         const value = fromJson(DeclaredWebhookSchema, { name, spec: json });
         return create(DeclaredObjectSchema, { object: { case: "webhook", value } });
