@@ -44,6 +44,7 @@ type Client struct {
 	Access         adminv1.AccessServiceClient
 	Audit          adminv1.AuditServiceClient
 	Diagnosis      adminv1.DiagnosisServiceClient
+	DeclaredState  adminv1.DeclaredStateServiceClient
 	Webhooks       eventsv1.WebhookServiceClient
 	Jobs           schedulerv1.JobServiceClient
 
@@ -85,6 +86,7 @@ func New(config Config) (*Client, error) {
 	client.Access = adminv1.NewAccessServiceClient(of["admin"])
 	client.Audit = adminv1.NewAuditServiceClient(of["admin"])
 	client.Diagnosis = adminv1.NewDiagnosisServiceClient(of["admin"])
+	client.DeclaredState = adminv1.NewDeclaredStateServiceClient(of["admin"])
 	client.Webhooks = eventsv1.NewWebhookServiceClient(of["admin"])
 	client.Jobs = schedulerv1.NewJobServiceClient(of["scheduler"])
 	return client, nil

@@ -52,6 +52,7 @@ admin:
   - rollcall.admin.v1.AdminService
   - rollcall.admin.v1.AuditService
   - rollcall.admin.v1.BrakeService
+  - rollcall.admin.v1.DeclaredStateService
   - rollcall.admin.v1.DiagnosisService
   - rollcall.admin.v1.HealthPolicyService
   - rollcall.admin.v1.JoinTokenService

@@ -28,6 +28,7 @@ export {
   signInCodeRefusal,
 } from "./console/sign-in.ts";
 export type { Decided, Effects } from "./decided.ts";
+export * from "./declared/index.ts";
 export {
   DEFAULT_DRAIN_DEADLINE_MS,
   type DrainConditions,

@@ -95,6 +95,14 @@ export {
 } from "./database/store.ts";
 export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
 export {
+  countDeclaredObjects,
+  forgetDeclaredObjects,
+  lockDeclaredState,
+  type NewDeclaredObject,
+  readDeclaredObjects,
+  saveDeclaredObjects,
+} from "./declared/declared-objects.ts";
+export {
   type ClusterCensus,
   type ExecutionGroup,
   type JobGroup,

@@ -3,6 +3,7 @@ import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { DeclaredStateService } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { DiagnosisService } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
@@ -12,6 +13,7 @@ import { ACCESS_POLICIES, routeAccess } from "./access/access-methods.ts";
 import { AUDIT_POLICIES, routeAudit } from "./audit/audit-methods.ts";
 import { banMethods } from "./bans/ban-methods.ts";
 import { BRAKE_POLICIES, routeBrake } from "./brake/brake-methods.ts";
+import { DECLARED_STATE_POLICIES, routeDeclaredState } from "./declared/declared-methods.ts";
 import { DIAGNOSIS_POLICIES, routeDiagnosis } from "./diagnosis/diagnosis-methods.ts";
 import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-methods.ts";
 import { drainMethods } from "./nodes/drain-methods.ts";
@@ -30,6 +32,7 @@ export const SERVICES = [
   BrakeService,
   DiagnosisService,
   WebhookService,
+  DeclaredStateService,
 ];
 
 /**
@@ -67,6 +70,7 @@ export const POLICIES: PolicyTable = {
   ...AUDIT_POLICIES,
   ...JOIN_TOKEN_POLICIES,
   ...WEBHOOK_POLICIES,
+  ...DECLARED_STATE_POLICIES,
 };
 
 /** Serve them all. */
@@ -80,5 +84,6 @@ export function createRoutes(services: WebhookServices): (router: ConnectRouter)
     routeAudit(router, services);
     routeJoinTokens(router, services);
     routeWebhooks(router, services);
+    routeDeclaredState(router, services);
   };
 }

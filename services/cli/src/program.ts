@@ -60,6 +60,16 @@ const NOUNS: readonly Noun[] = [
     load: async () => (await import("./nouns/webhook.ts")).defineWebhook,
   },
   {
+    name: "apply",
+    description: "Make health policies, labels and webhooks as files declare them",
+    load: async () => (await import("./nouns/declared.ts")).defineApply,
+  },
+  {
+    name: "diff",
+    description: "Show what apply would change; exits with 1 when it would change something",
+    load: async () => (await import("./nouns/declared.ts")).defineDiff,
+  },
+  {
     name: "audit",
     description: "Show who did what, and who was refused what; needs the role admin",
     load: async () => (await import("./nouns/audit.ts")).defineAudit,

@@ -12,6 +12,7 @@ export const RECORD_TABLES: readonly string[] = [
   "brakes",
   "cluster",
   "configured_health_policy",
+  "declared_objects",
   "drains",
   "event_relay",
   "events",

@@ -15,6 +15,7 @@ import type {
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
 import type { SignInCodesTable } from "../console/sign-in-codes-table.ts";
+import type { DeclaredObjectsTable } from "../declared/declared-tables.ts";
 import type { WebhookBacklogTable, WebhooksTable } from "../webhooks/webhook-tables.ts";
 import type { WorkTables } from "../work/work-tables.ts";
 
@@ -273,6 +274,7 @@ export interface Database extends WorkTables {
   readonly health_replicas: HealthReplicasTable;
   readonly health_policies: HealthPoliciesTable;
   readonly configured_health_policy: ConfiguredHealthPolicyTable;
+  readonly declared_objects: DeclaredObjectsTable;
   readonly webhooks: WebhooksTable;
   readonly webhook_backlog: WebhookBacklogTable;
   readonly node_sessions: NodeSessionsTable;

@@ -33,7 +33,7 @@ export function setHealthPolicy(
   const options = { codec: messageCodec(SetHealthPolicyResponseSchema) };
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
-    return commit(services, operation, options, (tx) => set(tx, operation, request));
+    return commit(services, operation, options, (tx) => setPolicyIn(tx, operation, request));
   };
 }
 
@@ -45,11 +45,12 @@ export function deleteHealthPolicy(
   const options = { codec: messageCodec(DeleteHealthPolicyResponseSchema) };
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
-    return commit(services, operation, options, (tx) => remove(tx, operation, request));
+    return commit(services, operation, options, (tx) => deletePolicyIn(tx, operation, request));
   };
 }
 
-async function set(
+/** Make or change one health policy in a transaction of an operation. */
+export async function setPolicyIn(
   tx: Tx,
   operation: Operation,
   request: SetHealthPolicyRequest,
@@ -74,7 +75,8 @@ async function set(
   };
 }
 
-async function remove(
+/** Remove one health policy in a transaction of an operation. */
+export async function deletePolicyIn(
   tx: Tx,
   operation: Operation,
   request: DeleteHealthPolicyRequest,

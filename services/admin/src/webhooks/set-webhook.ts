@@ -33,7 +33,7 @@ import type { WebhookServices } from "./webhook-services.ts";
 type Method = typeof WebhookService.method.setWebhook;
 
 /** What was set, now or by the first request of this id. */
-interface Done {
+export interface SetWebhook {
   readonly webhook: Webhook;
   /** Empty when there is no new one, or the request is repeated with another access token. */
   readonly secret: string;
@@ -49,13 +49,14 @@ export function setWebhook(services: WebhookServices, method: Method): MethodImp
     const spec = checkedSpec(services, request);
     const options = { codec: codecFor(services, bearer) };
     const { webhook, secret } = await commit(services, operation, options, (tx) =>
-      set(tx, { services, operation, request, spec, bearer }),
+      setWebhookIn(tx, { services, operation, request, spec, bearer }),
     );
     return create(SetWebhookResponseSchema, { webhook, secret });
   };
 }
 
-interface Setting {
+/** What one webhook is set with. */
+export interface WebhookSetting {
   readonly services: WebhookServices;
   readonly operation: Operation;
   readonly request: SetWebhookRequest;
@@ -63,7 +64,11 @@ interface Setting {
   readonly bearer: string;
 }
 
-async function set(tx: Tx, { services, operation, request, spec, bearer }: Setting): Promise<Change<Done>> {
+/** Make or change one webhook in a transaction of an operation. */
+export async function setWebhookIn(
+  tx: Tx,
+  { services, operation, request, spec, bearer }: WebhookSetting,
+): Promise<Change<SetWebhook>> {
   const { name, etag, rotateSecret } = request;
   const { actor } = operation.by;
   await lockWebhooks(tx);
@@ -156,21 +161,37 @@ const SALT_BYTES = 32;
  * What is remembered of the answer: the webhook, and the salt where there was a new secret; never the secret. It is
  * shown again as long as it is the webhook's, and the caller comes with the token that it came with the first time.
  */
-function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<Done> {
+function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<SetWebhook> {
   return {
     encode: ({ webhook, salt }) => Buffer.concat([Buffer.of(salt.length), salt, toBinary(WebhookSchema, webhook)]),
     decode: async (bytes, tx) => {
       const end = 1 + (bytes[0] === SALT_BYTES ? SALT_BYTES : 0);
       const salt = bytes.subarray(1, end);
       const webhook = fromBinary(WebhookSchema, bytes.subarray(end));
-      if (salt.length === 0) return { webhook, salt, secret: "" };
-      const { name } = webhook;
-      const derived = derivedSecret("webhook", name, bearer, salt);
-      const kept = await getWebhook(tx, name);
-      const isSame = kept !== null && webhooks.seal.open(name, kept.secret)?.equals(derived) === true;
-      return { webhook, salt, secret: isSame ? secretText(derived) : "" };
+      const secret = salt.length === 0 ? "" : await secretAgain(tx, { webhooks, name: webhook.name, bearer, salt });
+      return { webhook, salt, secret };
     },
   };
+}
+
+/** A secret that was shown once, for a repetition; empty when it is not the webhook's any more, or not this caller's. */
+export async function secretAgain(
+  tx: Tx,
+  {
+    webhooks,
+    name,
+    bearer,
+    salt,
+  }: Pick<WebhookServices, "webhooks"> & {
+    readonly name: string;
+    readonly bearer: string;
+    readonly salt: Uint8Array;
+  },
+): Promise<string> {
+  const derived = derivedSecret("webhook", name, bearer, salt);
+  const kept = await getWebhook(tx, name);
+  const isSame = kept !== null && webhooks.seal.open(name, kept.secret)?.equals(derived) === true;
+  return isSame ? secretText(derived) : "";
 }
 
 async function getExisting(tx: Tx, name: string): Promise<WebhookRecord> {

@@ -1,6 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
 import {
+  type DeleteWebhookRequest,
+  type DeleteWebhookResponse,
   DeleteWebhookResponseSchema,
   GetWebhookResponseSchema,
   ListWebhooksResponseSchema,
@@ -10,9 +12,10 @@ import {
 } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { webhookDeletedEvent, webhookReplayedEvent } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import { auditOf, commit, messageCodec, readOperation } from "@rollcall/operations";
+import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import { createPageTokens, definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import {
+  type Change,
   compactedRevision,
   deleteWebhook as forgetWebhook,
   getWebhook as getStored,
@@ -20,6 +23,7 @@ import {
   lockWebhook,
   readBacklog,
   replayWebhook,
+  type Tx,
   type WebhookRecord,
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
@@ -97,17 +101,24 @@ function deleteWebhook(services: WebhookServices): MethodImpl<typeof WebhookServ
   return async (request, context) => {
     const { name, etag } = request;
     const operation = readOperation(services, method, request, context);
-    return commit(services, operation, options, async (tx) => {
-      const webhook = await lockWebhook(tx, name);
-      if (webhook === null) throw webhookNotFound(name);
-      checkEtag(webhook, etag);
-      await forgetWebhook(tx, name);
-      return {
-        result: create(DeleteWebhookResponseSchema, { webhook: webhookToProto(webhook) }),
-        events: [webhookDeletedEvent(webhook, hostOf, operation.by)],
-        audit: [auditOf(operation, name)],
-      };
-    });
+    return commit(services, operation, options, (tx) => deleteWebhookIn(tx, operation, { name, etag }));
+  };
+}
+
+/** End one webhook in a transaction of an operation. */
+export async function deleteWebhookIn(
+  tx: Tx,
+  operation: Operation,
+  { name, etag }: Pick<DeleteWebhookRequest, "name" | "etag">,
+): Promise<Change<DeleteWebhookResponse>> {
+  const webhook = await lockWebhook(tx, name);
+  if (webhook === null) throw webhookNotFound(name);
+  checkEtag(webhook, etag);
+  await forgetWebhook(tx, name);
+  return {
+    result: create(DeleteWebhookResponseSchema, { webhook: webhookToProto(webhook) }),
+    events: [webhookDeletedEvent(webhook, hostOf, operation.by)],
+    audit: [auditOf(operation, name)],
   };
 }
 

@@ -24,6 +24,7 @@ import { processReports } from "./0025-process-reports.ts";
 import { auditCut } from "./0026-audit-cut.ts";
 import { webhooks } from "./0027-webhooks.ts";
 import { consoleSessions } from "./0029-console-sessions.ts";
+import { declaredState } from "./0030-declared-state.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -52,4 +53,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0026-audit-cut": auditCut,
   "0027-webhooks": webhooks,
   "0029-console-sessions": consoleSessions,
+  "0030-declared-state": declaredState,
 };

@@ -1,0 +1,11 @@
+export {
+  type DeclaredAction,
+  type DeclaredFields,
+  type DeclaredInput,
+  type DeclaredRecord,
+  type DeclaredStep,
+  type FieldDifference,
+  isDeclaredChange,
+  planDeclared,
+  recordAfter,
+} from "./plan.ts";

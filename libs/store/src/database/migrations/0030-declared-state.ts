@@ -1,0 +1,26 @@
+import { type Migration, sql } from "kysely";
+
+/** Who applied which object as declared state, and as what. */
+export const declaredState: Migration = {
+  async up(db) {
+    await sql`
+      create table declared_objects (
+        name text collate "C" not null,
+        owner text collate "C" not null,
+        fields jsonb not null,
+        node_id text collate "C",
+        applied_by text not null,
+        applied_at timestamptz(3) not null default now(),
+        constraint declared_objects_pkey primary key (name),
+        constraint declared_objects_node_fkey foreign key (node_id) references nodes (id) on delete cascade,
+        constraint declared_objects_fields_is_object check (jsonb_typeof(fields) = 'object')
+      )`.execute(db);
+    await sql`
+      comment on table declared_objects is
+        'Objects that were applied as declared state: by which owner, and what was applied. Written by admin; what is about one node is gone with it.'
+    `.execute(db);
+    await sql`create index declared_objects_node_idx on declared_objects (node_id) where node_id is not null`.execute(
+      db,
+    );
+  },
+};

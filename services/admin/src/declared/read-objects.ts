@@ -1,0 +1,189 @@
+import { toJson } from "@bufbuild/protobuf";
+import type {
+  DeclaredHealthPolicy,
+  DeclaredNodeLabels,
+  DeclaredObject,
+  DeclaredWebhook,
+} from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { type HealthPolicyScope, HealthPolicyValuesSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import {
+  checkLabelChange,
+  checkWebhookSpec,
+  type DeclaredFields,
+  editPolicy,
+  formatPolicyScope,
+  formatSelector,
+  isNodeId,
+  type PolicyEntry,
+  type PolicyScope,
+  type WebhookSpec,
+} from "@rollcall/domain";
+import type { FieldViolation } from "@rollcall/errors";
+import type { Role } from "@rollcall/identity";
+import { valuesFromProto, valuesToProto } from "../policies/convert.ts";
+import { specOf } from "../webhooks/convert.ts";
+import type { WebhookParts } from "../webhooks/webhook-services.ts";
+
+/** An object as it is to be. */
+export type Wanted =
+  | { readonly kind: "policy"; readonly scope: PolicyScope; readonly policy: DeclaredHealthPolicy }
+  | { readonly kind: "label"; readonly node: string; readonly key: string; readonly value: string }
+  | { readonly kind: "webhook"; readonly name: string; readonly spec: WebhookSpec };
+
+/** An object with what is compared of it. */
+export interface WantedObject {
+  readonly wanted: Wanted;
+  readonly fields: DeclaredFields;
+}
+
+/** The objects of a request by name, and all that is wrong with them. */
+export interface ReadObjects {
+  readonly objects: ReadonlyMap<string, WantedObject>;
+  readonly violations: readonly FieldViolation[];
+}
+
+/** What an object is, by its name; null for a name that none has. */
+export type ObjectRef =
+  | { readonly kind: "policy"; readonly scope: PolicyScope }
+  | { readonly kind: "label"; readonly node: string; readonly key: string }
+  | { readonly kind: "webhook"; readonly name: string };
+
+/** The role that the methods of an object's kind need. */
+export const ROLE_OF_KIND: Readonly<Record<ObjectRef["kind"], Role>> = {
+  policy: "operator",
+  label: "operator",
+  webhook: "admin",
+};
+
+/** The name of a label of a node as an object: no id of a node has a slash. */
+export function labelName(node: string, key: string): string {
+  return `node-label/${node}/${key}`;
+}
+
+/** The name of a webhook as an object. */
+export function webhookName(name: string): string {
+  return `webhook/${name}`;
+}
+
+/** The node that an object is about, with which it goes; null for one that is about no single node. */
+export function nodeOfRef(ref: ObjectRef): string | null {
+  if (ref.kind === "label") return ref.node;
+  return ref.kind === "policy" && ref.scope.kind === "node" ? ref.scope.nodeId : null;
+}
+
+/** Check the objects of a request as far as the schema cannot, all of them. */
+export function readObjects(given: readonly DeclaredObject[], webhooks: WebhookParts): ReadObjects {
+  const objects = new Map<string, WantedObject>();
+  const violations: FieldViolation[] = [];
+  for (const [index, { object }] of given.entries()) {
+    const read = readObject(object, webhooks);
+    for (const { field, description } of read.violations) {
+      violations.push({ field: `objects[${index}].${field}`, description });
+    }
+    for (const [name, it] of read.objects) {
+      if (objects.has(name)) violations.push({ field: `objects[${index}]`, description: `${name} is declared twice` });
+      objects.set(name, it);
+    }
+  }
+  return { objects, violations };
+}
+
+function readObject(object: DeclaredObject["object"], webhooks: WebhookParts): ReadObjects {
+  switch (object.case) {
+    case "healthPolicy":
+      return readPolicy(object.value);
+    case "nodeLabels":
+      return readLabels(object.value);
+    case "webhook":
+      return readWebhook(object.value, webhooks);
+    default:
+      return wrong("object", "say what is declared");
+  }
+}
+
+function readPolicy(policy: DeclaredHealthPolicy): ReadObjects {
+  const scope = scopeFromProto(policy.scope);
+  if (scope === null) return wrong("health_policy.scope", "say for whom the policy is");
+  if (scope.kind === "node" && !isNodeId(scope.nodeId)) {
+    return wrong("health_policy.scope", "is no id of a node: declared state takes whole ids");
+  }
+  const { selector, priority } = policy;
+  const edited = editPolicy(scope, null, { values: valuesFromProto(policy.values), parts: null, selector, priority });
+  if (!edited.ok) return wrong(`health_policy.${edited.flaw.field}`, edited.flaw.description);
+  const wanted = { kind: "policy", scope, policy } as const;
+  return one(formatPolicyScope(scope), { wanted, fields: policyFields(edited.entry) });
+}
+
+function scopeFromProto(message: HealthPolicyScope | undefined): PolicyScope | null {
+  switch (message?.scope.case) {
+    case "default":
+      return { kind: "default" };
+    case "group":
+      return { kind: "group", name: message.scope.value };
+    case "node":
+      return { kind: "node", nodeId: message.scope.value };
+    default:
+      return null;
+  }
+}
+
+function readLabels({ node, labels }: DeclaredNodeLabels): ReadObjects {
+  if (!isNodeId(node)) return wrong("node_labels.node", "is no id of a node: declared state takes whole ids");
+  const violations = checkLabelChange({ set: labels, remove: [] }).map(({ field, description }) => ({
+    field: `node_labels.${field.replace(/^set/, "labels")}`,
+    description,
+  }));
+  const objects = Object.entries(labels).map(([key, value]): [string, WantedObject] => [
+    labelName(node, key),
+    { wanted: { kind: "label", node, key, value }, fields: labelFields(value) },
+  ]);
+  return { objects: new Map(objects), violations };
+}
+
+function readWebhook({ name, spec: given }: DeclaredWebhook, { sender }: WebhookParts): ReadObjects {
+  if (given === undefined) return wrong("webhook.spec", "is required");
+  const spec = specOf(given);
+  const refused = sender.refusedUrl(spec.url);
+  // Not the URL itself: what follows its host can be a secret.
+  const ofUrl = refused === null ? [] : [{ field: "spec.url", description: refused }];
+  const violations = [...checkWebhookSpec(spec), ...ofUrl].map(({ field, description }) => ({
+    field: `webhook.${field}`,
+    description,
+  }));
+  const object = { wanted: { kind: "webhook", name, spec }, fields: webhookFields(spec) } as const;
+  return { objects: new Map([[webhookName(name), object]]), violations };
+}
+
+/** What is compared of a policy. */
+export function policyFields(entry: PolicyEntry): DeclaredFields {
+  const override = entry.kind === "group" ? entry.group.override : entry.override;
+  const values = toJson(HealthPolicyValuesSchema, valuesToProto(override), { useProtoFieldName: true });
+  const fields = Object.entries(values as object).map(([name, value]) => [`values.${name}`, JSON.stringify(value)]);
+  if (entry.kind !== "group") return Object.fromEntries(fields);
+  const { selector, priority } = entry.group;
+  return Object.fromEntries([
+    ["selector", JSON.stringify(formatSelector(selector))],
+    ["priority", JSON.stringify(priority)],
+    ...fields,
+  ]);
+}
+
+/** What is compared of a label. */
+export function labelFields(value: string): DeclaredFields {
+  return { value: JSON.stringify(value) };
+}
+
+/** What is compared of a webhook: what was asked for, not whether its deliveries stand. */
+export function webhookFields(given: WebhookSpec): DeclaredFields {
+  const { url, types, excludeTypes, labelSelector, description, paused } = specOf(given);
+  const fields = { url, types, exclude_types: excludeTypes, label_selector: labelSelector, description, paused };
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]));
+}
+
+function one(name: string, object: WantedObject): ReadObjects {
+  return { objects: new Map([[name, object]]), violations: [] };
+}
+
+function wrong(field: string, description: string): ReadObjects {
+  return { objects: new Map(), violations: [{ field, description }] };
+}

@@ -1,0 +1,128 @@
+import {
+  ApplyStateResponseSchema,
+  DeclaredStateService,
+  PlanStateResponseSchema,
+  StateAction,
+  type StateChange,
+} from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { reachControlPlane } from "../client/control-plane.ts";
+import type { Invocation, Verb } from "../command.ts";
+import { Exit, Failure, UsageError } from "../failure.ts";
+import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
+import { printable } from "../output/text.ts";
+import { readStateFiles } from "./read-files.ts";
+
+/** What `diff` takes. */
+export interface DiffOptions {
+  readonly file: readonly string[];
+  readonly owner?: string;
+  readonly prune?: boolean;
+  readonly takeOver?: boolean;
+}
+
+/** What `apply` takes. */
+export interface ApplyOptions extends DiffOptions {
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly message?: string;
+  readonly requestId?: string;
+}
+
+/** `diff -f FILE...`: tell what `apply` would do, field by field. */
+export const diffState: Verb<DiffOptions> = async (invocation) => {
+  const { shell, options } = invocation;
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const { control, client, request } = await reach(invocation);
+  const answer = await control.attempt("admin", "compare declared state", () => client.planState(request));
+  const changed = answer.changes.filter(isChange);
+  const lines = changed.flatMap((change) => [lineOf(change), ...differenceLines(change)]);
+  await writeAnswer(shell, format, [PlanStateResponseSchema, answer], lines.map((line) => `${line}\n`).join(""));
+  if (changed.length > 0) throw new Exit(1, summaryOf(answer.changes, "would be"));
+};
+
+/** `apply -f FILE...`: make objects as files declare them. */
+export const applyState: Verb<ApplyOptions> = async (invocation) => {
+  const { shell, options } = invocation;
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const { control, client, request } = await reach(invocation);
+  if (options.dryRun === true) {
+    const plan = await control.attempt("admin", "plan declared state", () => client.planState(request));
+    const text = `${plan.changes.map((change) => `${lineOf(change)}\n`).join("")}${summaryOf(plan.changes, "would be")}\n`;
+    return writeAnswer(shell, format, [PlanStateResponseSchema, plan], text);
+  }
+  if (request.prune && options.yes !== true) {
+    const plan = await control.attempt("admin", "plan declared state", () => client.planState(request));
+    await confirmPruning(invocation, plan.changes);
+  }
+  const { message: reason = "", requestId = "" } = options;
+  const answer = await control.attempt("admin", "apply declared state", () =>
+    client.applyState({ ...request, reason, requestId }),
+  );
+  const secrets = answer.secrets.map(({ webhook, secret }) => `webhook/${webhook} secret ${secret}\n`).join("");
+  const text = `${answer.changes.map((change) => `${lineOf(change)}\n`).join("")}${secrets}`;
+  await writeAnswer(shell, format, [ApplyStateResponseSchema, answer], text);
+  if (format !== "table") return;
+  shell.err.write(`${summaryOf(answer.changes, "are")}\n`);
+  if (secrets !== "") shell.err.write("Secrets check the signatures of webhooks. They are not shown again.\n");
+};
+
+async function reach({ shell, options }: Invocation<DiffOptions>) {
+  const files = await readStateFiles(shell, options.file);
+  const owner = options.owner ?? files.owner;
+  const { prune = false, takeOver = false } = options;
+  if (prune && owner === "") throw new UsageError("--prune takes an --owner, whose objects it removes");
+  if (takeOver && owner === "") throw new UsageError("--take-over takes an --owner, who gets the objects");
+  const control = reachControlPlane(shell, options);
+  const client = control.client("admin", DeclaredStateService);
+  return { control, client, request: { objects: [...files.objects], owner, prune, takeOver } };
+}
+
+async function confirmPruning({ shell }: Invocation<ApplyOptions>, changes: readonly StateChange[]): Promise<void> {
+  const pruned = changes.filter(({ action }) => action === StateAction.PRUNE).map(({ object }) => object);
+  if (pruned.length === 0) return;
+  if (shell.ask === null) {
+    throw new UsageError(
+      `remove ${pruned.join(", ")}? There is no terminal to ask on: use --yes to do it, or --dry-run to see the objects`,
+    );
+  }
+  for (const object of pruned) shell.err.write(`${printable(object)}\n`);
+  const answer = await shell.ask(`Remove ${pruned.length === 1 ? "this object" : `these ${pruned.length}`}? [y/N] `);
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure("nothing was changed");
+}
+
+const WORDS: Readonly<Record<number, string>> = {
+  [StateAction.UNSPECIFIED]: "unknown",
+  [StateAction.UNCHANGED]: "unchanged",
+  [StateAction.CREATE]: "created",
+  [StateAction.UPDATE]: "updated",
+  [StateAction.ADOPT]: "adopted",
+  [StateAction.PRUNE]: "pruned",
+  [StateAction.FORGET]: "forgotten",
+  [StateAction.CONFLICT]: "refused",
+};
+
+function isChange({ action }: StateChange): boolean {
+  return action !== StateAction.UNCHANGED;
+}
+
+function lineOf({ object, action, formerOwner }: StateChange): string {
+  const owner = action === StateAction.CONFLICT ? `: it belongs to ${formerOwner}` : "";
+  return printable(`${object} ${WORDS[action] ?? "unknown"}${owner}`);
+}
+
+function differenceLines({ differences }: StateChange): readonly string[] {
+  return differences.map(({ field, before, after, edited }) => {
+    const change = `${before === "" ? "not set" : before} -> ${after === "" ? "not set" : after}`;
+    return printable(`  ${field}: ${change}${edited ? " (edited since it was applied)" : ""}`);
+  });
+}
+
+/** "3 objects would be created, 1 would be pruned, 4 unchanged", in the order of the actions. */
+function summaryOf(changes: readonly StateChange[], verb: "are" | "would be"): string {
+  const counts = new Map<StateAction, number>();
+  for (const { action } of changes) counts.set(action, (counts.get(action) ?? 0) + 1);
+  const parts = [...counts]
+    .sort(([left], [right]) => left - right)
+    .map(([action, count]) => `${count} ${action === StateAction.UNCHANGED ? "" : `${verb} `}${WORDS[action]}`);
+  return parts.length === 0 ? "No objects" : parts.join(", ");
+}

@@ -1,0 +1,77 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import type { DeclaredObject } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { Exit, UsageError } from "../failure.ts";
+import { type FileProblem, problemLine } from "../jobs/job-file.ts";
+import { printable } from "../output/text.ts";
+import type { Shell } from "../shell.ts";
+import { parseStateFile } from "./state-file.ts";
+
+/** What files declare together. */
+export interface DeclaredFiles {
+  readonly objects: readonly DeclaredObject[];
+  /** Empty when they name none. */
+  readonly owner: string;
+}
+
+/** Files of one directory at most. */
+const MOST_FILES = 200;
+/** Objects of one call at most: as the API has it. */
+const MOST_OBJECTS = 500;
+/** The exit code of wrong usage. */
+const MISUSED = 2;
+
+/**
+ * Read files and directories of declared state; "-" is standard input. Throws Exit with every problem of all files, or
+ * UsageError.
+ */
+export async function readStateFiles(shell: Shell, names: readonly string[]): Promise<DeclaredFiles> {
+  const objects: DeclaredObject[] = [];
+  const problems: string[] = [];
+  const owners = new Set<string>();
+  for (const { file, text } of await readTexts(shell, names)) {
+    const read = parseStateFile(text);
+    objects.push(...read.objects);
+    if (read.owner !== "") owners.add(read.owner);
+    problems.push(...read.problems.map((problem: FileProblem) => printable(problemLine(file, problem))));
+  }
+  // A line each, where the message of a UsageError is one line.
+  if (problems.length > 0) throw new Exit(MISUSED, problems.join("\n"));
+  if (owners.size > 1) throw new UsageError(`the files name several owners: ${[...owners].join(", ")}`);
+  if (objects.length > MOST_OBJECTS) {
+    throw new UsageError(`the files declare ${objects.length} objects, and may declare ${MOST_OBJECTS} at once`);
+  }
+  return { objects, owner: [...owners][0] ?? "" };
+}
+
+async function readTexts(shell: Shell, names: readonly string[]) {
+  const texts: { readonly file: string; readonly text: string }[] = [];
+  for (const name of names) {
+    if (name === "-") {
+      if (shell.readInput === undefined) throw new UsageError("there is no standard input to read declared state from");
+      texts.push({ file: "stdin", text: await shell.readInput() });
+      continue;
+    }
+    for (const file of await filesOf(shell, name)) {
+      texts.push({ file, text: await readFile(resolve(shell.cwd, file), "utf8").catch(unreadable(file)) });
+    }
+  }
+  return texts;
+}
+
+async function filesOf(shell: Shell, name: string): Promise<readonly string[]> {
+  const path = resolve(shell.cwd, name);
+  const found = await stat(path).catch(unreadable(name));
+  if (!found.isDirectory()) return [name];
+  const entries = await readdir(path, { withFileTypes: true }).catch(unreadable(name));
+  const files = entries.filter((entry) => entry.isFile() && /\.(ya?ml|json)$/.test(entry.name));
+  if (files.length === 0) throw new UsageError(`${name} has no .yaml, .yml or .json file`);
+  if (files.length > MOST_FILES) throw new UsageError(`${name} has ${files.length} files, and may have ${MOST_FILES}`);
+  return files.map((entry) => join(name, entry.name)).sort();
+}
+
+function unreadable(name: string) {
+  return (cause: unknown): never => {
+    throw new UsageError(`cannot read ${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  };
+}

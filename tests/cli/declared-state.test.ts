@@ -1,0 +1,137 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { commandBlocks } from "../support/readme-blocks.ts";
+import { workspaceRoot } from "../support/workspace.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
+
+const rig = useControlPlane();
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "declared-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function write(name: string, text: string): string {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+const FLEET = `owner: fleet
+---
+kind: HealthPolicy
+name: default
+spec:
+  values: {infoInterval: 1m30s}
+---
+kind: HealthPolicy
+name: group/spot
+spec:
+  selector: spot
+  values:
+    unhealthyAfter: 2m
+    unknownAfter: 10m
+---
+kind: Webhook
+name: ops
+spec:
+  url: https://receiver.example/hook
+  types: [node.approved]
+`;
+
+describe("apply and diff", () => {
+  it("should do what docs/declared-state.md says", async () => {
+    const page = readFileSync(join(workspaceRoot, "docs/declared-state.md"), "utf8");
+    const file = write("page.yaml", /```yaml\n([\s\S]*?)```/.exec(page)?.[1] ?? "");
+    const commands = commandBlocks(page).flatMap(({ commands: text }) => text.trim().split("\n"));
+    expect(commands.length).toBeGreaterThan(3);
+    for (const command of commands) {
+      const line = command.replace(/^rollcall /, "").replace("fleet.yaml", file);
+      const { code, err } = await rig.run(line.split(/\s+/));
+      expect([command, code, err]).toEqual([command, line.startsWith("diff") ? 1 : 0, expect.anything()]);
+    }
+    await rig.run(["apply", "-f", write("none.yaml", "[]"), "--owner", "page", "--prune", "--yes"]);
+  });
+
+  it("should make what a file declares, say so line by line, and then find nothing to do", async () => {
+    const file = write("fleet.yaml", FLEET);
+    const before = await rig.run(["diff", "-f", file]);
+    expect(before).toMatchObject({ code: 1, out: expect.stringContaining("health-policy/default created\n") });
+    const made = await rig.run(["apply", "-f", file]);
+    expect(made).toMatchObject({ code: 0, err: expect.stringContaining("3 are created") });
+    expect(made.out.split("\n")).toEqual([
+      "health-policy/default created",
+      "health-policy/group/spot created",
+      "webhook/ops created",
+      expect.stringMatching(/^webhook\/ops secret whsec_\S+$/),
+      "",
+    ]);
+    const again = await rig.run(["apply", "-f", file]);
+    expect(again.out).toBe(
+      "health-policy/default unchanged\nhealth-policy/group/spot unchanged\nwebhook/ops unchanged\n",
+    );
+    expect(await rig.run(["diff", "-f", file])).toMatchObject({ code: 0, out: "" });
+  });
+
+  it("should show what was edited by hand, field by field", async () => {
+    const file = write("fleet.yaml", FLEET);
+    await rig.run(["apply", "-f", file]);
+    await rig.run("webhook set ops --description hand");
+    const { code, out } = await rig.run(["diff", "-f", file]);
+    expect([code, out]).toEqual([
+      1,
+      'webhook/ops updated\n  description: "hand" -> "" (edited since it was applied)\n',
+    ]);
+    expect((await rig.run(["apply", "-f", file])).out).toContain("webhook/ops updated\n");
+  });
+
+  it("should prune only when it is confirmed, and only what the owner applied", async () => {
+    await rig.run(["apply", "-f", write("fleet.yaml", FLEET)]);
+    const less = write("less.yaml", FLEET.split("---").slice(0, 2).join("---"));
+    expect((await rig.run(["apply", "-f", less])).out).toBe("health-policy/default unchanged\n");
+    const unconfirmed = await rig.run(["apply", "-f", less, "--prune"]);
+    expect(unconfirmed).toMatchObject({ code: 2, err: expect.stringContaining("webhook/ops") });
+    const pruned = await rig.run(["apply", "-f", less, "--prune", "--yes"]);
+    expect(pruned.out).toBe("health-policy/default unchanged\nhealth-policy/group/spot pruned\nwebhook/ops pruned\n");
+    expect((await rig.run(["webhook", "show", "ops"])).code).toBe(1);
+  });
+
+  it("should tell everything that is wrong with the files by line, before it changes anything", async () => {
+    const nested = join(folder, "nested");
+    mkdirSync(nested, { recursive: true });
+    const bad = join(nested, "bad.yaml");
+    writeFileSync(
+      bad,
+      [
+        "- {kind: Webhook, name: new, spec: {url: 'https://receiver.example'}}",
+        "- kind: Webhook",
+        "  name: new",
+        "  spec: {url: 5, typ: [a]}",
+        "- {kind: Token, name: t, spec: {}}",
+        "- {kind: HealthPolicy, name: groups/x, spec: {values: {infoInterval: soon}}}",
+      ].join("\n"),
+    );
+    const { code, err } = await rig.run(["apply", "-f", nested]);
+    expect(code).toBe(2);
+    for (const problem of [
+      ":2:3: name: Webhook/new is declared twice",
+      ":4:15: spec.url: should be a text",
+      ":4:18: spec.typ: is unknown",
+      ":5:10: kind: should be one of HealthPolicy, NodeLabels, Webhook",
+      ":6:3: name: should be default, group/NAME or node/ID",
+      "spec.values.infoInterval: should be a length of time",
+    ]) {
+      expect(err).toContain(problem);
+    }
+    expect((await rig.run(["webhook", "show", "new"])).code).toBe(1);
+  });
+
+  it("should refuse a node that is not there", async () => {
+    const file = write("labels.yaml", "{kind: NodeLabels, name: nowhere, spec: {labels: {rack: r1}}}");
+    const { code, err } = await rig.run(["apply", "-f", file]);
+    expect([code, err]).toEqual([1, expect.stringContaining("there is no node nowhere")]);
+  });
+});
