@@ -1,8 +1,8 @@
 import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
 import { describeMachineTime, readMachineTime } from "./machine-time.ts";
 import { formatTable } from "./report.ts";
-import { consoleBench } from "./rows/console.ts";
 import { agentMemory } from "./rows/agent-memory.ts";
+import { consoleBench } from "./rows/console.ts";
 import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
