@@ -67,7 +67,7 @@ describe("an operator's first day, from docs/first-day.md", () => {
       ["backup", /The archive is whole/],
       [
         "upgrade",
-        /rollcall 0\.0\.9[^]*rollcall 0\.1\.0[^]*RollcallProcessDown[^]*firing[^]*console-sessions[^]*gamma.*HEALTHY/,
+        /rollcall 0\.0\.9.*rollcall 0\.1\.0.*RollcallProcessDown.*firing.*console-sessions.*gamma[^\n]*HEALTHY/s,
       ],
       ["upgrade-agents", /versions?/i],
       ["restore", /gamma.*APPROVED.*HEALTHY/],
