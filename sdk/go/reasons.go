@@ -232,6 +232,12 @@ const (
 	ReasonWebhookNotThatFar = "WEBHOOK_NOT_THAT_FAR"
 	// ReasonTooManyTargets: [RESOURCE_EXHAUSTED] The targets for Prometheus are more than one answer may have: choose fewer nodes by a selector.
 	ReasonTooManyTargets = "TOO_MANY_TARGETS"
+	// ReasonInvalidDeclaredState: [INVALID_ARGUMENT] The objects that are declared cannot be: the details name all that is wrong with them.
+	ReasonInvalidDeclaredState = "INVALID_DECLARED_STATE"
+	// ReasonDeclaredByAnotherOwner: [FAILED_PRECONDITION] Objects that are declared were applied by other owners; metadata has the first. Take them over, or leave them out.
+	ReasonDeclaredByAnotherOwner = "DECLARED_BY_ANOTHER_OWNER"
+	// ReasonTooManyDeclaredObjects: [FAILED_PRECONDITION] As many declared objects are remembered, or would be pruned at once, as can be.
+	ReasonTooManyDeclaredObjects = "TOO_MANY_DECLARED_OBJECTS"
 	// ReasonOriginNotAllowed: [PERMISSION_DENIED] The request comes from a page of another server, or does not say where it comes from.
 	ReasonOriginNotAllowed = "ORIGIN_NOT_ALLOWED"
 	// ReasonConsoleNeedsTls: [FAILED_PRECONDITION] The console takes no sign-in over clear text, except on the machine itself: use https.
@@ -248,4 +254,6 @@ const (
 	ReasonSessionNotAllowed = "SESSION_NOT_ALLOWED"
 	// ReasonUpstreamUnavailable: [UNAVAILABLE] The console cannot reach the service that the call is for. RetryInfo says when to try again.
 	ReasonUpstreamUnavailable = "UPSTREAM_UNAVAILABLE"
+	// ReasonExecutionIDAhead: [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
+	ReasonExecutionIDAhead = "EXECUTION_ID_AHEAD"
 )

@@ -16,7 +16,7 @@ export interface RoleHolder {
 export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune" | "takeOver">;
 
 /** Objects that one call prunes at most, and of an owner's that it looks at. */
-export const MOST_PRUNED = 1_000;
+const MOST_PRUNED = 1_000;
 
 /** A request whose objects are right by themselves. */
 export interface CheckedState {

@@ -110,7 +110,7 @@ type AuditEntry struct {
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	// "OK", or the ErrorReason that it was refused with.
 	Outcome string `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// Where the call came from, as HOST:PORT.
+	// Where the call came from, as HOST:PORT. When a session of the console called: followed by a blank and the session's id.
 	Address string `protobuf:"bytes,8,opt,name=address,proto3" json:"address,omitempty"`
 	// The x-request-id of the call, which its line in the server's log has too.
 	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

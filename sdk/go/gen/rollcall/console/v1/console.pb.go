@@ -578,9 +578,12 @@ func (x *SignInResponse) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// SignOutRequest is empty.
+// SignOutRequest says which sessions end.
 type SignOutRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every session that acts for the same access token or person as the caller, and not the caller's own alone: for one that another person may have
+	// made, as by a code that was read on the way.
+	All           bool `protobuf:"varint,1,opt,name=all,proto3" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,9 +618,18 @@ func (*SignOutRequest) Descriptor() ([]byte, []int) {
 	return file_rollcall_console_v1_console_proto_rawDescGZIP(), []int{9}
 }
 
-// SignOutResponse is empty.
+func (x *SignOutRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+// SignOutResponse is what was done.
 type SignOutResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many sessions ended. The caller's own that had ended already does not count.
+	Ended         int32 `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +662,13 @@ func (x *SignOutResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use SignOutResponse.ProtoReflect.Descriptor instead.
 func (*SignOutResponse) Descriptor() ([]byte, []int) {
 	return file_rollcall_console_v1_console_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SignOutResponse) GetEnded() int32 {
+	if x != nil {
+		return x.Ended
+	}
+	return 0
 }
 
 var File_rollcall_console_v1_console_proto protoreflect.FileDescriptor
@@ -692,9 +711,11 @@ const file_rollcall_console_v1_console_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x04 \x01(\tR\tsessionId\x12;\n" +
 	"\vexpire_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x10\n" +
-	"\x0eSignOutRequest\"\x11\n" +
-	"\x0fSignOutResponse2\x80\x04\n" +
+	"expireTime\"\"\n" +
+	"\x0eSignOutRequest\x12\x10\n" +
+	"\x03all\x18\x01 \x01(\bR\x03all\"'\n" +
+	"\x0fSignOutResponse\x12\x14\n" +
+	"\x05ended\x18\x01 \x01(\x05R\x05ended2\x80\x04\n" +
 	"\x0eConsoleService\x12o\n" +
 	"\x10CreateSignInCode\x12,.rollcall.console.v1.CreateSignInCodeRequest\x1a-.rollcall.console.v1.CreateSignInCodeResponse\x12f\n" +
 	"\rGetSignInCode\x12).rollcall.console.v1.GetSignInCodeRequest\x1a*.rollcall.console.v1.GetSignInCodeResponse\x12l\n" +

@@ -287,7 +287,8 @@ type WebhookStatus struct {
 	Revision uint64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Revisions of the log after that.
 	Behind uint64 `protobuf:"varint,6,opt,name=behind,proto3" json:"behind,omitempty"`
-	// Subjects whose events wait for one that cannot be delivered: at most 64. With so many, nothing new is begun.
+	// Subjects whose events wait for one that cannot be delivered. With 64 of them nothing new is begun; events that were read by then are
+	// still tried, and may add some.
 	BlockedSubjects uint32 `protobuf:"varint,7,opt,name=blocked_subjects,json=blockedSubjects,proto3" json:"blocked_subjects,omitempty"`
 	// Some of them, those that have waited for the longest; at most 20. GetWebhook alone has them.
 	Blocked []*BlockedSubject `protobuf:"bytes,8,rep,name=blocked,proto3" json:"blocked,omitempty"`

@@ -258,6 +258,12 @@ const (
 	ErrorReason_ERROR_REASON_WEBHOOK_NOT_THAT_FAR ErrorReason = 145
 	// [RESOURCE_EXHAUSTED] The targets for Prometheus are more than one answer may have: choose fewer nodes by a selector.
 	ErrorReason_ERROR_REASON_TOO_MANY_TARGETS ErrorReason = 146
+	// [INVALID_ARGUMENT] The objects that are declared cannot be: the details name all that is wrong with them.
+	ErrorReason_ERROR_REASON_INVALID_DECLARED_STATE ErrorReason = 150
+	// [FAILED_PRECONDITION] Objects that are declared were applied by other owners; metadata has the first. Take them over, or leave them out.
+	ErrorReason_ERROR_REASON_DECLARED_BY_ANOTHER_OWNER ErrorReason = 151
+	// [FAILED_PRECONDITION] As many declared objects are remembered, or would be pruned at once, as can be.
+	ErrorReason_ERROR_REASON_TOO_MANY_DECLARED_OBJECTS ErrorReason = 152
 	// [PERMISSION_DENIED] The request comes from a page of another server, or does not say where it comes from.
 	ErrorReason_ERROR_REASON_ORIGIN_NOT_ALLOWED ErrorReason = 158
 	// [FAILED_PRECONDITION] The console takes no sign-in over clear text, except on the machine itself: use https.
@@ -274,6 +280,8 @@ const (
 	ErrorReason_ERROR_REASON_SESSION_NOT_ALLOWED ErrorReason = 164
 	// [UNAVAILABLE] The console cannot reach the service that the call is for. RetryInfo says when to try again.
 	ErrorReason_ERROR_REASON_UPSTREAM_UNAVAILABLE ErrorReason = 165
+	// [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
+	ErrorReason_ERROR_REASON_EXECUTION_ID_AHEAD ErrorReason = 166
 )
 
 // Enum value maps for ErrorReason.
@@ -392,6 +400,9 @@ var (
 		144: "ERROR_REASON_TOO_MANY_WEBHOOKS",
 		145: "ERROR_REASON_WEBHOOK_NOT_THAT_FAR",
 		146: "ERROR_REASON_TOO_MANY_TARGETS",
+		150: "ERROR_REASON_INVALID_DECLARED_STATE",
+		151: "ERROR_REASON_DECLARED_BY_ANOTHER_OWNER",
+		152: "ERROR_REASON_TOO_MANY_DECLARED_OBJECTS",
 		158: "ERROR_REASON_ORIGIN_NOT_ALLOWED",
 		159: "ERROR_REASON_CONSOLE_NEEDS_TLS",
 		160: "ERROR_REASON_SIGN_IN_CODE_INVALID",
@@ -400,6 +411,7 @@ var (
 		163: "ERROR_REASON_SIGN_IN_FAILED",
 		164: "ERROR_REASON_SESSION_NOT_ALLOWED",
 		165: "ERROR_REASON_UPSTREAM_UNAVAILABLE",
+		166: "ERROR_REASON_EXECUTION_ID_AHEAD",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -515,6 +527,9 @@ var (
 		"ERROR_REASON_TOO_MANY_WEBHOOKS":             144,
 		"ERROR_REASON_WEBHOOK_NOT_THAT_FAR":          145,
 		"ERROR_REASON_TOO_MANY_TARGETS":              146,
+		"ERROR_REASON_INVALID_DECLARED_STATE":        150,
+		"ERROR_REASON_DECLARED_BY_ANOTHER_OWNER":     151,
+		"ERROR_REASON_TOO_MANY_DECLARED_OBJECTS":     152,
 		"ERROR_REASON_ORIGIN_NOT_ALLOWED":            158,
 		"ERROR_REASON_CONSOLE_NEEDS_TLS":             159,
 		"ERROR_REASON_SIGN_IN_CODE_INVALID":          160,
@@ -523,6 +538,7 @@ var (
 		"ERROR_REASON_SIGN_IN_FAILED":                163,
 		"ERROR_REASON_SESSION_NOT_ALLOWED":           164,
 		"ERROR_REASON_UPSTREAM_UNAVAILABLE":          165,
+		"ERROR_REASON_EXECUTION_ID_AHEAD":            166,
 	}
 )
 
@@ -557,7 +573,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xef\"\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\x99$\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -672,7 +688,10 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"$ERROR_REASON_WEBHOOK_ADDRESS_REFUSED\x10\x8f\x01\x12#\n" +
 	"\x1eERROR_REASON_TOO_MANY_WEBHOOKS\x10\x90\x01\x12&\n" +
 	"!ERROR_REASON_WEBHOOK_NOT_THAT_FAR\x10\x91\x01\x12\"\n" +
-	"\x1dERROR_REASON_TOO_MANY_TARGETS\x10\x92\x01\x12$\n" +
+	"\x1dERROR_REASON_TOO_MANY_TARGETS\x10\x92\x01\x12(\n" +
+	"#ERROR_REASON_INVALID_DECLARED_STATE\x10\x96\x01\x12+\n" +
+	"&ERROR_REASON_DECLARED_BY_ANOTHER_OWNER\x10\x97\x01\x12+\n" +
+	"&ERROR_REASON_TOO_MANY_DECLARED_OBJECTS\x10\x98\x01\x12$\n" +
 	"\x1fERROR_REASON_ORIGIN_NOT_ALLOWED\x10\x9e\x01\x12#\n" +
 	"\x1eERROR_REASON_CONSOLE_NEEDS_TLS\x10\x9f\x01\x12&\n" +
 	"!ERROR_REASON_SIGN_IN_CODE_INVALID\x10\xa0\x01\x12#\n" +
@@ -680,7 +699,8 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"#ERROR_REASON_TOO_MANY_SIGN_IN_CODES\x10\xa2\x01\x12 \n" +
 	"\x1bERROR_REASON_SIGN_IN_FAILED\x10\xa3\x01\x12%\n" +
 	" ERROR_REASON_SESSION_NOT_ALLOWED\x10\xa4\x01\x12&\n" +
-	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01\x12$\n" +
+	"\x1fERROR_REASON_EXECUTION_ID_AHEAD\x10\xa6\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

@@ -11,6 +11,7 @@ package registryv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	v11 "rollcall.dev/go/gen/rollcall/events/v1"
@@ -1252,7 +1253,10 @@ type ListNodesRequest struct {
 	// Only these statuses.
 	Statuses []NodeStatus `protobuf:"varint,6,rep,packed,name=statuses,proto3,enum=rollcall.registry.v1.NodeStatus" json:"statuses,omitempty"`
 	// Only these types.
-	Types         []v1.NodeType `protobuf:"varint,7,rep,packed,name=types,proto3,enum=rollcall.node.v1.NodeType" json:"types,omitempty"`
+	Types []v1.NodeType `protobuf:"varint,7,rep,packed,name=types,proto3,enum=rollcall.node.v1.NodeType" json:"types,omitempty"`
+	// Which fields of a node to answer, for example "health" and "info.cpu.threads"; the id is always there. A path may go through a list, as
+	// "info.gpus.name" does: it means that field of each item. Empty: all of them. 100 paths at most. Pages of one list may have different ones.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1332,6 +1336,13 @@ func (x *ListNodesRequest) GetStatuses() []NodeStatus {
 func (x *ListNodesRequest) GetTypes() []v1.NodeType {
 	if x != nil {
 		return x.Types
+	}
+	return nil
+}
+
+func (x *ListNodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
 	}
 	return nil
 }
@@ -1683,7 +1694,9 @@ type WatchNodesRequest struct {
 	// Only these statuses.
 	Statuses []NodeStatus `protobuf:"varint,6,rep,packed,name=statuses,proto3,enum=rollcall.registry.v1.NodeStatus" json:"statuses,omitempty"`
 	// Only these types.
-	Types         []v1.NodeType `protobuf:"varint,7,rep,packed,name=types,proto3,enum=rollcall.node.v1.NodeType" json:"types,omitempty"`
+	Types []v1.NodeType `protobuf:"varint,7,rep,packed,name=types,proto3,enum=rollcall.node.v1.NodeType" json:"types,omitempty"`
+	// Which fields of a node to send, see ListNodesRequest. A change of other fields is sent as well.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1767,6 +1780,13 @@ func (x *WatchNodesRequest) GetStatuses() []NodeStatus {
 func (x *WatchNodesRequest) GetTypes() []v1.NodeType {
 	if x != nil {
 		return x.Types
+	}
+	return nil
+}
+
+func (x *WatchNodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
 	}
 	return nil
 }
@@ -2850,7 +2870,7 @@ var File_rollcall_registry_v1_registry_proto protoreflect.FileDescriptor
 
 const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/registry/v1/registry.proto\x12\x14rollcall.registry.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1frollcall/events/v1/events.proto\x1a\x1brollcall/node/v1/node.proto\"\x18\n" +
+	"#rollcall/registry/v1/registry.proto\x12\x14rollcall.registry.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1frollcall/events/v1/events.proto\x1a\x1brollcall/node/v1/node.proto\"\x18\n" +
 	"\x16CreateChallengeRequest\"\x8b\x01\n" +
 	"\x17CreateChallengeResponse\x12\x14\n" +
 	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12;\n" +
@@ -2917,7 +2937,7 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\xd3\x02\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\x8c\x03\n" +
 	"\x10ListNodesRequest\x12\x1d\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\x00R\bpageSize\x12\x1f\n" +
 	"\n" +
@@ -2926,7 +2946,8 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\x0elabel_selector\x18\x04 \x01(\tB\x00R\rlabelSelector\x12E\n" +
 	"\vmemberships\x18\x05 \x03(\x0e2!.rollcall.node.v1.MembershipStateB\x00R\vmemberships\x12>\n" +
 	"\bstatuses\x18\x06 \x03(\x0e2 .rollcall.registry.v1.NodeStatusB\x00R\bstatuses\x122\n" +
-	"\x05types\x18\a \x03(\x0e2\x1a.rollcall.node.v1.NodeTypeB\x00R\x05types\"\x85\x01\n" +
+	"\x05types\x18\a \x03(\x0e2\x1a.rollcall.node.v1.NodeTypeB\x00R\x05types\x127\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x85\x01\n" +
 	"\x11ListNodesResponse\x12,\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x16.rollcall.node.v1.NodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
@@ -2959,14 +2980,15 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	" \x01(\v2\x1c.rollcall.node.v1.SchedulingR\n" +
 	"scheduling\x12/\n" +
 	"\x06labels\x18\v \x03(\v2\x17.rollcall.node.v1.LabelR\x06labels\x12'\n" +
-	"\x0fkey_fingerprint\x18\f \x01(\tR\x0ekeyFingerprint\"\xd0\x02\n" +
+	"\x0fkey_fingerprint\x18\f \x01(\tR\x0ekeyFingerprint\"\x89\x03\n" +
 	"\x11WatchNodesRequest\x12%\n" +
 	"\fresume_token\x18\x01 \x01(\tB\x00H\x00R\vresumeToken\x12'\n" +
 	"\x0eafter_revision\x18\x02 \x01(\x04H\x00R\rafterRevision\x12'\n" +
 	"\x0elabel_selector\x18\x04 \x01(\tB\x00R\rlabelSelector\x12E\n" +
 	"\vmemberships\x18\x05 \x03(\x0e2!.rollcall.node.v1.MembershipStateB\x00R\vmemberships\x12>\n" +
 	"\bstatuses\x18\x06 \x03(\x0e2 .rollcall.registry.v1.NodeStatusB\x00R\bstatuses\x122\n" +
-	"\x05types\x18\a \x03(\x0e2\x1a.rollcall.node.v1.NodeTypeB\x00R\x05typesB\a\n" +
+	"\x05types\x18\a \x03(\x0e2\x1a.rollcall.node.v1.NodeTypeB\x00R\x05types\x127\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMaskB\a\n" +
 	"\x05start\"m\n" +
 	"\n" +
 	"NodeChange\x124\n" +
@@ -3152,13 +3174,14 @@ var file_rollcall_registry_v1_registry_proto_goTypes = []any{
 	(*v11.Event)(nil),                     // 43: rollcall.events.v1.Event
 	(v1.MembershipState)(0),               // 44: rollcall.node.v1.MembershipState
 	(v1.NodeType)(0),                      // 45: rollcall.node.v1.NodeType
-	(*v1.Membership)(nil),                 // 46: rollcall.node.v1.Membership
-	(*v1.Connection)(nil),                 // 47: rollcall.node.v1.Connection
-	(*v1.Health)(nil),                     // 48: rollcall.node.v1.Health
-	(*v1.Scheduling)(nil),                 // 49: rollcall.node.v1.Scheduling
-	(*v1.Label)(nil),                      // 50: rollcall.node.v1.Label
-	(v1.HealthState)(0),                   // 51: rollcall.node.v1.HealthState
-	(v1.SchedulingState)(0),               // 52: rollcall.node.v1.SchedulingState
+	(*fieldmaskpb.FieldMask)(nil),         // 46: google.protobuf.FieldMask
+	(*v1.Membership)(nil),                 // 47: rollcall.node.v1.Membership
+	(*v1.Connection)(nil),                 // 48: rollcall.node.v1.Connection
+	(*v1.Health)(nil),                     // 49: rollcall.node.v1.Health
+	(*v1.Scheduling)(nil),                 // 50: rollcall.node.v1.Scheduling
+	(*v1.Label)(nil),                      // 51: rollcall.node.v1.Label
+	(v1.HealthState)(0),                   // 52: rollcall.node.v1.HealthState
+	(v1.SchedulingState)(0),               // 53: rollcall.node.v1.SchedulingState
 }
 var file_rollcall_registry_v1_registry_proto_depIdxs = []int32{
 	40, // 0: rollcall.registry.v1.CreateChallengeResponse.expire_time:type_name -> google.protobuf.Timestamp
@@ -3178,68 +3201,70 @@ var file_rollcall_registry_v1_registry_proto_depIdxs = []int32{
 	44, // 14: rollcall.registry.v1.ListNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
 	0,  // 15: rollcall.registry.v1.ListNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
 	45, // 16: rollcall.registry.v1.ListNodesRequest.types:type_name -> rollcall.node.v1.NodeType
-	42, // 17: rollcall.registry.v1.ListNodesResponse.nodes:type_name -> rollcall.node.v1.Node
-	24, // 18: rollcall.registry.v1.ListDeletedNodesResponse.deleted_nodes:type_name -> rollcall.registry.v1.DeletedNode
-	45, // 19: rollcall.registry.v1.DeletedNode.type:type_name -> rollcall.node.v1.NodeType
-	40, // 20: rollcall.registry.v1.DeletedNode.delete_time:type_name -> google.protobuf.Timestamp
-	46, // 21: rollcall.registry.v1.DeletedNode.membership:type_name -> rollcall.node.v1.Membership
-	47, // 22: rollcall.registry.v1.DeletedNode.connection:type_name -> rollcall.node.v1.Connection
-	48, // 23: rollcall.registry.v1.DeletedNode.health:type_name -> rollcall.node.v1.Health
-	49, // 24: rollcall.registry.v1.DeletedNode.scheduling:type_name -> rollcall.node.v1.Scheduling
-	50, // 25: rollcall.registry.v1.DeletedNode.labels:type_name -> rollcall.node.v1.Label
-	44, // 26: rollcall.registry.v1.WatchNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
-	0,  // 27: rollcall.registry.v1.WatchNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
-	45, // 28: rollcall.registry.v1.WatchNodesRequest.types:type_name -> rollcall.node.v1.NodeType
-	42, // 29: rollcall.registry.v1.NodeChange.upserted:type_name -> rollcall.node.v1.Node
-	26, // 30: rollcall.registry.v1.WatchNodesResponse.changes:type_name -> rollcall.registry.v1.NodeChange
-	31, // 31: rollcall.registry.v1.GetClusterSummaryResponse.orchestrators:type_name -> rollcall.registry.v1.NodeCount
-	31, // 32: rollcall.registry.v1.GetClusterSummaryResponse.compute:type_name -> rollcall.registry.v1.NodeCount
-	32, // 33: rollcall.registry.v1.GetClusterSummaryResponse.states:type_name -> rollcall.registry.v1.StateCount
-	33, // 34: rollcall.registry.v1.GetClusterSummaryResponse.total:type_name -> rollcall.registry.v1.Capacity
-	33, // 35: rollcall.registry.v1.GetClusterSummaryResponse.available:type_name -> rollcall.registry.v1.Capacity
-	30, // 36: rollcall.registry.v1.GetClusterSummaryResponse.offered:type_name -> rollcall.registry.v1.WorkSum
-	30, // 37: rollcall.registry.v1.GetClusterSummaryResponse.allocated:type_name -> rollcall.registry.v1.WorkSum
-	44, // 38: rollcall.registry.v1.StateCount.membership:type_name -> rollcall.node.v1.MembershipState
-	51, // 39: rollcall.registry.v1.StateCount.health:type_name -> rollcall.node.v1.HealthState
-	52, // 40: rollcall.registry.v1.StateCount.scheduling:type_name -> rollcall.node.v1.SchedulingState
-	37, // 41: rollcall.registry.v1.GetControlPlaneStatusResponse.log:type_name -> rollcall.registry.v1.LogStatus
-	38, // 42: rollcall.registry.v1.GetControlPlaneStatusResponse.relay:type_name -> rollcall.registry.v1.RelayStatus
-	39, // 43: rollcall.registry.v1.GetControlPlaneStatusResponse.upkeep:type_name -> rollcall.registry.v1.UpkeepRun
-	36, // 44: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
-	1,  // 45: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
-	40, // 46: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
-	40, // 47: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
-	40, // 48: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 49: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
-	3,  // 50: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
-	6,  // 51: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
-	8,  // 52: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
-	10, // 53: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
-	12, // 54: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
-	14, // 55: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
-	16, // 56: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
-	20, // 57: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
-	22, // 58: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
-	25, // 59: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
-	28, // 60: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
-	34, // 61: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
-	4,  // 62: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
-	7,  // 63: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
-	9,  // 64: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
-	11, // 65: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
-	13, // 66: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
-	15, // 67: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
-	17, // 68: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
-	21, // 69: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
-	23, // 70: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
-	27, // 71: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
-	29, // 72: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
-	35, // 73: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
-	62, // [62:74] is the sub-list for method output_type
-	50, // [50:62] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	46, // 17: rollcall.registry.v1.ListNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	42, // 18: rollcall.registry.v1.ListNodesResponse.nodes:type_name -> rollcall.node.v1.Node
+	24, // 19: rollcall.registry.v1.ListDeletedNodesResponse.deleted_nodes:type_name -> rollcall.registry.v1.DeletedNode
+	45, // 20: rollcall.registry.v1.DeletedNode.type:type_name -> rollcall.node.v1.NodeType
+	40, // 21: rollcall.registry.v1.DeletedNode.delete_time:type_name -> google.protobuf.Timestamp
+	47, // 22: rollcall.registry.v1.DeletedNode.membership:type_name -> rollcall.node.v1.Membership
+	48, // 23: rollcall.registry.v1.DeletedNode.connection:type_name -> rollcall.node.v1.Connection
+	49, // 24: rollcall.registry.v1.DeletedNode.health:type_name -> rollcall.node.v1.Health
+	50, // 25: rollcall.registry.v1.DeletedNode.scheduling:type_name -> rollcall.node.v1.Scheduling
+	51, // 26: rollcall.registry.v1.DeletedNode.labels:type_name -> rollcall.node.v1.Label
+	44, // 27: rollcall.registry.v1.WatchNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
+	0,  // 28: rollcall.registry.v1.WatchNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
+	45, // 29: rollcall.registry.v1.WatchNodesRequest.types:type_name -> rollcall.node.v1.NodeType
+	46, // 30: rollcall.registry.v1.WatchNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	42, // 31: rollcall.registry.v1.NodeChange.upserted:type_name -> rollcall.node.v1.Node
+	26, // 32: rollcall.registry.v1.WatchNodesResponse.changes:type_name -> rollcall.registry.v1.NodeChange
+	31, // 33: rollcall.registry.v1.GetClusterSummaryResponse.orchestrators:type_name -> rollcall.registry.v1.NodeCount
+	31, // 34: rollcall.registry.v1.GetClusterSummaryResponse.compute:type_name -> rollcall.registry.v1.NodeCount
+	32, // 35: rollcall.registry.v1.GetClusterSummaryResponse.states:type_name -> rollcall.registry.v1.StateCount
+	33, // 36: rollcall.registry.v1.GetClusterSummaryResponse.total:type_name -> rollcall.registry.v1.Capacity
+	33, // 37: rollcall.registry.v1.GetClusterSummaryResponse.available:type_name -> rollcall.registry.v1.Capacity
+	30, // 38: rollcall.registry.v1.GetClusterSummaryResponse.offered:type_name -> rollcall.registry.v1.WorkSum
+	30, // 39: rollcall.registry.v1.GetClusterSummaryResponse.allocated:type_name -> rollcall.registry.v1.WorkSum
+	44, // 40: rollcall.registry.v1.StateCount.membership:type_name -> rollcall.node.v1.MembershipState
+	52, // 41: rollcall.registry.v1.StateCount.health:type_name -> rollcall.node.v1.HealthState
+	53, // 42: rollcall.registry.v1.StateCount.scheduling:type_name -> rollcall.node.v1.SchedulingState
+	37, // 43: rollcall.registry.v1.GetControlPlaneStatusResponse.log:type_name -> rollcall.registry.v1.LogStatus
+	38, // 44: rollcall.registry.v1.GetControlPlaneStatusResponse.relay:type_name -> rollcall.registry.v1.RelayStatus
+	39, // 45: rollcall.registry.v1.GetControlPlaneStatusResponse.upkeep:type_name -> rollcall.registry.v1.UpkeepRun
+	36, // 46: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
+	1,  // 47: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
+	40, // 48: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
+	40, // 49: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
+	40, // 50: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 51: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
+	3,  // 52: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
+	6,  // 53: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
+	8,  // 54: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
+	10, // 55: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
+	12, // 56: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
+	14, // 57: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
+	16, // 58: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
+	20, // 59: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
+	22, // 60: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
+	25, // 61: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
+	28, // 62: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
+	34, // 63: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
+	4,  // 64: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
+	7,  // 65: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
+	9,  // 66: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
+	11, // 67: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
+	13, // 68: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
+	15, // 69: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
+	17, // 70: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
+	21, // 71: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
+	23, // 72: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
+	27, // 73: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
+	29, // 74: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
+	35, // 75: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
+	64, // [64:76] is the sub-list for method output_type
+	52, // [52:64] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_registry_v1_registry_proto_init() }

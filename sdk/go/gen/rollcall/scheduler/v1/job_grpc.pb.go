@@ -74,8 +74,8 @@ type JobServiceClient interface {
 	ExplainExecution(ctx context.Context, in *ExplainExecutionRequest, opts ...grpc.CallOption) (*ExplainExecutionResponse, error)
 	// StopExecution stops one execution; a service or daemon gets another in its place. It also stops one that is ORPHANED.
 	StopExecution(ctx context.Context, in *StopExecutionRequest, opts ...grpc.CallOption) (*StopExecutionResponse, error)
-	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND, JOB_STOPPED
-	// and JOB_COUNT_IS_ZERO.
+	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, EXECUTION_ID_AHEAD,
+	// JOB_NOT_FOUND, JOB_STOPPED and JOB_COUNT_IS_ZERO.
 	AdoptExecution(ctx context.Context, in *AdoptExecutionRequest, opts ...grpc.CallOption) (*AdoptExecutionResponse, error)
 	// WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
 	// nodes are well. It ends as WatchJobs does.
@@ -294,8 +294,8 @@ type JobServiceServer interface {
 	ExplainExecution(context.Context, *ExplainExecutionRequest) (*ExplainExecutionResponse, error)
 	// StopExecution stops one execution; a service or daemon gets another in its place. It also stops one that is ORPHANED.
 	StopExecution(context.Context, *StopExecutionRequest) (*StopExecutionResponse, error)
-	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND, JOB_STOPPED
-	// and JOB_COUNT_IS_ZERO.
+	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, EXECUTION_ID_AHEAD,
+	// JOB_NOT_FOUND, JOB_STOPPED and JOB_COUNT_IS_ZERO.
 	AdoptExecution(context.Context, *AdoptExecutionRequest) (*AdoptExecutionResponse, error)
 	// WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
 	// nodes are well. It ends as WatchJobs does.
