@@ -11,7 +11,7 @@ import {
   formatSizing,
   measuredSizing,
   type SizedFleet,
-} from "./sizing-formula.ts";
+} from "../sizing-formula.ts";
 
 const SIZES = [1_000, 5_000, 10_000, 30_000, 60_000, 100_000, 250_000] as const;
 /** Parts of `AGENTS` that are measured: they share the machine with their loaders. The last has several replicas. */

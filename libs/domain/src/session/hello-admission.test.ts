@@ -44,28 +44,33 @@ describe("HelloAdmission", () => {
 });
 
 describe("HelloAdmission.tookIn()", () => {
+  const lastTurn = (admission: HelloAdmission, asked: number) => turns(asks(admission, asked, 0)).at(-1) ?? 0;
+  const takeIn = (admission: HelloAdmission, batches: number, hellos: number, tookMs: number) => {
+    for (let batch = 0; batch < batches; batch++) admission.tookIn(hellos, tookMs);
+  };
+
   it("should spread those that are turned away over the time that taking them in really takes", () => {
     const admission = new HelloAdmission(1_000, 0);
-    admission.tookIn(200, 2_000);
-    // 100 a second.
-    expect(turns(asks(admission, 1_500, 0)).at(-1)).toBe(5_000);
+    takeIn(admission, 50, 200, 2_000);
+    // 500 of them, 100 a second.
+    expect(lastTurn(admission, 1_500) / 5_000).toBeCloseTo(1, 2);
   });
 
   it("should still let in what the rate allows, and expect no more than that", () => {
     const admission = new HelloAdmission(100, 0);
-    admission.tookIn(200, 20_000);
+    takeIn(admission, 50, 200, 20_000);
     expect(admitted(asks(admission, 150, 0))).toBe(100);
-    admission.tookIn(200, 1);
-    expect(turns(asks(admission, 300, 0)).at(-1)).toBe(3_500);
+    takeIn(admission, 50, 200, 1);
+    // 50 wait since before, 200 more: at 100 a second, not at what no batch can prove.
+    expect(lastTurn(admission, 200) / 2_500).toBeCloseTo(1, 2);
   });
 
-  it("should follow the pace over several batches, and learn nothing from one without a duration", () => {
+  it("should let one slow batch, the first one too, change little, and learn nothing from one without a duration", () => {
     const admission = new HelloAdmission(1_000, 0);
-    admission.tookIn(100, 1_000);
-    admission.tookIn(100, 0);
-    admission.tookIn(500, 1_000);
-    // 100 and a quarter of the way to 500.
-    expect(turns(asks(admission, 1_400, 0)).at(-1)).toBe(2_000);
+    admission.tookIn(200, 2_000);
+    admission.tookIn(200, 0);
+    // A quarter of the way from 1,000 to 100: 775 a second.
+    expect(lastTurn(admission, 1_775)).toBe(1_000);
   });
 });
 

@@ -21,12 +21,13 @@ export class HelloAdmission {
   /** How many were sent away and are still to come, as of when it was last looked at. */
   #backlog = 0;
   #backlogAtMs: number;
-  /** Hellos a second that this replica took in while more waited; null until that was seen. */
-  #pacePerSecond: number | null = null;
+  /** Hellos a second that this replica takes in while more wait; at most the limit, which it begins with. */
+  #pacePerSecond: number;
 
   constructor(hellosPerSecond: number, nowMs: number) {
     this.#limits = { perSecond: hellosPerSecond, burst: hellosPerSecond };
     this.#bucket = fullBucket(this.#limits, nowMs);
+    this.#pacePerSecond = hellosPerSecond;
     this.#backlogAtMs = nowMs;
   }
 
@@ -41,18 +42,17 @@ export class HelloAdmission {
   /** So many hellos were taken in within this time, while there was no lack of them. */
   tookIn(hellos: number, tookMs: number): void {
     if (tookMs <= 0) return;
-    const perSecond = (hellos * 1000) / tookMs;
-    const known = this.#pacePerSecond ?? perSecond;
-    this.#pacePerSecond = known + (perSecond - known) * SHARE_OF_LAST;
+    const perSecond = Math.min(this.#limits.perSecond, (hellos * 1000) / tookMs);
+    this.#pacePerSecond += (perSecond - this.#pacePerSecond) * SHARE_OF_LAST;
   }
 
   /** Send an agent away for whatever reason. Answers the time after which it may come back. */
   turnAway(nowMs: number, replicas: number): number {
-    const hellosPerSecond = Math.min(this.#limits.perSecond, this.#pacePerSecond ?? Number.POSITIVE_INFINITY);
-    const perSecond = hellosPerSecond * Math.max(1, replicas);
+    const perSecond = this.#pacePerSecond * Math.max(1, replicas);
     const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
     this.#backlog = Math.max(0, this.#backlog - (elapsedMs * perSecond) / 1000) + 1;
     this.#backlogAtMs = Math.max(this.#backlogAtMs, nowMs);
+    const hellosPerSecond = this.#pacePerSecond;
     const windowMs = reconnectWindow({ agents: this.#backlog, replicas, hellosPerSecond });
     return Math.min(LONGEST_RETRY_MS, windowMs);
   }

@@ -51,7 +51,7 @@ export interface HelloDeskOptions {
   readonly random: Random;
   /** Most hellos that wait; more are told to come back. Default 2,000. */
   readonly maxQueued?: number;
-  /** A third of the time between small batches. The first hello after a pause does not wait. */
+  /** The shortest time between small batches. The first hello after a pause does not wait. */
   readonly gatherMs: number;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts | undefined;
@@ -72,11 +72,6 @@ export interface HelloDeskOptions {
 const MOST_HELLOS_A_BATCH = 200;
 /** A hello of so many costs a tenth of one alone: they need not wait for more, see docs/performance.md. */
 const ENOUGH_HELLOS = 50;
-/**
- * Hellos wait longer for others than judgements do. No node is judged for it, and where agents come to many replicas, a
- * few to each, batches of one or two cost several times as much for each agent.
- */
-const GATHER_TIMES = 3;
 const DEFAULT_MAX_QUEUED = 2_000;
 /**
  * Verifying a signature takes a tenth of a millisecond, sending an agent away several: heartbeats must not wait for two
@@ -103,7 +98,7 @@ export class HelloDesk {
       // One batch at a time: two hellos of one node are opened in their order.
       maxRunning: 1,
       maxWaitMs: 0,
-      spacingMs: GATHER_TIMES * options.gatherMs,
+      spacingMs: options.gatherMs,
       enoughItems: ENOUGH_HELLOS,
       maxQueued: options.maxQueued ?? DEFAULT_MAX_QUEUED,
       clock: options.clock,
@@ -167,16 +162,17 @@ export class HelloDesk {
 
   async #takeIn(arrivals: readonly Arrival[]): Promise<readonly null[]> {
     const { metrics, log, random, clock, onUncertain, policiesKnown, admission } = this.#options;
-    const startMs = clock.nowMs();
     const waiting = arrivals.filter(({ stream }) => stream.isOpening);
     for (let gone = waiting.length; gone < arrivals.length; gone++) metrics.hello("abandoned");
     try {
       await policiesKnown();
+      const startMs = clock.nowMs();
       const candidates = await this.#verify(waiting);
       this.#candidates = new Map(candidates.map((it) => [it.hello.nodeId, it]));
       await this.#open(candidates);
-      // A batch that is not full tells how few came, not how fast they can be taken in.
-      if (arrivals.length === MOST_HELLOS_A_BATCH) admission.tookIn(arrivals.length, clock.nowMs() - startMs);
+      // A small batch, or one of which most was refused or gone, does not tell how fast agents can be taken in.
+      const isTelling = arrivals.length === MOST_HELLOS_A_BATCH && 2 * candidates.length > arrivals.length;
+      if (isTelling) admission.tookIn(candidates.length, clock.nowMs() - startMs);
     } catch (error) {
       // The commit may have succeeded although its answer was lost.
       onUncertain();

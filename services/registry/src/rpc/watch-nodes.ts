@@ -23,14 +23,14 @@ export function watchNodes({
   watches,
 }: RegistryServices): MethodImpl<typeof RegistryService.method.watchNodes> {
   const forms = new EncodedForms();
-  const encode = async (updates: readonly NodeUpdate[], mask: ReadMask | null, encoded: EncodedForm) => {
+  const encode = async (updates: readonly NodeUpdate[], mask: ReadMask | null, encoded: EncodedForm | null) => {
     const changes = new EncodedItems(NodeChangeSchema);
     let made = 0;
     for (const update of updates) {
-      let bytes = encoded.get(update);
+      let bytes = encoded?.get(update);
       if (bytes === undefined) {
         bytes = toBinary(NodeChangeSchema, changeToProto(update, mask));
-        encoded.set(update, bytes);
+        encoded?.set(update, bytes);
         made += 1;
         if (made % CHANGES_A_TURN === 0) await setImmediate();
       }
@@ -42,19 +42,25 @@ export function watchNodes({
     const isBinary = isBinaryCall(requestHeader);
     const filter = parseNodeFilter(request);
     const mask = parseNodeMask(request);
-    const encoded = forms.of(request.readMask?.paths ?? []);
     const start = parseNodeWatchStart(request.start, store.logId());
     const { events, nodes: hub, snapshots, limits } = watches;
     const options = { store, events, hub, snapshots, clock, limits, filter, start, signal };
-    for await (const { updates, isComplete, resume, revision } of watch(options)) {
-      const rest = {
-        snapshotComplete: isComplete,
-        resumeToken: formatResumeToken(resume),
-        revision,
-      };
-      yield isBinary
-        ? (await encode(updates, mask, encoded)).answer(WatchNodesResponseSchema, "changes", rest)
-        : create(WatchNodesResponseSchema, { ...rest, changes: updates.map((update) => changeToProto(update, mask)) });
+    const key = maskKey(request.readMask?.paths ?? []);
+    const encoded = forms.open(key);
+    try {
+      for await (const { updates, isComplete, resume, revision } of watch(options)) {
+        const rest = {
+          snapshotComplete: isComplete,
+          resumeToken: formatResumeToken(resume),
+          revision,
+        };
+        const whole = () => updates.map((update) => changeToProto(update, mask));
+        yield isBinary
+          ? (await encode(updates, mask, encoded)).answer(WatchNodesResponseSchema, "changes", rest)
+          : create(WatchNodesResponseSchema, { ...rest, changes: whole() });
+      }
+    } finally {
+      if (encoded !== null) forms.close(key);
     }
   };
 }
@@ -62,24 +68,38 @@ export function watchNodes({
 /** Changes as they were encoded for one mask. */
 type EncodedForm = WeakMap<NodeUpdate, Uint8Array>;
 
-/** Masks whose watchers share what is encoded; those of further ones encode for themselves. */
+/** Masks whose watchers share what is encoded; watchers of further ones encode for themselves, and keep nothing. */
 const MOST_FORMS = 16;
+
+/** The same for the same fields, in whatever order they are named. */
+const maskKey = (paths: readonly string[]) => [...new Set(paths)].sort().join(",");
 
 /**
  * All watchers of the window that ask for the same fields share its nodes: each is encoded once, whatever their number.
+ * What is kept is a copy of the window for each of the masks, so they are few, and go with their last watcher.
  */
-class EncodedForms {
-  readonly #forms = new Map<string, EncodedForm>();
+export class EncodedForms {
+  readonly #forms = new Map<string, { readonly form: EncodedForm; watchers: number }>();
 
-  of(paths: readonly string[]): EncodedForm {
-    const key = [...new Set(paths)].sort().join(",");
-    const known = this.#forms.get(key) ?? new WeakMap();
-    // The one that was asked for last is the last to be forgotten.
-    this.#forms.delete(key);
-    this.#forms.set(key, known);
-    const [oldest] = this.#forms.keys();
-    if (this.#forms.size > MOST_FORMS && oldest !== undefined) this.#forms.delete(oldest);
-    return known;
+  /** A watcher begins. Null where too many masks have a form already. */
+  open(key: string): EncodedForm | null {
+    const known = this.#forms.get(key);
+    if (known !== undefined) {
+      known.watchers += 1;
+      return known.form;
+    }
+    if (this.#forms.size >= MOST_FORMS) return null;
+    const form: EncodedForm = new WeakMap();
+    this.#forms.set(key, { form, watchers: 1 });
+    return form;
+  }
+
+  /** A watcher that got a form ends. */
+  close(key: string): void {
+    const known = this.#forms.get(key);
+    if (known === undefined) return;
+    known.watchers -= 1;
+    if (known.watchers === 0) this.#forms.delete(key);
   }
 }
 
