@@ -77,7 +77,7 @@ func (c *caller) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 }
 
 func (c *caller) authorize(ctx context.Context) (context.Context, error) {
-	token, err := c.token()
+	token, err := c.token(ctx)
 	if err != nil || token == "" {
 		return ctx, err
 	}

@@ -240,7 +240,7 @@ func (v targetVector) check(t *testing.T) {
 		}
 	}
 	for service, want := range v.Tokens {
-		token, err := found.credentials[service]()
+		token, err := found.credentials[service](t.Context())
 		if err != nil || (want == nil) != (token == "") || (want != nil && token != *want) {
 			t.Errorf("%s gets %q, %v", service, token, err)
 		}

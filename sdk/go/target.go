@@ -1,6 +1,7 @@
 package rollcall
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -227,7 +228,7 @@ func (t *target) findCredentials(config Config, entry contextEntry, at surroundi
 		case isOwn:
 			t.credentials[service] = fileCredential(filepath.Join(data, "admin-token"), false)
 		default:
-			t.credentials[service] = func() (string, error) { return "", nil }
+			t.credentials[service] = func(context.Context) (string, error) { return "", nil }
 		}
 	}
 	return nil

@@ -14,10 +14,11 @@ export type Credential =
 const MARGIN_MS = 30_000;
 /**
  * A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next
- * one: the file is read again so often.
+ * one: the file is read again so often. After that it counts as refused for so long without a word to the issuer.
  */
 const LOOKS = 20;
 const LOOK_EVERY_MS = 100;
+const REFUSAL_LASTS_MS = 30_000;
 
 /** How to get the token of a credential, for each call. */
 export function tokenSource(credential: Credential, nowMs: () => number = Date.now): () => Promise<string | null> {
@@ -53,8 +54,13 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
   const isGood = (it: typeof kept) => it !== null && it.login.expiresAtMs - MARGIN_MS > nowMs();
   // By the refresh token that the file has: the one that took its place, and could not be saved.
   let unsaved: { readonly saved: string; readonly next: string } | null = null;
+  // The refresh token that the issuer has refused; final once the file has kept it for all looks of a call.
+  let refused: { readonly token: string; readonly atMs: number; readonly isFinal: boolean } | null = null;
+  const isRefused = (token: string) => {
+    const sinceMs = nowMs() - (refused?.atMs ?? 0);
+    return token === refused?.token && sinceMs >= 0 && sinceMs < REFUSAL_LASTS_MS;
+  };
   const find = async () => {
-    let refused: string | null = null;
     for (let looks = 0; looks < LOOKS; looks += 1) {
       // The command line or another program may have renewed it meanwhile.
       const context = readContext(file, name);
@@ -67,15 +73,17 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
       const { refreshToken: saved } = login;
       if (saved === null) break;
       const refreshToken: string = unsaved?.saved === saved ? unsaved.next : saved;
-      if (refreshToken === refused) {
+      if (refused !== null && isRefused(refreshToken)) {
+        if (refused.isFinal) break;
         await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
         continue;
       }
       const renewed = await renewLogin(login, refreshToken, nowMs());
       if (renewed === null) {
-        refused = refreshToken;
+        refused = { token: refreshToken, atMs: nowMs(), isFinal: refused?.token === refreshToken && refused.isFinal };
         continue;
       }
+      refused = null;
       kept = renewed;
       try {
         await saveLogin(file, name, renewed.token, renewed.login);
@@ -86,6 +94,7 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
       }
       return renewed.token;
     }
+    if (refused !== null) refused = { ...refused, isFinal: true };
     throw new ConfigurationError(
       `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``,
     );

@@ -16,9 +16,11 @@ from .issuer import Renewal, renew_login
 # A token that expires sooner is renewed, or it would expire during the call.
 _MARGIN = 30.0
 # A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next
-# one: the file is read again so often, and so many seconds apart.
+# one: the file is read again so often, and so many seconds apart. After that it counts as refused for so many seconds
+# without a word to the issuer.
 _LOOKS = 20
 _LOOK_EVERY = 0.1
+_REFUSAL_LASTS = 30.0
 
 
 class Credential(Protocol):
@@ -79,41 +81,63 @@ class Login:
         self._expires = 0.0
         # By the refresh token that the file has: the one that took its place, and could not be saved.
         self._unsaved: dict[str | None, str] = {}
+        # The refresh token that the issuer has refused.
+        self._refused: str | None = None
+        self._refused_at = 0.0
+        self._is_final = False
 
     def token(self) -> str | None:
         """The token, renewed where it is due. Raises ConfigurationError when the login is over."""
-        with self._lock:
-            refused = None
-            for _ in range(_LOOKS):
-                if self._is_good():
-                    return self._token
-                # The command line or another program may have renewed it meanwhile.
-                context = read_context(self._path, self._name)
-                login = context.get("oidc")
-                if not isinstance(login, dict):
-                    raise ConfigurationError(f"context {self._name} has no login any more")
-                self._token, self._expires = context.get("token"), expires_at(login)
-                saved = login.get("refresh_token")
-                refresh_token = self._unsaved.get(saved, saved)
-                if self._is_good():
-                    return self._token
-                if refresh_token is not None and refresh_token == refused:
-                    time.sleep(_LOOK_EVERY)
-                    continue
-                renewed = renew_login({**login, "refresh_token": refresh_token}, self._now()) if refresh_token else None
-                if renewed is not None:
-                    self._keep(renewed, saved)
-                    return self._token
-                if refresh_token is None:
-                    break
-                refused = refresh_token
-            raise ConfigurationError(
-                f"the login of context {self._name} is over: "
-                f"log in again with `rollcall login --oidc --context {self._name}`"
-            )
+        for look in range(_LOOKS):
+            if look > 0:
+                time.sleep(_LOOK_EVERY)
+            with self._lock:
+                token = self._look(is_last=look == _LOOKS - 1)
+            if token is not None:
+                return token
+        raise self._over()
+
+    def _look(self, is_last: bool) -> str | None:
+        """The token; None where another look may find what another program saves."""
+        if self._is_good():
+            return self._token
+        # The command line or another program may have renewed it meanwhile.
+        context = read_context(self._path, self._name)
+        login = context.get("oidc")
+        if not isinstance(login, dict):
+            raise ConfigurationError(f"context {self._name} has no login any more")
+        self._token, self._expires = context.get("token"), expires_at(login)
+        if self._is_good():
+            return self._token
+        saved = login.get("refresh_token")
+        refresh_token = self._unsaved.get(saved, saved)
+        if not refresh_token:
+            raise self._over()
+        if not self._is_refused(refresh_token):
+            renewed = renew_login({**login, "refresh_token": refresh_token}, self._now())
+            if renewed is not None:
+                self._keep(renewed, saved)
+                return self._token
+            self._is_final = self._is_final and refresh_token == self._refused
+            self._refused, self._refused_at = refresh_token, self._now()
+        # The file has kept it for all looks of a call.
+        self._is_final = self._is_final or is_last
+        if self._is_final:
+            raise self._over()
+        return None
+
+    def _is_refused(self, refresh_token: str) -> bool:
+        return refresh_token == self._refused and 0 <= self._now() - self._refused_at < _REFUSAL_LASTS
+
+    def _over(self) -> ConfigurationError:
+        return ConfigurationError(
+            f"the login of context {self._name} is over: "
+            f"log in again with `rollcall login --oidc --context {self._name}`"
+        )
 
     def _keep(self, renewed: Renewal, saved: str | None) -> None:
         self._token, self._expires = renewed.token, renewed.expires
+        self._refused, self._is_final = None, False
         try:
             save_login(self._path, self._name, renewed.token, renewed.refresh_token, renewed.expires)
         except ConfigurationError:

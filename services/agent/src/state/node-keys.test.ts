@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "@jest/globals";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
@@ -11,6 +12,17 @@ class FullDisk extends MemoryKeyFiles {
   override async writeNextKey(...[next]: Parameters<MemoryKeyFiles["writeNextKey"]>): Promise<void> {
     if (this.isFull) throw new Error("no space left on device");
     await super.writeNextKey(next);
+  }
+}
+
+/** Keys of which each adoption waits to be let go. As on a disk, there is nothing to adopt a second time. */
+class HeldDisk extends MemoryKeyFiles {
+  /** The adoptions that wait, in their order. */
+  readonly held: (() => void)[] = [];
+
+  override async adoptNextKey(): Promise<void> {
+    await new Promise<void>((resolve) => this.held.push(resolve));
+    await super.adoptNextKey();
   }
 }
 
@@ -30,6 +42,33 @@ describe("NodeKeys", () => {
   it("should go on with the next key that an earlier run left", async () => {
     const files = new MemoryKeyFiles(generateKeyPair(), generateKeyPair());
     const keys = await NodeKeys.load(files, silentLogger);
+    expect(await keys.prepareNext()).toBe(files.next);
+  });
+
+  it("should adopt the next key once when a stream and a rotation hear of it together", async () => {
+    const files = new HeldDisk(generateKeyPair(), generateKeyPair());
+    const keys = await NodeKeys.load(files, silentLogger);
+    const next = await keys.prepareNext();
+    const fingerprint = keyFingerprint(next.publicKey);
+    const heard = [keys.accepted(next), keys.answered({ current: fingerprint, next: null })];
+    await setImmediate();
+    files.held.shift()?.();
+    await heard[0];
+    files.held.shift()?.();
+    await heard[1];
+    expect(keys.phase).toBe("settled");
+    expect(keys.fingerprint).toBe(fingerprint);
+    expect(keys.toUse()).toBe(next);
+  });
+
+  it("should change the keys after a change that failed", async () => {
+    const files = new FullDisk(generateKeyPair());
+    const keys = await NodeKeys.load(files, silentLogger);
+    const refused = expect(keys.prepareNext()).rejects.toThrow("no space left");
+    const waiting = keys.prepareNext().catch((error: unknown) => error);
+    await refused;
+    await waiting;
+    files.isFull = false;
     expect(await keys.prepareNext()).toBe(files.next);
   });
 });

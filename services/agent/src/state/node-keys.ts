@@ -24,6 +24,8 @@ export class NodeKeys {
   readonly #log: Logger;
   readonly #pairs: Map<string, NodeKeyPair>;
   #state: AgentKeys;
+  /** Ends when the last change of the keys has. */
+  #changed: Promise<unknown> = Promise.resolve();
 
   /** Read the keys; one is made at the first start ever. Rejects when the node's key cannot be read. */
   static async load(files: KeyFiles, log: Logger): Promise<NodeKeys> {
@@ -72,7 +74,35 @@ export class NodeKeys {
   }
 
   /** The key to rotate to, made and written to the disk unless there is one. Rejects when it cannot be written. */
-  async prepareNext(): Promise<NodeKeyPair> {
+  prepareNext(): Promise<NodeKeyPair> {
+    return this.#inTurn(() => this.#prepareNext());
+  }
+
+  /** The server answered the offer of the next key. */
+  async answered(answer: RotationAnswer): Promise<void> {
+    await this.#inTurn(() => this.#become(afterAnswer(this.#state, answer)));
+  }
+
+  /** The server took a proof by this key. */
+  async accepted(used: NodeKeyPair): Promise<void> {
+    await this.#inTurn(() => this.#become(afterAccepted(this.#state, keyFingerprint(used.publicKey))));
+  }
+
+  /** The server refused a proof by this key; whether there is another one to try. */
+  refused(used: NodeKeyPair): boolean {
+    const before = keyToUse(this.#state);
+    this.#state = afterRefused(this.#state, keyFingerprint(used.publicKey));
+    return keyToUse(this.#state) !== before;
+  }
+
+  /** A stream and a rotation hear of the same key at once: each change starts from what the one before it left. */
+  #inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.#changed.then(change);
+    this.#changed = done.catch(() => {});
+    return done;
+  }
+
+  async #prepareNext(): Promise<NodeKeyPair> {
     if (this.#state.phase !== "settled") return this.#pair(this.#state.next);
     const next = generateKeyPair();
     // Before the server hears of it: a crash must never leave the server with a key that is nowhere else.
@@ -81,23 +111,6 @@ export class NodeKeys {
     this.#pairs.set(fingerprint, next);
     this.#state = afterNewKey(this.#state, fingerprint);
     return next;
-  }
-
-  /** The server answered the offer of the next key. */
-  async answered(answer: RotationAnswer): Promise<void> {
-    await this.#become(afterAnswer(this.#state, answer));
-  }
-
-  /** The server took a proof by this key. */
-  async accepted(used: NodeKeyPair): Promise<void> {
-    await this.#become(afterAccepted(this.#state, keyFingerprint(used.publicKey)));
-  }
-
-  /** The server refused a proof by this key; whether there is another one to try. */
-  refused(used: NodeKeyPair): boolean {
-    const before = keyToUse(this.#state);
-    this.#state = afterRefused(this.#state, keyFingerprint(used.publicKey));
-    return keyToUse(this.#state) !== before;
   }
 
   async #become(state: AgentKeys): Promise<void> {

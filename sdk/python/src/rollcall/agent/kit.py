@@ -89,20 +89,24 @@ class Agent:
         self.options = options
         self.log = logging.LoggerAdapter(log or logging.getLogger("rollcall.agent"), {"node_id": options.node_id})
         self.registrar = Registrar(options.server, options.node_id, options.tls)
-        self.identity = Identity(options.state_dir)
         self.boot_id = boot_id()
         self.fingerprint = options.machine_fingerprint or machine_fingerprint()
         self.usage: usage_pb2.ResourceUsage | None = None
-        self.rotation = Rotation(self)
-        self.ledger = Ledger(
-            options.state_dir / "executions",
-            options.node_id,
-            options.executor,
-            self.log,
-            self._post,
-            self._on_work_changed,
-            options.wall_clock,
-        )
+        self.identity = Identity(options.state_dir)
+        try:
+            self.rotation = Rotation(self)
+            self.ledger = Ledger(
+                options.state_dir / "executions",
+                options.node_id,
+                options.executor,
+                self.log,
+                self._post,
+                self._on_work_changed,
+                options.wall_clock,
+            )
+        except BaseException:
+            self.identity.release()
+            raise
         self._sentinel: Sentinel | None = None
         self._state = AgentState.begin(random.random())
         self._held: Stream | None = None
@@ -124,22 +128,24 @@ class Agent:
 
     async def run(self) -> None:
         """Work until close() is called, or the task is cancelled, which leaves without a goodbye."""
-        self._loop = asyncio.get_running_loop()
-        found = self.identity.read_sentinel()
-        if found and found.node_id == self.options.node_id and self.identity.has(found.key_fingerprint):
-            self._sentinel = found
-        self.ledger.recover()
-        endpoints = self._sentinel.health_endpoints if self._sentinel else ()
-        self.dispatch(Event("loaded", is_registered=self._sentinel is not None, endpoints=endpoints))
-        self.rotation.look()
         try:
+            self._loop = asyncio.get_running_loop()
+            found = self.identity.read_sentinel()
+            if found and found.node_id == self.options.node_id and self.identity.has(found.key_fingerprint):
+                self._sentinel = found
+            self.ledger.recover()
+            endpoints = self._sentinel.health_endpoints if self._sentinel else ()
+            self.dispatch(Event("loaded", is_registered=self._sentinel is not None, endpoints=endpoints))
+            self.rotation.look()
             await self._closed.wait()
         finally:
-            self.dispatch(Event("abort"))
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            self.identity.release()
+            try:
+                self.dispatch(Event("abort"))
+                for task in list(self._tasks):
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+            finally:
+                self.identity.release()
 
     def close(self) -> None:
         """Say goodbye, 5 s at most, and end run(). Executions that run go on."""

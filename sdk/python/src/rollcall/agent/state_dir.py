@@ -51,15 +51,11 @@ class Identity:
         self.directory = directory
         self._lock = _lock(directory)
         self._pairs: dict[str, Ed25519PrivateKey] = {}
-        path = directory / _KEY_FILE
-        if not path.exists():
-            _write_key(path, Ed25519PrivateKey.generate())
-        current = self._add(_read_key(path))
-        next_key = None
-        # One that cannot be read is of no use: the server takes the present key until the next one was used.
-        with suppress(OSError, ValueError):
-            next_key = self._add(_read_key(directory / _NEXT_KEY_FILE))
-        self.state = KeyState.on_disk(current, next_key)
+        try:
+            self.state = self._load_keys()
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Let another agent use the directory."""
@@ -121,6 +117,17 @@ class Identity:
     def remove_sentinel(self) -> None:
         """Forget it. Raises OSError."""
         (self.directory / _SENTINEL_FILE).unlink(missing_ok=True)
+
+    def _load_keys(self) -> KeyState:
+        path = self.directory / _KEY_FILE
+        if not path.exists():
+            _write_key(path, Ed25519PrivateKey.generate())
+        current = self._add(_read_key(path))
+        next_key = None
+        # One that cannot be read is of no use: the server takes the present key until the next one was used.
+        with suppress(OSError, ValueError):
+            next_key = self._add(_read_key(self.directory / _NEXT_KEY_FILE))
+        return KeyState.on_disk(current, next_key)
 
     def _adopt(self, before: KeyState) -> None:
         # The sentinel first: a crash between the two leaves one that names a key of this agent in either case.

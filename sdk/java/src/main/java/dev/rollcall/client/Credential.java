@@ -8,6 +8,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
+import java.time.Instant;
 
 /** What proves to one service who calls. */
 interface Credential {
@@ -49,9 +50,11 @@ interface Credential {
     // A token that expires sooner is renewed, or it would expire during the call.
     private static final Duration MARGIN = Duration.ofSeconds(30);
     // A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the
-    // next one: the file is read again so often.
+    // next one: the file is read again so often, and so many milliseconds apart. After that it counts as refused for so
+    // long without a word to the issuer.
     private static final int LOOKS = 20;
     private static final long LOOK_EVERY = 100;
+    private static final Duration REFUSAL_LASTS = Duration.ofSeconds(30);
 
     private final Path file;
     private final String name;
@@ -61,6 +64,10 @@ interface Credential {
     // The refresh token that the file has, and the one that took its place and could not be saved.
     private String unsavedOf;
     private String unsaved;
+    // The refresh token that the issuer has refused, and when; final once the file has kept it for all looks of a call.
+    private String refused;
+    private Instant refusedAt = Instant.EPOCH;
+    private boolean isFinal;
 
     Renewed(Path file, String name, Clock clock) {
       this.file = file;
@@ -69,28 +76,46 @@ interface Credential {
     }
 
     @Override
-    public synchronized String token() {
-      String refused = null;
+    public String token() {
       for (int looks = 0; looks < LOOKS; looks++) {
-        if (isGood(token, login)) return token;
-        // The command line or another program may have renewed it meanwhile.
-        Context context = Contexts.read(file, name);
-        if (context.login() == null) throw new ConfigurationException("context " + name + " has no login any more");
-        token = context.token();
-        login = context.login();
-        if (isGood(token, login)) return token;
-        String saved = login.refreshToken();
-        if (saved == null) break;
-        String refreshToken = saved.equals(unsavedOf) ? unsaved : saved;
-        if (refreshToken.equals(refused)) {
-          pause();
-          continue;
-        }
-        if (renew(saved, login.withRefreshToken(refreshToken))) return token;
-        refused = refreshToken;
+        if (looks > 0) pause();
+        String found = look(looks == LOOKS - 1);
+        if (found != null) return found;
       }
+      throw over();
+    }
+
+    /** The token; null where another look may find what another program saves. */
+    private synchronized String look(boolean isLast) {
+      if (isGood(token, login)) return token;
+      // The command line or another program may have renewed it meanwhile.
+      Context context = Contexts.read(file, name);
+      if (context.login() == null) throw new ConfigurationException("context " + name + " has no login any more");
+      token = context.token();
+      login = context.login();
+      if (isGood(token, login)) return token;
+      String saved = login.refreshToken();
+      if (saved == null) throw over();
+      String refreshToken = saved.equals(unsavedOf) ? unsaved : saved;
+      if (!isRefused(refreshToken)) {
+        if (renew(saved, login.withRefreshToken(refreshToken))) return token;
+        isFinal = isFinal && refreshToken.equals(refused);
+        refused = refreshToken;
+        refusedAt = clock.instant();
+      }
+      isFinal = isFinal || isLast;
+      if (isFinal) throw over();
+      return null;
+    }
+
+    private boolean isRefused(String refreshToken) {
+      Instant now = clock.instant();
+      return refreshToken.equals(refused) && !now.isBefore(refusedAt) && now.isBefore(refusedAt.plus(REFUSAL_LASTS));
+    }
+
+    private ConfigurationException over() {
       String again = "log in again with `rollcall login --oidc --context " + name + "`";
-      throw new ConfigurationException("the login of context " + name + " is over: " + again);
+      return new ConfigurationException("the login of context " + name + " is over: " + again);
     }
 
     private boolean renew(String saved, Login old) {
@@ -98,6 +123,8 @@ interface Credential {
       if (renewal == null) return false;
       token = renewal.token();
       login = renewal.login();
+      refused = null;
+      isFinal = false;
       try {
         Contexts.save(file, name, token, login);
       } catch (ConfigurationException unwritable) {
