@@ -225,6 +225,24 @@ describe("a drain", () => {
     expect(unconfirmed(fleet)).toEqual([]);
   });
 
+  it("should not run again elsewhere what an operator had stopped and its node did not confirm", () => {
+    const fleet = begin("b");
+    for (const record of fleet.on("a").filter(({ job }) => job === "batch" || job === "ops")) {
+      const stopped = { ...record, desired: "STOP", reason: "EXECUTION_STOPPED" } as const;
+      fleet.executions.set(record.id, stopped);
+      fleet.memory.applyExecution(stopped, fleet.observations.get(record.id) ?? null);
+    }
+    fleet.drain("a", { force: true });
+    fleet.put("a", { holds: ["DRAIN"], connection: "DISCONNECTED" });
+    expect(statesOf(fleet.plan())).toEqual(["DRAINED"]);
+    const ended = [...fleet.executions.values()].filter(({ job }) => job === "batch" || job === "ops");
+    expect(ended).toHaveLength(2);
+    for (const { state, reason, holds } of ended) {
+      expect({ state, reason, holds }).toEqual({ state: "STOPPED", reason: "EXECUTION_STOPPED", holds: true });
+    }
+    expect(fleet.jobs.get("batch")?.state).toBe("FAILED");
+  });
+
   it("should wait for room elsewhere, and go on once there is some", () => {
     const fleet = begin();
     fleet.drain("a");

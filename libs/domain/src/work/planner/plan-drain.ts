@@ -92,13 +92,18 @@ function canConfirm({ health, connection, capacity }: WorkNode): boolean {
   return health === "HEALTHY" && connection === "CONNECTED" && capacity !== null && capacity.executors.length > 0;
 }
 
-/** End an execution without its node's word. What it holds stays taken until the node confirms. */
+/**
+ * End an execution without its node's word. What it holds stays taken until the node confirms. What an operator stopped
+ * stays stopped for that: it is not run again elsewhere.
+ */
 function endUnconfirmed(context: PlanContext, known: KnownExecution): void {
   const { record } = known;
   const type = context.state.jobs.get(record.job)?.record.spec.type;
-  const state = record.replacedBy !== null ? "REPLACED" : type === "ops" ? "FAILED" : "STOPPED";
+  const wasStopped = record.reason === "EXECUTION_STOPPED";
+  const state = record.replacedBy !== null ? "REPLACED" : type === "ops" && !wasStopped ? "FAILED" : "STOPPED";
+  const reason = wasStopped ? record.reason : "UNCONFIRMED";
   const message = "its node was drained and did not confirm the end";
-  const end = endedPart({ state, reason: "UNCONFIRMED", message }, context.nowMs);
+  const end = endedPart({ state, reason, message }, context.nowMs);
   changeExecution(context, known, "ENDED", { ...end, desired: "STOP", holds: record.holds });
 }
 
