@@ -1,5 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { SchedulingState } from "../../libs/api/src/gen/rollcall/node/v1/node_pb.ts";
 import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
 import { JobType } from "../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
