@@ -1,3 +1,4 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { SchedulingState } from "../../libs/api/src/gen/rollcall/node/v1/node_pb.ts";
 import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
@@ -41,6 +42,16 @@ asRoot("a drain of a real machine", () => {
     const drained = fixture.rollcall("node", "drain", node, ...flags);
     expect([await drained.exit(), drained.err]).toEqual([0, expect.any(String)]);
     expect((await fixture.client.node(node))?.scheduling?.state).toBe(SchedulingState.DRAINED);
+  }
+
+  /** How a drain that is done went, and what became of an execution that it ended: all by the record's clock. */
+  async function recordOf(job: CountedJob, id: string) {
+    const ended = (await fixture.executions(job)).find((execution) => execution.id === id);
+    const { drain: done } = await fixture.client.admin.getDrain({ node: ended?.nodeId ?? "" });
+    if (done?.startTime === undefined || done.deadline === undefined) throw new Error("the drain has no times");
+    if (ended?.endTime === undefined) throw new Error(`execution ${id} has no end`);
+    const times = { startMs: timestampMs(done.startTime), deadlineMs: timestampMs(done.deadline) };
+    return { ended, endMs: timestampMs(ended.endTime), ...times };
   }
 
   const other = (node: string) => NODES.find((name) => name !== node);
@@ -104,8 +115,9 @@ asRoot("a drain of a real machine", () => {
       await drain(first?.nodeId ?? "", "--deadline", "3s");
       const [second] = await fixture.ready(batch);
       expect(second).toMatchObject({ previousId: first?.id, nodeId: other(first?.nodeId ?? ""), attempt: 0 });
-      const old = (await fixture.executions(batch)).find(({ id }) => id === first?.id);
-      expect(old).toMatchObject({ state: ExecutionState.STOPPED, reason: "NODE_DRAINED" });
+      const { ended, endMs, deadlineMs } = await recordOf(batch, first?.id ?? "");
+      expect(ended).toMatchObject({ state: ExecutionState.STOPPED, reason: "NODE_DRAINED" });
+      expect(endMs).toBeGreaterThanOrEqual(deadlineMs);
       expect(await fixture.running(batch)).toHaveLength(1);
     },
     LIMIT_MS,
@@ -119,6 +131,26 @@ asRoot("a drain of a real machine", () => {
       await drain(first?.nodeId ?? "", "--deadline", "1h", "--force");
       const [second] = await fixture.ready(batch);
       expect(second).toMatchObject({ previousId: first?.id, nodeId: other(first?.nodeId ?? "") });
+      const { endMs, deadlineMs } = await recordOf(batch, first?.id ?? "");
+      expect(endMs).toBeLessThan(deadlineMs);
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should wait by force beyond the deadline for the grace of what ignores the signal, and have its end confirmed",
+    async () => {
+      const graceMs = 6_000;
+      const batch = fixture.service({ type: JobType.BATCH }, { does: "trap '' TERM; sleep 0.2", graceMs });
+      const [first] = await run(batch);
+      const [pid] = await fixture.running(batch);
+      await drain(first?.nodeId ?? "", "--deadline", "1s", "--force");
+      expect(await fixture.running(batch)).not.toContain(pid);
+      const { ended, endMs, startMs, deadlineMs } = await recordOf(batch, first?.id ?? "");
+      expect(ended).toMatchObject({ state: ExecutionState.STOPPED, reason: "NODE_DRAINED" });
+      expect(deadlineMs - startMs).toBeLessThan(graceMs);
+      expect(endMs - startMs).toBeGreaterThanOrEqual(graceMs);
+      expect((await fixture.ready(batch))[0]).toMatchObject({ previousId: first?.id, attempt: 0 });
     },
     LIMIT_MS,
   );

@@ -3,7 +3,7 @@ import { type Logger, Loop, type Running, startTasks, systemClock } from "@rollc
 import { beginExecution, type NeverStarted, neverStarted } from "./execution/execution-machine.ts";
 import type { ExecutionState } from "./execution/execution-state.ts";
 import type { Executor, Executors, Standing } from "./execution/executor.ts";
-import type { KeeperServices, MachineClock } from "./execution/keeper-services.ts";
+import type { KeeperServices, MachineClock, ToLaunch } from "./execution/keeper-services.ts";
 import { KeptExecution } from "./execution/kept-execution.ts";
 import { type ExecutionIdentity, type ExecutionRecord, isExecutionId } from "./journal/execution-record.ts";
 import type { Journal } from "./journal/journal.ts";
@@ -87,6 +87,11 @@ export class Keeper implements Running {
   /** All that is known, whether it is reported or not. */
   records(): readonly ExecutionRecord[] {
     return [...this.#executions.values()].map(({ record }) => record);
+  }
+
+  /** How many executions wait for their turn to be started. */
+  get waiting(): number {
+    return [...this.#launches.values()].reduce((sum, queue) => sum + queue.waiting, 0);
   }
 
   /** Be told of changes. Returns the function that ends this. */
@@ -218,11 +223,11 @@ export class Keeper implements Running {
     return execution;
   }
 
-  #toLaunch(execution: Pick<KeptExecution, "launch" | "executor">): void {
+  #toLaunch(execution: ToLaunch): () => void {
     const { executor } = execution;
     const queue = this.#launches.get(executor) ?? new LaunchQueue(executor?.mostLaunching ?? 1, this.#services.log);
     this.#launches.set(executor, queue);
-    queue.add(execution);
+    return queue.add(execution);
   }
 
   async #look(executor: Executor): Promise<void> {

@@ -73,10 +73,13 @@ describe("an execution that waits for its turn to start", () => {
     }) as [Identity, Identity, Identity];
     for (const one of [first, second, third]) await keeper.start(one, "log");
     await until("the first start", () => starts.begun.length === 1);
+    expect(keeper.waiting).toBe(2);
     await keeper.stop(second, "log");
     // The first one is being started still.
     expect(phaseOf(keeper, second.id)).toMatchObject({ kind: "ended", cause: "STOPPED" });
     expect(phaseOf(keeper, first.id)).toMatchObject({ kind: "starting" });
+    // It is held on to by nothing while the first start hangs.
+    expect(keeper.waiting).toBe(1);
     starts.fail(first.id);
     await until("the third start", () => starts.begun.length === 2);
     expect(starts.begun).toEqual([first.id, third.id]);

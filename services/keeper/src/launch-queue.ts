@@ -9,7 +9,8 @@ interface Launchable {
 export class LaunchQueue {
   readonly #most: number;
   readonly #log: Logger;
-  readonly #waiting: Launchable[] = [];
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Launchable>();
   #launching = 0;
 
   constructor(most: number, log: Logger) {
@@ -17,15 +18,23 @@ export class LaunchQueue {
     this.#log = log;
   }
 
-  add(one: Launchable): void {
-    this.#waiting.push(one);
+  /** Have one launched in its turn. Returns the function that takes it out, where its turn has not come. */
+  add(one: Launchable): () => void {
+    this.#waiting.add(one);
     this.#next();
+    return () => this.#waiting.delete(one);
+  }
+
+  /** How many wait for their turn. */
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   #next(): void {
     while (this.#launching < this.#most) {
-      const one = this.#waiting.shift();
+      const [one] = this.#waiting;
       if (one === undefined) return;
+      this.#waiting.delete(one);
       this.#launching += 1;
       void one
         .launch()

@@ -159,7 +159,8 @@ function withinMs(field: string, valueMs: number | null, leastMs: number, mostMs
 
 const RETRY_TIMES = { intervalMs: 5_000, maxMs: 300_000 };
 const UPDATE_TIMES = { minReadyMs: 10_000, readyDeadlineMs: 300_000 };
-const DEFAULT_STOP_GRACE_MS = 5_000;
+/** How long a job gives what it stops, where its spec says nothing. */
+export const DEFAULT_STOP_GRACE_MS = 5_000;
 
 /** The values that are given, so that they can be spread over defaults. */
 function given<Value extends object>(value: Value): { [Key in keyof Value]?: NonNullable<Value[Key]> } {

@@ -188,7 +188,7 @@ function defineDrain(node: Command, shell: Shell): void {
     .description("Drain nodes: they get no new work, and what runs there is moved or ended")
     .argument(...NODES)
     .option("--deadline <duration>", "End what still runs after this time; 0s is at once (default: 1h)")
-    .option("--force", "End everything at once; do not wait for a lost node, nor for any beyond the deadline")
+    .option("--force", "Stop everything at once; do not wait for a lost node, nor for any beyond deadline and grace")
     .option("--ignore-daemons", "Let daemons run on")
     .option("--keep-ineligible", "Leave the nodes cordoned when the drain is cancelled")
     .option("--max-parallel <count>", "Drain so many of the chosen nodes at a time; the others wait their turn")

@@ -11,6 +11,9 @@ export interface MachineClock {
   wallMs(): number;
 }
 
+/** What is launched in its turn among those of its executor. */
+export type ToLaunch = { readonly launch: () => Promise<void>; readonly executor: Executor | null };
+
 /** What executions work with. */
 export interface KeeperServices {
   readonly journal: Journal;
@@ -21,8 +24,8 @@ export interface KeeperServices {
   readonly log: Logger;
   /** When the agent last heard from the control plane. */
   readonly seenAtMs: () => number;
-  /** To be called for an execution that is to be launched in its turn. */
-  readonly toLaunch: (execution: { readonly launch: () => Promise<void>; readonly executor: Executor | null }) => void;
+  /** To be called for an execution that is to be launched in its turn. Returns what takes it out of the queue again. */
+  readonly toLaunch: (execution: ToLaunch) => () => void;
   /** Told of each change, once it is on the disk. */
   readonly onChange: (record: ExecutionRecord) => void;
 }

@@ -38,6 +38,7 @@ export class KeptExecution {
   #lookAgain = false;
   /** Whether its launch has begun in this keeper, and whether it is over. */
   #launch: "none" | "queued" | "begun" | "over" = "none";
+  #leaveQueue = () => {};
   #isAdopted = false;
   #isClosed = false;
 
@@ -71,7 +72,7 @@ export class KeptExecution {
     if (this.#launch !== "none") return;
     this.#launch = "queued";
     this.#endUnlaunched();
-    if (!this.isEnded) this.#services.toLaunch(this);
+    if (!this.isEnded) this.#leaveQueue = this.#services.toLaunch(this);
   }
 
   /** Start its program for the first time. */
@@ -247,7 +248,10 @@ export class KeptExecution {
     const { state, effects } = stepExecution(before, event, input);
     this.#record = { ...this.#record, state };
     for (const effect of effects) this.#carryOut(effect);
-    if (state.phase.kind === "ended" && before.phase.kind !== "ended") this.#logEnd(state);
+    if (state.phase.kind === "ended" && before.phase.kind !== "ended") {
+      this.#leaveQueue();
+      this.#logEnd(state);
+    }
     this.#setTimer();
   }
 

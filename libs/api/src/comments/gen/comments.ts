@@ -283,7 +283,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.DrainNodeRequest": "DrainNodeRequest names the node, or nodes, and says why.",
   "rollcall.admin.v1.DrainNodeRequest.deadline": "Time until what still runs is ended. Absent: 1 hour. At most 7 days.",
   "rollcall.admin.v1.DrainNodeRequest.etag": "The etag that the node must still have; only with node. Empty: any.",
-  "rollcall.admin.v1.DrainNodeRequest.force": "True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED. What another node has not confirmed ends so at the deadline.",
+  "rollcall.admin.v1.DrainNodeRequest.force": "True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED. What another node has not confirmed ends so at the deadline, but not before its job's grace and 10 s have passed since the node was told to stop it.",
   "rollcall.admin.v1.DrainNodeRequest.ignore_daemons": "True: daemons keep running.",
   "rollcall.admin.v1.DrainNodeRequest.keep_ineligible": "True: the node stays cordoned when the drain is cancelled.",
   "rollcall.admin.v1.DrainNodeRequest.max_parallel": "With a selector: nodes that are drained at a time. 0: all.",

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "@jest/globals";
 import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
 import { TestFleet } from "../../testing/work-fleet.ts";
+import type { Plan } from "../plan.ts";
+
+/** The grace of a job here, and the time that a node has beyond it to confirm. */
+const CONFIRMED_MS = jobSpec().stopGraceMs + 10_000;
 
 /** Two nodes, and on the first of them two services, a batch execution, an ops job's and a daemon's. */
 function begin(...others: string[]) {
@@ -28,6 +32,19 @@ function jobsOn(fleet: TestFleet, nodeId: string) {
     .on(nodeId)
     .map(({ job }) => job)
     .sort();
+}
+
+/** The jobs of what ended on the first node without its word. What it holds stays taken until the node confirms. */
+function unconfirmed(fleet: TestFleet): readonly string[] {
+  const ended = [...fleet.executions.values()].filter(
+    ({ nodeId, reason }) => nodeId === "a" && reason === "UNCONFIRMED",
+  );
+  expect(ended.every(({ desired, holds }) => desired === "STOP" && holds)).toBe(true);
+  return ended.map(({ job }) => job).sort();
+}
+
+function statesOf({ drains }: Plan): readonly string[] {
+  return drains.map(({ after }) => after.state);
 }
 
 describe("a drain", () => {
@@ -139,17 +156,91 @@ describe("a drain", () => {
       fleet.plan();
       fleet.pass(59_999);
       expect(fleet.plan().drains).toEqual([]);
+      expect(unconfirmed(fleet)).toEqual([]);
       fleet.pass(1);
-      const { drains } = fleet.plan();
-      const ended = [...fleet.executions.values()].filter(({ nodeId, reason }) => {
-        return nodeId === "a" && reason === "UNCONFIRMED";
-      });
-      // What it holds stays taken until the node confirms.
-      expect(ended.every(({ desired, holds }) => desired === "STOP" && holds)).toBe(true);
-      return { drains: drains.map(({ after }) => after.state), jobs: ended.map(({ job }) => job).sort() };
+      const atDeadline = [...fleet.plan().drains, ...unconfirmed(fleet)];
+      // Daemons were told to stop when the others had ended.
+      fleet.pass(CONFIRMED_MS);
+      return { atDeadline, drains: statesOf(fleet.plan()), after: unconfirmed(fleet) };
     };
-    expect(endOf(true)).toEqual({ drains: ["DRAINED"], jobs: ["batch", "daemon", "ops", "service", "service"] });
-    expect(endOf(false)).toEqual({ drains: [], jobs: [] });
+    const others = ["batch", "ops", "service", "service"];
+    expect(endOf(true)).toEqual({
+      atDeadline: others,
+      drains: ["DRAINED"],
+      after: ["batch", "daemon", ...others.slice(1)],
+    });
+    expect(endOf(false)).toEqual({ atDeadline: [], drains: [], after: [] });
+  });
+
+  it("should ask a node that is there to stop before it counts on nothing, also where the deadline is over at once", () => {
+    const fleet = begin("b");
+    fleet.drain("a", { force: true, deadlineAtMs: fleet.nowMs });
+    const { executions, drains } = fleet.plan();
+    expect(drains).toEqual([]);
+    expect(executions.filter(({ before }) => before !== null).map(({ kind, after }) => [kind, after])).toEqual(
+      [..."0000"].map(() => [
+        expect.stringMatching(/^(REPLACING|STOPPING)$/),
+        expect.objectContaining({ nodeId: "a", state: "LIVE", desired: "STOP", reason: "NODE_DRAINED" }),
+      ]),
+    );
+    expect(executions.filter(({ kind }) => kind === "REPLACING").every(({ after }) => after.replacedBy !== null)).toBe(
+      true,
+    );
+    expect(fleet.on("b").filter(({ job }) => job === "service")).toHaveLength(2);
+    fleet.stopAll("a");
+    fleet.plan();
+    fleet.stopAll("a");
+    expect(statesOf(fleet.plan())).toEqual(["DRAINED"]);
+    expect(unconfirmed(fleet)).toEqual([]);
+  });
+
+  it("should give what it stops after the deadline the grace of its job, and tell when it counts on nothing", () => {
+    const fleet = begin("b");
+    const deadlineAtMs = fleet.nowMs;
+    // No leader plans for longer than the deadline and the grace.
+    fleet.pass(3_600_000);
+    fleet.drain("a", { force: true, deadlineAtMs });
+    expect(fleet.plan()).toMatchObject({ drains: [], wakeAtMs: fleet.nowMs + CONFIRMED_MS });
+    fleet.pass(CONFIRMED_MS - 1);
+    expect(fleet.plan()).toMatchObject({ executions: [], drains: [] });
+    // Another leader does not know for how long they have been told.
+    fleet.reload();
+    expect(fleet.plan()).toMatchObject({ executions: [], drains: [] });
+    fleet.pass(CONFIRMED_MS - 1);
+    expect(fleet.plan()).toMatchObject({ executions: [], drains: [], wakeAtMs: fleet.nowMs + 1 });
+    fleet.pass(1);
+    fleet.plan();
+    expect(unconfirmed(fleet)).toEqual(["batch", "ops", "service", "service"]);
+    fleet.pass(CONFIRMED_MS);
+    expect(statesOf(fleet.plan())).toEqual(["DRAINED"]);
+  });
+
+  it("should not count a stop that was never committed", () => {
+    const fleet = begin("b");
+    fleet.drain("a", { force: true, deadlineAtMs: fleet.nowMs });
+    fleet.memory.revert(fleet.memory.plan(fleet.input()));
+    fleet.pass(CONFIRMED_MS);
+    const { executions } = fleet.plan();
+    expect(executions.filter(({ before, after }) => before !== null && after.state !== "LIVE")).toEqual([]);
+    expect(unconfirmed(fleet)).toEqual([]);
+  });
+
+  it("should not run again elsewhere what an operator had stopped and its node did not confirm", () => {
+    const fleet = begin("b");
+    for (const record of fleet.on("a").filter(({ job }) => job === "batch" || job === "ops")) {
+      const stopped = { ...record, desired: "STOP", reason: "EXECUTION_STOPPED" } as const;
+      fleet.executions.set(record.id, stopped);
+      fleet.memory.applyExecution(stopped, fleet.observations.get(record.id) ?? null);
+    }
+    fleet.drain("a", { force: true });
+    fleet.put("a", { holds: ["DRAIN"], connection: "DISCONNECTED" });
+    expect(statesOf(fleet.plan())).toEqual(["DRAINED"]);
+    const ended = [...fleet.executions.values()].filter(({ job }) => job === "batch" || job === "ops");
+    expect(ended).toHaveLength(2);
+    for (const { state, reason, holds } of ended) {
+      expect({ state, reason, holds }).toEqual({ state: "STOPPED", reason: "EXECUTION_STOPPED", holds: true });
+    }
+    expect(fleet.jobs.get("batch")?.state).toBe("FAILED");
   });
 
   it("should wait for room elsewhere, and go on once there is some", () => {

@@ -1,9 +1,13 @@
+import { DEFAULT_STOP_GRACE_MS } from "../check-job.ts";
 import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord } from "../job-record.ts";
 import type { WorkNode } from "../work-node.ts";
 import { changeDrain, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { replaceExecution, stopExecution } from "./plan-place.ts";
 import { inTransit, type KnownExecution, liveIn, placeOf } from "./work-state.ts";
+
+/** How long a node may take to confirm an end beyond the grace that it gives, before a forced drain counts on it. */
+const CONFIRM_WITHIN_MS = 10_000;
 
 /** Do what a drain needs; false when the plan has no room for all of it. */
 export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
@@ -20,13 +24,15 @@ export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
   const daemons = ignoreDaemons ? [] : here.filter((known) => isDaemon(context, known));
   for (const known of others) {
     if (!hasRoom(context)) return false;
-    if (isDead(context, drain)) endUnconfirmed(context, known);
+    if (isDead(context, drain, known)) endUnconfirmed(context, known);
     else endOne(context, known, isOver);
+    awaitConfirmation(context, drain, known);
   }
   if (executionsOn(context, nodeId).some((known) => !isDaemon(context, known))) return true;
   for (const known of daemons) {
-    if (isDead(context, drain)) endUnconfirmed(context, known);
+    if (isDead(context, drain, known)) endUnconfirmed(context, known);
     else stopExecution(context, known, "NODE_DRAINED");
+    awaitConfirmation(context, drain, known);
   }
   const left = executionsOn(context, nodeId).filter((known) => !ignoreDaemons || !isDaemon(context, known));
   if (left.length === 0) changeDrain(context, drain, { state: "DRAINED" });
@@ -51,13 +57,34 @@ function isPastDeadline({ nowMs }: PlanContext, { deadlineAtMs }: DrainRecord): 
 }
 
 /**
- * Whether nothing is expected of a node any more: reactions to its loss are allowed, or the drain is forced and the
- * node cannot confirm, or has not until the deadline.
+ * Whether nothing is expected of a node for an execution any more: reactions to its loss are allowed, or the drain is
+ * forced and the node cannot confirm, or was told to stop it and has not confirmed in time.
  */
-function isDead(context: PlanContext, drain: DrainRecord): boolean {
+function isDead(context: PlanContext, drain: DrainRecord, known: KnownExecution): boolean {
   const node = context.state.pool.get(drain.nodeId)?.node;
   if (node === undefined) return false;
-  return node.reactionAllowed || (drain.force && (!canConfirm(node) || isPastDeadline(context, drain)));
+  if (node.reactionAllowed) return true;
+  if (!drain.force) return false;
+  return !canConfirm(node) || (isPastDeadline(context, drain) && confirmedByMs(context, known) <= context.nowMs);
+}
+
+/**
+ * When a node should have confirmed the end of what it was told to stop; infinite for what it was not told. That it was
+ * told counts from when this planner's drain has seen it: it is not recorded, and another leader waits once more.
+ */
+function confirmedByMs({ state }: PlanContext, { record, stopSeenAtMs }: KnownExecution): number {
+  if (record.desired !== "STOP" || stopSeenAtMs === null) return Number.POSITIVE_INFINITY;
+  const graceMs = state.jobs.get(record.job)?.record.spec.stopGraceMs ?? DEFAULT_STOP_GRACE_MS;
+  return stopSeenAtMs + graceMs + CONFIRM_WITHIN_MS;
+}
+
+/** Note that a node was told to stop an execution, and look again when a forced drain waits for it no longer. */
+function awaitConfirmation(context: PlanContext, drain: DrainRecord, known: KnownExecution): void {
+  if (known.record.desired !== "STOP" || isTerminal(known.record.state)) return;
+  known.stopSeenAtMs ??= context.nowMs;
+  // Until the deadline is over, the drain is looked at then.
+  if (!drain.force || !isPastDeadline(context, drain)) return;
+  lookAt(context, { atMs: confirmedByMs(context, known), kind: "drain", name: drain.nodeId, index: null });
 }
 
 /** Whether a node can say that something has ended there: one that is away, or takes no work now, cannot. */
@@ -65,13 +92,18 @@ function canConfirm({ health, connection, capacity }: WorkNode): boolean {
   return health === "HEALTHY" && connection === "CONNECTED" && capacity !== null && capacity.executors.length > 0;
 }
 
-/** End an execution without its node's word. What it holds stays taken until the node confirms. */
+/**
+ * End an execution without its node's word. What it holds stays taken until the node confirms. What an operator stopped
+ * stays stopped for that: it is not run again elsewhere.
+ */
 function endUnconfirmed(context: PlanContext, known: KnownExecution): void {
   const { record } = known;
   const type = context.state.jobs.get(record.job)?.record.spec.type;
-  const state = record.replacedBy !== null ? "REPLACED" : type === "ops" ? "FAILED" : "STOPPED";
+  const wasStopped = record.reason === "EXECUTION_STOPPED";
+  const state = record.replacedBy !== null ? "REPLACED" : type === "ops" && !wasStopped ? "FAILED" : "STOPPED";
+  const reason = wasStopped ? record.reason : "UNCONFIRMED";
   const message = "its node was drained and did not confirm the end";
-  const end = endedPart({ state, reason: "UNCONFIRMED", message }, context.nowMs);
+  const end = endedPart({ state, reason, message }, context.nowMs);
   changeExecution(context, known, "ENDED", { ...end, desired: "STOP", holds: record.holds });
 }
 

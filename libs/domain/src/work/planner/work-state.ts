@@ -11,6 +11,8 @@ import { couldFit } from "../placement/refusals.ts";
 export interface KnownExecution {
   record: ExecutionRecord;
   observation: Observation | null;
+  /** When a drain saw first that its node was told to stop it; null for what should run, or what no drain has seen. */
+  stopSeenAtMs: number | null;
 }
 
 /** One place in a job: an index of a batch job or service, a node of an ops job or daemon. */

@@ -1573,7 +1573,8 @@ export type DrainNodeRequest = Message<"rollcall.admin.v1.DrainNodeRequest"> & {
 
   /**
    * True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED.
-   * What another node has not confirmed ends so at the deadline.
+   * What another node has not confirmed ends so at the deadline, but not before its job's grace and 10 s have passed since the node was
+   * told to stop it.
    *
    * @generated from field: bool force = 9;
    */
