@@ -92,6 +92,12 @@ describe("settleGone()", () => {
   ] as const)("should record a %s's execution on a node that is gone for good as %s", (type, state) => {
     expect(settleGone(RECORD, type, "NODE_REJECTED")).toEqual({ state, reason: "NODE_REJECTED", message: "" });
   });
+
+  it.each(["batch", "ops"] as const)("should leave a %s's execution stopped that an operator had stopped", (type) => {
+    const record = { ...RECORD, desired: "STOP", reason: "EXECUTION_STOPPED", message: "enough" } as const;
+    const end = { state: "STOPPED", reason: "EXECUTION_STOPPED", message: "enough" };
+    expect(settleGone(record, type, "NODE_DELETED")).toEqual(end);
+  });
 });
 
 describe("stopRevived()", () => {

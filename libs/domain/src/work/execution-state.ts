@@ -120,9 +120,14 @@ export function settleEnd(record: ExecutionRecord, observation: Observation, typ
   }
 }
 
-/** How an execution is recorded whose node is gone for good, so that nothing of it can be confirmed. */
+/**
+ * How an execution is recorded whose node is gone for good, so that nothing of it can be confirmed. What an operator
+ * stopped stays stopped for that: it is not run again elsewhere.
+ */
 export function settleGone(record: ExecutionRecord, type: JobType, reason: ExecutionReason): SettledEnd {
   if (record.replacedBy !== null) return { state: "REPLACED", reason: record.reason, message: record.message };
+  const wasStopped = record.desired === "STOP" && record.reason === "EXECUTION_STOPPED";
+  if (wasStopped) return { state: "STOPPED", reason: record.reason, message: record.message };
   return { state: type === "ops" ? "FAILED" : "STOPPED", reason, message: "" };
 }
 
