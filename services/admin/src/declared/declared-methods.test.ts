@@ -137,6 +137,19 @@ describe("applyState()", () => {
     expect((await rig.policies.listHealthPolicies({})).policies).toEqual([]);
   });
 
+  it("should take no more labels in a call than the bound", async () => {
+    const many = (count: number) => {
+      const keys = (node: number) => Array.from({ length: 64 }, (_, key) => node * 64 + key).filter((n) => n < count);
+      return Array.from({ length: Math.ceil(count / 64) }, (_, node) =>
+        labels(`no${node}`, Object.fromEntries(keys(node).map((n) => [`k${n}`, "v"]))),
+      );
+    };
+    const over = await refusalOf(declared.applyState({ objects: many(2_001), owner: "team" }));
+    expect(over).toMatchObject({ reason: "INVALID_DECLARED_STATE", message: expect.stringContaining("2001") });
+    const within = await refusalOf(declared.applyState({ objects: many(2_000), owner: "team" }));
+    expect(within).toMatchObject({ message: expect.stringMatching(/^[^;]*there is no node no0/) });
+  });
+
   it("should take of each object the role that its own methods take", async () => {
     await byOperator.applyState({ objects: [policy(6)], owner: "team" });
     const refused = byOperator.applyState({ objects: [policy(5), webhook("ops")], owner: "team" });

@@ -18,6 +18,9 @@ export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune"
 /** Objects that one call prunes at most, and of an owner's that it looks at. */
 const MOST_PRUNED = 1_000;
 
+/** Objects that one call declares, each label by itself. */
+const MOST_OBJECTS = 2_000;
+
 /** A request whose objects are right by themselves. */
 export interface CheckedState {
   readonly request: StateRequest;
@@ -38,7 +41,9 @@ export function checkState(request: StateRequest, webhooks: WebhookParts, caller
     ...(prune && owner === "" ? [{ field: "prune", description: "takes an owner, whose objects are pruned" }] : []),
     ...(takeOver && owner === "" ? [{ field: "take_over", description: "takes an owner, who gets the objects" }] : []),
   ];
-  refuseInvalid([...ownerless, ...violations]);
+  const many = `are ${objects.size}, each label counted, and may be ${MOST_OBJECTS} in a call: make several calls`;
+  const tooMany = objects.size > MOST_OBJECTS ? [{ field: "objects", description: many }] : [];
+  refuseInvalid([...ownerless, ...tooMany, ...violations]);
   checkRoles([...objects.keys()], caller);
   return { request, objects };
 }
