@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -127,6 +127,23 @@ describe("apply and diff", () => {
       expect(err).toContain(problem);
     }
     expect((await rig.run(["webhook", "show", "new"])).code).toBe(1);
+  });
+
+  it("should read the links of a directory, as a mounted ConfigMap has them, and refuse one that leads nowhere", async () => {
+    const mounted = join(folder, "mounted");
+    mkdirSync(join(mounted, "..data"), { recursive: true });
+    for (const name of ["a", "b"]) {
+      const text = `{owner: linked, kind: Webhook, name: ${name}, spec: {url: 'https://receiver.example'}}`;
+      writeFileSync(join(mounted, "..data", `${name}.yaml`), text);
+    }
+    symlinkSync("..data/a.yaml", join(mounted, "a.yaml"));
+    symlinkSync("..data/b.yaml", join(mounted, "b.yaml"));
+    const { out } = await rig.run(["apply", "-f", mounted, "--dry-run"]);
+    expect(out).toContain("webhook/a created\nwebhook/b created\n");
+    rmSync(join(mounted, "..data", "b.yaml"));
+    const dangling = await rig.run(["apply", "-f", mounted, "--prune", "--yes"]);
+    expect(dangling).toMatchObject({ code: 2, err: expect.stringContaining("cannot read") });
+    expect(dangling.err).toContain("b.yaml");
   });
 
   it("should refuse a node that is not there", async () => {
