@@ -29,8 +29,9 @@ export async function readStateFiles(shell: Shell, names: readonly string[]): Pr
   const objects: DeclaredObject[] = [];
   const problems: string[] = [];
   const owners = new Set<string>();
+  const seen = new Set<string>();
   for (const { file, text } of await readTexts(shell, names)) {
-    const read = parseStateFile(text);
+    const read = parseStateFile(text, seen);
     objects.push(...read.objects);
     if (read.owner !== "") owners.add(read.owner);
     problems.push(...read.problems.map((problem: FileProblem) => printable(problemLine(file, problem))));
