@@ -146,6 +146,35 @@ describe("apply and diff", () => {
     expect(dangling.err).toContain("b.yaml");
   });
 
+  it("should exit from diff with 1 for a difference, 2 for wrong usage and 3 for a failure", async () => {
+    const differing = write("differing.yaml", "{kind: Webhook, name: absent, spec: {url: 'https://receiver.example'}}");
+    const failing = write("failing.yaml", "{kind: NodeLabels, name: nowhere, spec: {labels: {rack: r1}}}");
+    const codes = [];
+    for (const args of [
+      ["-f", differing],
+      ["-f", failing],
+      ["-f", join(folder, "absent.yaml")],
+    ]) {
+      codes.push((await rig.run(["diff", ...args])).code);
+    }
+    expect(codes).toEqual([1, 3, 2]);
+    expect((await rig.run(["diff", "-f", failing])).err).toContain("there is no node nowhere");
+    expect((await rig.run(["apply", "-f", failing])).code).toBe(1);
+  });
+
+  it("should find an object that two files declare, and keys without a value, before anything is sent", async () => {
+    const one = write("one.yaml", "{kind: Webhook, name: both, spec: {url: 'https://receiver.example'}}");
+    const two = write("two.yaml", "{kind: Webhook, name: both, spec: {url: 'https://receiver.example/two'}}");
+    const { code, err } = await rig.run(["apply", "-f", one, two]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/two\.yaml:1:1: name: Webhook\/both is declared twice/)]);
+    const empty = write(
+      "empty.yaml",
+      "{kind: Webhook, name: empty, spec: {url: 'https://receiver.example', description}}",
+    );
+    const refused = await rig.run(["apply", "-f", empty]);
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("description: is empty")]);
+  });
+
   it("should refuse a node that is not there", async () => {
     const file = write("labels.yaml", "{kind: NodeLabels, name: nowhere, spec: {labels: {rack: r1}}}");
     const { code, err } = await rig.run(["apply", "-f", file]);
