@@ -99,6 +99,24 @@ describe("apply and diff", () => {
     expect((await rig.run(["webhook", "show", "ops"])).code).toBe(1);
   });
 
+  it("should not prune what came after the question was asked", async () => {
+    await rig.run(["apply", "-f", write("fleet.yaml", FLEET)]);
+    const less = write("less.yaml", FLEET.split("---").slice(0, 2).join("---"));
+    const later = write(
+      "later.yaml",
+      "{owner: fleet, kind: Webhook, name: late, spec: {url: 'https://receiver.example'}}",
+    );
+    const ask = async () => {
+      await rig.run(["apply", "-f", later]);
+      return "y";
+    };
+    const refused = await rig.run(["apply", "-f", less, "--prune"], { ask });
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("webhook/late") });
+    expect((await rig.run(["webhook", "show", "ops"])).code).toBe(0);
+    const pruned = await rig.run(["apply", "-f", less, "--prune"], { ask: async () => "y" });
+    expect(pruned).toMatchObject({ code: 0, out: expect.stringContaining("webhook/late pruned") });
+  });
+
   it("should tell everything that is wrong with the files by line, before it changes anything", async () => {
     const nested = join(folder, "nested");
     mkdirSync(nested, { recursive: true });
