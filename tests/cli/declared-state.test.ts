@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -99,6 +99,24 @@ describe("apply and diff", () => {
     expect((await rig.run(["webhook", "show", "ops"])).code).toBe(1);
   });
 
+  it("should not prune what came after the question was asked", async () => {
+    await rig.run(["apply", "-f", write("fleet.yaml", FLEET)]);
+    const less = write("less.yaml", FLEET.split("---").slice(0, 2).join("---"));
+    const later = write(
+      "later.yaml",
+      "{owner: fleet, kind: Webhook, name: late, spec: {url: 'https://receiver.example'}}",
+    );
+    const ask = async () => {
+      await rig.run(["apply", "-f", later]);
+      return "y";
+    };
+    const refused = await rig.run(["apply", "-f", less, "--prune"], { ask });
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("webhook/late") });
+    expect((await rig.run(["webhook", "show", "ops"])).code).toBe(0);
+    const pruned = await rig.run(["apply", "-f", less, "--prune"], { ask: async () => "y" });
+    expect(pruned).toMatchObject({ code: 0, out: expect.stringContaining("webhook/late pruned") });
+  });
+
   it("should tell everything that is wrong with the files by line, before it changes anything", async () => {
     const nested = join(folder, "nested");
     mkdirSync(nested, { recursive: true });
@@ -127,6 +145,52 @@ describe("apply and diff", () => {
       expect(err).toContain(problem);
     }
     expect((await rig.run(["webhook", "show", "new"])).code).toBe(1);
+  });
+
+  it("should read the links of a directory, as a mounted ConfigMap has them, and refuse one that leads nowhere", async () => {
+    const mounted = join(folder, "mounted");
+    mkdirSync(join(mounted, "..data"), { recursive: true });
+    for (const name of ["a", "b"]) {
+      const text = `{owner: linked, kind: Webhook, name: ${name}, spec: {url: 'https://receiver.example'}}`;
+      writeFileSync(join(mounted, "..data", `${name}.yaml`), text);
+    }
+    symlinkSync("..data/a.yaml", join(mounted, "a.yaml"));
+    symlinkSync("..data/b.yaml", join(mounted, "b.yaml"));
+    const { out } = await rig.run(["apply", "-f", mounted, "--dry-run"]);
+    expect(out).toContain("webhook/a created\nwebhook/b created\n");
+    rmSync(join(mounted, "..data", "b.yaml"));
+    const dangling = await rig.run(["apply", "-f", mounted, "--prune", "--yes"]);
+    expect(dangling).toMatchObject({ code: 2, err: expect.stringContaining("cannot read") });
+    expect(dangling.err).toContain("b.yaml");
+  });
+
+  it("should exit from diff with 1 for a difference, 2 for wrong usage and 3 for a failure", async () => {
+    const differing = write("differing.yaml", "{kind: Webhook, name: absent, spec: {url: 'https://receiver.example'}}");
+    const failing = write("failing.yaml", "{kind: NodeLabels, name: nowhere, spec: {labels: {rack: r1}}}");
+    const codes = [];
+    for (const args of [
+      ["-f", differing],
+      ["-f", failing],
+      ["-f", join(folder, "absent.yaml")],
+    ]) {
+      codes.push((await rig.run(["diff", ...args])).code);
+    }
+    expect(codes).toEqual([1, 3, 2]);
+    expect((await rig.run(["diff", "-f", failing])).err).toContain("there is no node nowhere");
+    expect((await rig.run(["apply", "-f", failing])).code).toBe(1);
+  });
+
+  it("should find an object that two files declare, and keys without a value, before anything is sent", async () => {
+    const one = write("one.yaml", "{kind: Webhook, name: both, spec: {url: 'https://receiver.example'}}");
+    const two = write("two.yaml", "{kind: Webhook, name: both, spec: {url: 'https://receiver.example/two'}}");
+    const { code, err } = await rig.run(["apply", "-f", one, two]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/two\.yaml:1:1: name: Webhook\/both is declared twice/)]);
+    const empty = write(
+      "empty.yaml",
+      "{kind: Webhook, name: empty, spec: {url: 'https://receiver.example', description}}",
+    );
+    const refused = await rig.run(["apply", "-f", empty]);
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("description: is empty")]);
   });
 
   it("should refuse a node that is not there", async () => {

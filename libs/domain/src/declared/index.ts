@@ -1,3 +1,4 @@
+export { type BoundedPlan, boundPlan, type DeclaredBounds, type DeclaredCost } from "./bounds.ts";
 export {
   type DeclaredAction,
   type DeclaredFields,

@@ -108,7 +108,7 @@ function applied(input: DeclaredInput, steps: readonly DeclaredStep[]): Declared
     else existing.set(name, after);
   }
   const recorded = new Map(input.recorded);
-  for (const [name, record] of recordAfter(input.owner, steps)) {
+  for (const [name, record] of recordAfter(input, steps)) {
     if (record === null) recorded.delete(name);
     else recorded.set(name, record);
   }
@@ -124,6 +124,17 @@ describe("any plan", () => {
         const steps = planDeclared(input);
         fc.pre(!hasConflict(steps));
         expect(planDeclared(applied(input, steps)).filter(isDeclaredChange)).toEqual([]);
+      }),
+    );
+  });
+
+  it("should leave nothing to remember once it is applied", () => {
+    fc.assert(
+      fc.property(inputs, (input) => {
+        const steps = planDeclared(input);
+        fc.pre(!hasConflict(steps));
+        const after = applied(input, steps);
+        expect(recordAfter(after, planDeclared(after))).toEqual(new Map());
       }),
     );
   });

@@ -72,11 +72,23 @@ export function isDeclaredChange({ action }: Pick<DeclaredStep, "action">): bool
   return action !== "unchanged";
 }
 
-/** What the record is to remember of owners after a plan without conflicts: null for what it forgets. */
-export function recordAfter(owner: string, steps: readonly DeclaredStep[]): ReadonlyMap<string, DeclaredRecord | null> {
+/**
+ * What of the record of owners a plan without conflicts changes: null for what it forgets. What is remembered already is
+ * not in it.
+ */
+export function recordAfter(
+  { owner, recorded }: Pick<DeclaredInput, "owner" | "recorded">,
+  steps: readonly DeclaredStep[],
+): ReadonlyMap<string, DeclaredRecord | null> {
   const after = new Map<string, DeclaredRecord | null>();
   if (owner === "") return after;
-  for (const { name, fields } of steps) after.set(name, fields === null ? null : { owner, fields });
+  for (const { name, fields } of steps) {
+    const record = recorded.get(name);
+    if (fields === null) after.set(name, null);
+    else if (record?.owner !== owner || differencesOf(record.fields, fields, undefined).length > 0) {
+      after.set(name, { owner, fields });
+    }
+  }
   return after;
 }
 

@@ -1,5 +1,6 @@
 import type { DeclaredRecord } from "@rollcall/domain";
 import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
 import type { Db, Tx } from "../database/store.ts";
 
 /** What is remembered of an object that was applied. */
@@ -63,23 +64,20 @@ export async function readDeclaredObjects(
 /** Remember objects, in place of what was remembered of them. */
 export async function saveDeclaredObjects(tx: Tx, objects: readonly NewDeclaredObject[]): Promise<void> {
   if (objects.length === 0) return;
-  const rows = objects.map(({ name, owner, fields, nodeId, actor }) => ({
-    ...{ name, owner, fields: JSON.stringify(fields), node_id: nodeId, applied_by: actor },
-  }));
-  await tx
-    .insertInto("declared_objects")
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.constraint("declared_objects_pkey").doUpdateSet({
-        owner: sql`excluded.owner`,
-        fields: sql`excluded.fields`,
-        node_id: sql`excluded.node_id`,
-        applied_by: sql`excluded.applied_by`,
-        applied_at: sql`now()`,
-      }),
-    )
-    .execute();
+  // One parameter for all of them: a statement cannot have more than 65,535.
+  await sql`
+    insert into declared_objects (name, owner, fields, node_id, applied_by)
+    select o.name, o.owner, o.fields, o."nodeId", o.actor from ${rowsFrom(objects, OBJECT_COLUMNS)} as o
+    on conflict on constraint declared_objects_pkey do update set
+      owner = excluded.owner,
+      fields = excluded.fields,
+      node_id = excluded.node_id,
+      applied_by = excluded.applied_by,
+      applied_at = now()
+  `.execute(tx);
 }
+
+const OBJECT_COLUMNS = sql`name text, owner text, fields jsonb, "nodeId" text, actor text`;
 
 /** Forget who applied objects. */
 export async function forgetDeclaredObjects(tx: Tx, names: readonly string[]): Promise<void> {

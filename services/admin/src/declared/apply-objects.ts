@@ -4,13 +4,21 @@ import {
   SetHealthPolicyRequestSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { SetWebhookRequestSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { changeLabels, type DeclaredStep, type LabelChange, type NewEvent, recordAfter } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
-import type { Operation } from "@rollcall/operations";
+import {
+  changeLabels,
+  type DeclaredStep,
+  isDeclaredChange,
+  type LabelChange,
+  type NewEvent,
+  recordAfter,
+} from "@rollcall/domain";
+import { refuse, refuseFields } from "@rollcall/errors";
+import { auditOf, type Operation } from "@rollcall/operations";
 import {
   type Change,
   countDeclaredObjects,
   forgetDeclaredObjects,
+  lockDeclaredState,
   lockNodes,
   type NewAuditEntry,
   saveDeclaredObjects,
@@ -21,7 +29,15 @@ import { deletePolicyIn, setPolicyIn } from "../policies/change-health-policy.ts
 import { setWebhookIn } from "../webhooks/set-webhook.ts";
 import { deleteWebhookIn } from "../webhooks/webhook-methods.ts";
 import type { WebhookServices } from "../webhooks/webhook-services.ts";
-import type { CheckedState, StatePlan } from "./plan-objects.ts";
+import { lockDeclaredNodes, lockObjects } from "./existing-objects.ts";
+import {
+  type CheckedState,
+  planAgain,
+  planState,
+  type RoleHolder,
+  type StatePlan,
+  type StateRequest,
+} from "./plan-objects.ts";
 import { nodeOfRef, type ObjectRef, type Wanted } from "./read-objects.ts";
 
 /** Objects that are remembered at most, of all owners. */
@@ -40,43 +56,116 @@ export interface Applying {
   readonly services: WebhookServices;
   readonly operation: Operation;
   readonly state: CheckedState;
+  readonly caller: RoleHolder;
   readonly bearer: string;
+  /** Aborted when nothing is to be done any more. */
+  readonly signal: AbortSignal;
+}
+
+/** What became of objects. */
+export interface CarriedOut {
+  readonly plan: StatePlan;
+  readonly change: Change<readonly MadeSecret[]>;
+}
+
+const NOTHING: Change<readonly MadeSecret[]> = { result: [], events: [], audit: [] };
+
+/**
+ * Plan and carry out in one transaction. Nothing is locked but declared state itself when nothing is to be changed.
+ * Throws what planState() throws, DECLARED_BY_ANOTHER_OWNER, what the methods of the objects throw, and the reason of
+ * the signal.
+ *
+ * @param answersConflicts whether a plan with conflicts is answered, with nothing done, instead of refused.
+ */
+export async function carryOut(tx: Tx, applying: Applying, answersConflicts: boolean): Promise<CarriedOut> {
+  const { state, caller, signal } = applying;
+  await lockDeclaredState(tx);
+  const found = await planState(tx, state, caller);
+  if (answersConflicts && hasConflict(found)) return { plan: found, change: NOTHING };
+  refuseConflicts(found.steps);
+  const changes = found.steps.some(isDeclaredChange);
+  signal.throwIfAborted();
+  if (changes) await lockObjects(tx, refsOf(found, found.steps.filter(isDeclaredChange)));
+  const plan = changes ? await planAgain(tx, state, found) : found;
+  refuseUnconfirmed(state.request, plan.steps);
+  return { plan, change: await applyPlan(tx, applying, plan) };
+}
+
+function hasConflict({ steps }: StatePlan): boolean {
+  return steps.some(({ action }) => action === "conflict");
+}
+
+function refsOf({ refs }: StatePlan, steps: readonly DeclaredStep[]): readonly ObjectRef[] {
+  return steps.flatMap(({ name }) => refs.get(name) ?? []);
 }
 
 /**
- * Carry out a plan in a transaction that has locked what it is about: each object by the code of its own method, so that
- * its events and audit rows are the same. Throws DECLARED_BY_ANOTHER_OWNER, TOO_MANY_DECLARED_OBJECTS, or what the
- * methods of the objects throw.
+ * Carry out a plan in a transaction that has locked what it is about, but for nodes: each object by the code of its own
+ * method, so that its events and audit rows are the same. Nodes are locked before the first step that is about one, so
+ * that registrations do not wait while the fleet is looked at for policies of many nodes.
  */
-export async function applyPlan(tx: Tx, applying: Applying, plan: StatePlan): Promise<Change<readonly MadeSecret[]>> {
-  refuseConflicts(plan.steps);
+async function applyPlan(tx: Tx, applying: Applying, plan: StatePlan): Promise<Change<readonly MadeSecret[]>> {
+  const { operation, state, signal } = applying;
   const secrets: MadeSecret[] = [];
   const events: NewEvent[] = [];
   const audit: NewAuditEntry[] = [];
   const labels = new Map<string, { set: Record<string, string>; remove: string[] }>();
+  const lockNodesOnce = nodeLocker(tx, refsOf(plan, plan.steps.filter(takesNode)));
   for (const step of inOrder(plan.steps)) {
+    signal.throwIfAborted();
     const ref = plan.refs.get(step.name);
     if (ref === undefined) throw new Error(`${step.name} was not planned`);
     if (ref.kind === "label") {
       const change = labels.get(ref.node) ?? { set: {}, remove: [] };
       labels.set(ref.node, change);
-      const wanted = applying.state.objects.get(step.name)?.wanted;
+      const wanted = state.objects.get(step.name)?.wanted;
       if (wanted?.kind === "label") change.set[ref.key] = wanted.value;
       else change.remove.push(ref.key);
       continue;
     }
+    if (nodeOfRef(ref) !== null) await lockNodesOnce();
     const done = await applyStep(tx, applying, step, ref);
     events.push(...done.events);
     audit.push(...(done.audit ?? []));
     if (done.result !== null) secrets.push(done.result);
   }
+  await lockNodesOnce();
   for (const [node, change] of labels) {
+    signal.throwIfAborted();
     const done = await applyLabels(tx, applying, node, change);
     events.push(...done.events);
     audit.push(...(done.audit ?? []));
   }
   await remember(tx, applying, plan);
+  audit.push(...ownershipAudit(operation, state.request.owner, plan.steps));
   return { result: secrets, events, audit };
+}
+
+/** What is forgotten changes nothing of a node, which may be gone. */
+function takesNode(step: DeclaredStep): boolean {
+  return isDeclaredChange(step) && step.action !== "forget";
+}
+
+function nodeLocker(tx: Tx, refs: readonly ObjectRef[]): () => Promise<void> {
+  let isLocked = false;
+  return async () => {
+    if (!isLocked) await lockDeclaredNodes(tx, refs);
+    isLocked = true;
+  };
+}
+
+/** An audit row for each object that gets another owner, or that is not remembered any more without being pruned. */
+function ownershipAudit(operation: Operation, owner: string, steps: readonly DeclaredStep[]): readonly NewAuditEntry[] {
+  return steps.flatMap(({ name, action, formerOwner }) => {
+    const isTaken = formerOwner !== "" && formerOwner !== owner;
+    if (action !== "forget" && action !== "adopt" && !isTaken) return [];
+    const what =
+      action === "forget"
+        ? `forgotten of ${owner}, since it is gone`
+        : `given to ${owner}, before of ${isTaken ? formerOwner : "no owner"}`;
+    const row = auditOf(operation, name);
+    return [{ ...row, reason: row.reason === "" ? what : `${what}: ${row.reason}` }];
+  });
 }
 
 /** What goes makes room for what comes. */
@@ -133,9 +222,9 @@ async function applyLabels(tx: Tx, { operation }: Applying, node: string, change
   return operateOnLocked(tx, labelling, await lockNodes(tx, [node]), true);
 }
 
-async function remember(tx: Tx, { operation, state }: Applying, { steps, refs }: StatePlan): Promise<void> {
+async function remember(tx: Tx, { operation, state }: Applying, { steps, refs, recorded }: StatePlan): Promise<void> {
   const { owner } = state.request;
-  const after = [...recordAfter(owner, steps)];
+  const after = [...recordAfter({ owner, recorded }, steps)];
   const { actor } = operation.by;
   const kept = after.flatMap(([name, record]) => {
     const ref = refs.get(name);
@@ -143,11 +232,25 @@ async function remember(tx: Tx, { operation, state }: Applying, { steps, refs }:
     return [{ ...record, name, nodeId: nodeOfRef(ref), actor }];
   });
   const gone = after.flatMap(([name, record]) => (record === null ? [name] : []));
-  await forgetDeclaredObjects(tx, gone);
+  if (gone.length > 0) await forgetDeclaredObjects(tx, gone);
+  if (kept.length === 0) return;
   await saveDeclaredObjects(tx, kept);
   if ((await countDeclaredObjects(tx)) <= MOST_DECLARED) return;
   const message = `${MOST_DECLARED} declared objects are remembered, the most that can be; prune some, or give no owner`;
   throw refuse("TOO_MANY_DECLARED_OBJECTS", message, { metadata: { owner, most: `${MOST_DECLARED}` } });
+}
+
+/** Refuse to prune what the caller was not shown. */
+function refuseUnconfirmed({ confirmed }: StateRequest, steps: readonly DeclaredStep[]): void {
+  if (confirmed === undefined) return;
+  const known = new Set(confirmed.objects);
+  const others = steps.filter(({ name, action }) => action === "prune" && !known.has(name));
+  if (others.length === 0) return;
+  const description = "would be pruned, and was not confirmed; look at the plan again";
+  throw refuseFields(
+    "INVALID_DECLARED_STATE",
+    others.map(({ name: field }) => ({ field, description })),
+  );
 }
 
 function refuseConflicts(steps: readonly DeclaredStep[]): void {

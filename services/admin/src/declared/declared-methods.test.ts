@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
@@ -7,9 +8,10 @@ import {
   StateActionSchema,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { countDeclaredObjects, lockHealthPolicies, saveDeclaredObjects } from "@rollcall/store";
+import { createTestDatabase, eventually, refusalOf } from "@rollcall/testkit";
 import { type PolicyRig, startPolicyRig } from "../testing/policy-rig.ts";
-import { eventsOf } from "../testing/record.ts";
+import { addNode, eventsOf } from "../testing/record.ts";
 import { createToken } from "../testing/rig.ts";
 
 let rig: PolicyRig;
@@ -37,6 +39,28 @@ const policy = (seconds: number) => {
   const value = { scope, values: { infoInterval: durationFromMs(seconds * 1_000) } };
   return { object: { case: "healthPolicy", value } } as const;
 };
+const group = (name: string, seconds: Readonly<Record<string, number>>) => {
+  const scope = { scope: { case: "group", value: name } } as const;
+  const values = Object.fromEntries(Object.entries(seconds).map(([key, it]) => [key, durationFromMs(it * 1_000)]));
+  return { object: { case: "healthPolicy", value: { scope, selector: "gpu", values } } } as const;
+};
+/** Whether a transaction of this database waits for an advisory lock. */
+async function waitsForALock(): Promise<boolean> {
+  type Locks = {
+    pg_locks: { locktype: string; granted: boolean; database: number };
+    pg_database: { oid: number; datname: string };
+  };
+  const waiting = await rig.store.db
+    .withTables<Locks>()
+    .selectFrom("pg_locks")
+    .innerJoin("pg_database", "pg_database.oid", "pg_locks.database")
+    .select("locktype")
+    .where("locktype", "=", "advisory")
+    .where("granted", "=", false)
+    .where((eb) => eb("datname", "=", eb.fn<string>("current_database", [])))
+    .execute();
+  return waiting.length > 0;
+}
 const webhook = (name: string, description = "") => {
   const value = { name, spec: { url: `https://receiver.example/${name}`, description } };
   return { object: { case: "webhook", value } } as const;
@@ -137,6 +161,19 @@ describe("applyState()", () => {
     expect((await rig.policies.listHealthPolicies({})).policies).toEqual([]);
   });
 
+  it("should take no more labels in a call than the bound", async () => {
+    const many = (count: number) => {
+      const keys = (node: number) => Array.from({ length: 64 }, (_, key) => node * 64 + key).filter((n) => n < count);
+      return Array.from({ length: Math.ceil(count / 64) }, (_, node) =>
+        labels(`no${node}`, Object.fromEntries(keys(node).map((n) => [`k${n}`, "v"]))),
+      );
+    };
+    const over = await refusalOf(declared.applyState({ objects: many(2_001), owner: "team" }));
+    expect(over).toMatchObject({ reason: "INVALID_DECLARED_STATE", message: expect.stringContaining("2001") });
+    const within = await refusalOf(declared.applyState({ objects: many(2_000), owner: "team" }));
+    expect(within).toMatchObject({ message: expect.stringMatching(/^[^;]*there is no node no0/) });
+  });
+
   it("should take of each object the role that its own methods take", async () => {
     await byOperator.applyState({ objects: [policy(6)], owner: "team" });
     const refused = byOperator.applyState({ objects: [policy(5), webhook("ops")], owner: "team" });
@@ -144,6 +181,142 @@ describe("applyState()", () => {
     await declared.applyState({ objects: [policy(6), webhook("ops")], owner: "team" });
     const pruning = byOperator.applyState({ objects: [policy(6)], owner: "team", prune: true });
     expect(await refusalOf(pruning)).toMatchObject({ reason: "ROLE_TOO_LOW" });
+  });
+
+  it("should change no more nodes and policies in a call than the bounds, and prune the rest by calls that follow", async () => {
+    const ids = Array.from({ length: 101 }, (_, index) => `many${String(index).padStart(3, "0")}`);
+    for (const id of ids) await addNode(rig.store, id, "APPROVED");
+    const all = ids.map((id) => labels(id, { rack: "r1" }));
+    const refusal = { reason: "TOO_MANY_DECLARED_OBJECTS", metadata: { most: "100" } };
+    expect(await refusalOf(declared.applyState({ objects: all, owner: "team" }))).toMatchObject(refusal);
+    expect(await refusalOf(declared.planState({ objects: all, owner: "team" }))).toMatchObject(refusal);
+    await declared.applyState({ objects: all.slice(0, 60), owner: "team" });
+    // What is so already takes nothing of the bounds.
+    await declared.applyState({ objects: all, owner: "team" });
+    const kept = { objects: [labels("n1", { rack: "r1" })], owner: "team", prune: true };
+    const first = await declared.applyState(kept);
+    const pruned = (of: typeof first) => of.changes.filter(({ action }) => action === StateAction.PRUNE).length;
+    expect([pruned(first), first.more]).toEqual([99, true]);
+    const second = await declared.applyState(kept);
+    expect([pruned(second), second.more]).toEqual([2, false]);
+    const groups = Array.from({ length: 21 }, (_, index) => group(`g${index}`, { unhealthyAfter: 60 }));
+    expect(await refusalOf(declared.applyState({ objects: groups }))).toMatchObject({
+      reason: "TOO_MANY_DECLARED_OBJECTS",
+      metadata: { most: "20" },
+    });
+  });
+
+  it("should forget what is gone, however much it is, beside what it prunes", async () => {
+    await declared.applyState({ objects: [webhook("mine")], owner: "team" });
+    const gone = (index: number) => ({
+      name: `webhook/gone${index}`,
+      owner: "team",
+      fields: {},
+      nodeId: null,
+      actor: "a",
+    });
+    const objects = Array.from({ length: 2_500 }, (_, index) => gone(index));
+    await rig.store.transaction((tx) => saveDeclaredObjects(tx, objects));
+    const request = { objects: [], owner: "team", prune: true };
+    const first = await declared.applyState(request);
+    expect([first.changes.length, first.more]).toEqual([2_000, true]);
+    const second = await declared.applyState(request);
+    expect(actionsOf(second)).toMatchObject({ "webhook/mine": "PRUNE", "webhook/gone999": "FORGET" });
+    expect([second.changes.length, second.more]).toEqual([501, false]);
+    expect(await countDeclaredObjects(rig.store.db)).toBe(0);
+  });
+
+  it("should leave nodes unlocked while policies of many nodes are changed, and stop when the caller is gone", async () => {
+    const [held, locked] = [new AbortController(), new AbortController()];
+    const holding = rig.store.transaction(async (tx) => {
+      await lockHealthPolicies(tx);
+      locked.abort();
+      if (!held.signal.aborted) await once(held.signal, "abort");
+    });
+    if (!locked.signal.aborted) await once(locked.signal, "abort");
+    const leaving = new AbortController();
+    const objects = [policy(5), labels("n1", { aisle: "9" })];
+    const applying = refusalOf(declared.applyState({ objects, owner: "team" }, { signal: leaving.signal }));
+    await eventually(async () => expect(await waitsForALock()).toBe(true));
+    const free = rig.store.transaction((tx) =>
+      tx.selectFrom("nodes").select("id").where("id", "=", "n1").forNoKeyUpdate().noWait().execute(),
+    );
+    expect(await free).toHaveLength(1);
+    leaving.abort();
+    await applying;
+    held.abort();
+    await holding;
+    // It waits for the lock of the call that was left.
+    expect(Object.values(actionsOf(await declared.planState({ objects, owner: "team" })))).toEqual([
+      "CREATE",
+      "CREATE",
+    ]);
+  });
+
+  it("should keep an audit row of each object that gets another owner or is forgotten", async () => {
+    await webhooks.setWebhook({ name: "found", spec: { url: "https://receiver.example/found" } });
+    await declared.applyState({ objects: [webhook("found"), webhook("taken"), webhook("same")], owner: "team" });
+    const objects = [webhook("taken", "mine now"), webhook("same")];
+    await declared.applyState({ objects, owner: "other", takeOver: true, reason: "moved" });
+    await webhooks.deleteWebhook({ name: "taken" });
+    await declared.applyState({ objects: [webhook("same")], owner: "other", prune: true });
+    const rows = await rig.store.db
+      .selectFrom("audit_log")
+      .select(["target", "reason"])
+      .where("method", "like", "%ApplyState")
+      .where("target", "in", ["webhook/found", "webhook/taken", "webhook/same"])
+      .orderBy("sequence")
+      .execute();
+    expect(rows).toEqual([
+      { target: "webhook/found", reason: "given to team, before of no owner" },
+      { target: "webhook/same", reason: "given to other, before of team: moved" },
+      { target: "webhook/taken", reason: "given to other, before of team: moved" },
+      { target: "webhook/taken", reason: "forgotten of other, since it is gone" },
+    ]);
+  });
+
+  it("should write nothing of what is remembered already", async () => {
+    const request = { objects: [webhook("ops"), labels("n1", { rack: "r1" })], owner: "team" };
+    await declared.applyState(request);
+    await rig.store.db
+      .updateTable("declared_objects")
+      .set({ applied_at: new Date(0) })
+      .execute();
+    await declared.applyState({ ...request, objects: [...request.objects, webhook("new")], prune: true });
+    const rows = await rig.store.db
+      .selectFrom("declared_objects")
+      .select(["name", "applied_at"])
+      .orderBy("name")
+      .execute();
+    expect(rows.map(({ name, applied_at }) => [name, applied_at.getTime() === 0])).toEqual([
+      ["node-label/n1/rack", true],
+      ["webhook/new", false],
+      ["webhook/ops", true],
+    ]);
+  });
+
+  it("should refuse in a plan what applying refuses, and leave nothing of the plan", async () => {
+    const contradictory = { objects: [group("a", { unhealthyAfter: 600 })], owner: "team" };
+    const applied = await refusalOf(declared.applyState(contradictory));
+    expect(applied).toMatchObject({ reason: expect.stringMatching(/CONTRADICTION/) });
+    expect(await refusalOf(declared.planState(contradictory))).toMatchObject({ reason: applied.reason });
+    const before = await eventsOf(rig.store, "health-policy/default");
+    await declared.planState({ objects: [policy(7), webhook("ops")], owner: "team" });
+    expect(await eventsOf(rig.store, "health-policy/default")).toEqual(before);
+    expect((await webhooks.listWebhooks({})).webhooks).toEqual([]);
+  });
+
+  it("should prune only what was confirmed, when the caller says what was", async () => {
+    await declared.applyState({ objects: [webhook("one"), webhook("two")], owner: "team" });
+    const request = { objects: [], owner: "team", prune: true };
+    const refused = declared.applyState({ ...request, confirmed: { objects: ["webhook/one"] } });
+    expect(await refusalOf(refused)).toMatchObject({
+      reason: "INVALID_DECLARED_STATE",
+      message: expect.stringContaining("webhook/two"),
+    });
+    expect((await webhooks.listWebhooks({})).webhooks).toHaveLength(2);
+    await declared.applyState({ ...request, confirmed: { objects: ["webhook/one", "webhook/two"] } });
+    expect((await webhooks.listWebhooks({})).webhooks).toEqual([]);
   });
 
   it("should let one of two owners win when both declare the same at once, and mix nothing", async () => {

@@ -10,14 +10,13 @@ import {
   StateChangeSchema,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import type { DeclaredAction, DeclaredStep } from "@rollcall/domain";
-import { type AnswerCodec, bearerIn, commit, readOperation } from "@rollcall/operations";
+import { type AnswerCodec, bearerIn, commit, type Operation, readOperation } from "@rollcall/operations";
 import { callerOf, definePolicies, type PolicyTable } from "@rollcall/rpc";
-import { lockDeclaredState } from "@rollcall/store";
+import type { Tx } from "@rollcall/store";
 import { secretAgain } from "../webhooks/set-webhook.ts";
 import type { WebhookServices } from "../webhooks/webhook-services.ts";
-import { applyPlan, type MadeSecret } from "./apply-objects.ts";
-import { lockObjects } from "./existing-objects.ts";
-import { checkState, planState, type RoleHolder } from "./plan-objects.ts";
+import { type Applying, type CarriedOut, carryOut, type MadeSecret } from "./apply-objects.ts";
+import { checkState, type RoleHolder, type StatePlan, type StateRequest } from "./plan-objects.ts";
 
 /** Who may call each method, for how long; what an object takes beyond this role is checked object by object. */
 export const DECLARED_STATE_POLICIES: PolicyTable = definePolicies(DeclaredStateService, {
@@ -34,14 +33,34 @@ export function routeDeclaredState(router: ConnectRouter, services: WebhookServi
   });
 }
 
-/** Tell what would become of objects. */
-function planMethod({ store, webhooks }: WebhookServices): MethodImpl<typeof DeclaredStateService.method.planState> {
+/** Tell what would become of objects: the work of applying them, which is undone. */
+function planMethod(services: WebhookServices): MethodImpl<typeof DeclaredStateService.method.planState> {
+  const method = DeclaredStateService.method.planState;
   return async (request, context) => {
-    const caller = roleOf(context);
-    const state = checkState(request, webhooks, caller);
-    const { steps } = await planState(store.db, state, caller);
-    return create(PlanStateResponseSchema, { changes: steps.map(changeToProto) });
+    const operation = readOperation(services, method, { reason: "", requestId: "" }, context);
+    const applying = applyingOf(services, operation, request, context);
+    const { steps, more } = await undone(services, (tx) => carryOut(tx, applying, true));
+    return create(PlanStateResponseSchema, { changes: steps.map(changeToProto), more });
   };
+}
+
+/** Do work in a transaction that is rolled back; the plan by which it was done. */
+async function undone(
+  { store }: Pick<WebhookServices, "store">,
+  work: (tx: Tx) => Promise<CarriedOut>,
+): Promise<StatePlan> {
+  let plan: StatePlan | null = null;
+  const end = new Error("planned");
+  await store
+    .transaction(async (tx) => {
+      plan = (await work(tx)).plan;
+      throw end;
+    })
+    .catch((error: unknown) => {
+      if (error !== end) throw error;
+    });
+  if (plan === null) throw new Error("nothing was planned");
+  return plan;
 }
 
 /** What became of objects. */
@@ -56,20 +75,29 @@ function applyMethod(services: WebhookServices): MethodImpl<typeof DeclaredState
   const method = DeclaredStateService.method.applyState;
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
-    const caller = roleOf(context);
-    const bearer = bearerIn(context);
-    const state = checkState(request, services.webhooks, caller);
-    const options = { codec: codecFor(services, bearer) };
+    const applying = applyingOf(services, operation, request, context);
+    const options = { codec: codecFor(services, applying.bearer) };
     const { answer, secrets } = await commit<Applied>(services, operation, options, async (tx) => {
-      await lockDeclaredState(tx);
-      const plan = await planState(tx, state, caller, (refs) => lockObjects(tx, refs));
-      const { result, ...rest } = await applyPlan(tx, { services, operation, state, bearer }, plan);
+      const { plan, change } = await carryOut(tx, applying, false);
+      const { result, ...rest } = change;
       const changes = plan.steps.map(changeToProto);
-      return { ...rest, result: { answer: create(ApplyStateResponseSchema, { changes }), secrets: result } };
+      const done = create(ApplyStateResponseSchema, { changes, more: plan.more });
+      return { ...rest, result: { answer: done, secrets: result } };
     });
     const shown = secrets.filter(({ secret }) => secret !== "").map(({ webhook, secret }) => ({ webhook, secret }));
-    return create(ApplyStateResponseSchema, { changes: answer.changes, secrets: shown });
+    return create(ApplyStateResponseSchema, { changes: answer.changes, more: answer.more, secrets: shown });
   };
+}
+
+function applyingOf(
+  services: WebhookServices,
+  operation: Operation,
+  request: StateRequest,
+  context: HandlerContext,
+): Applying {
+  const caller = roleOf(context);
+  const state = checkState(request, services.webhooks, caller);
+  return { services, operation, state, caller, bearer: bearerIn(context), signal: context.signal };
 }
 
 /** What is remembered of an answer: never a secret, but what it is made from together with the caller's token. */

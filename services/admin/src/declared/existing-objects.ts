@@ -1,16 +1,25 @@
-import { type DeclaredFields, parsePolicyScope } from "@rollcall/domain";
+import { type DeclaredFields, formatPolicyScope, MOST_WEBHOOKS, parsePolicyScope, scopeOf } from "@rollcall/domain";
+import { refuseFields } from "@rollcall/errors";
 import {
   type Db,
-  getHealthPolicy,
   getNodes,
-  getWebhook,
+  listWebhooks,
   lockHealthPolicies,
   lockNodes,
   lockWebhook,
   lockWebhooks,
+  readHealthPolicies,
   type Tx,
 } from "@rollcall/store";
-import { labelFields, labelName, nodeOfRef, type ObjectRef, policyFields, webhookFields } from "./read-objects.ts";
+import {
+  labelFields,
+  labelName,
+  nodeOfRef,
+  type ObjectRef,
+  policyFields,
+  webhookFields,
+  webhookName,
+} from "./read-objects.ts";
 
 /** What a name that is remembered means. Throws when it is no name of an object: only such are remembered. */
 export function refOf(name: string): ObjectRef {
@@ -32,15 +41,27 @@ export interface ExistingObjects {
 }
 
 /**
- * Lock what the objects are about, in the order in which their own methods do: nodes by id, then policies, then
- * webhooks.
+ * Lock the policies and the webhooks among objects. Nodes are locked later, by `lockDeclaredNodes`: their registrations
+ * wait for it.
  */
 export async function lockObjects(tx: Tx, refs: readonly ObjectRef[]): Promise<void> {
-  await lockNodes(tx, nodeIdsOf(refs));
   if (refs.some(({ kind }) => kind === "policy")) await lockHealthPolicies(tx);
   const webhooks = refs.flatMap((ref) => (ref.kind === "webhook" ? [ref.name] : []));
   if (webhooks.length > 0) await lockWebhooks(tx);
   for (const name of webhooks.sort()) await lockWebhook(tx, name);
+}
+
+/** Lock the nodes that objects are about, in order of id. Throws INVALID_DECLARED_STATE when one is gone meanwhile. */
+export async function lockDeclaredNodes(tx: Tx, refs: readonly ObjectRef[]): Promise<void> {
+  const ids = nodeIdsOf(refs);
+  const locked = new Set((await lockNodes(tx, ids)).map(({ id }) => id));
+  const gone = ids.filter((id) => !locked.has(id));
+  if (gone.length === 0) return;
+  const description = "was removed meanwhile; read again, and decide again";
+  throw refuseFields(
+    "INVALID_DECLARED_STATE",
+    gone.map((id) => ({ field: `node ${id}`, description })),
+  );
 }
 
 /** Read objects as they are. */
@@ -53,14 +74,17 @@ export async function readExisting(db: Db, refs: ReadonlyMap<string, ObjectRef>)
       if (tier === "operator" && refs.has(name)) existing.set(name, labelFields(value));
     }
   }
-  for (const [name, ref] of refs) {
-    if (ref.kind === "policy") {
-      const policy = await getHealthPolicy(db, ref.scope);
-      if (policy !== null) existing.set(name, policyFields(policy.entry));
-    } else if (ref.kind === "webhook") {
-      const webhook = await getWebhook(db, ref.name);
-      if (webhook !== null) existing.set(name, webhookFields(webhook.spec));
-    }
+  const kinds = new Set([...refs.values()].map(({ kind }) => kind));
+  // All at once, however many are meant: one by one they would take as many statements.
+  const policies = kinds.has("policy") ? (await readHealthPolicies(db)).entries : [];
+  for (const entry of policies) {
+    const name = formatPolicyScope(scopeOf(entry));
+    if (refs.has(name)) existing.set(name, policyFields(entry));
+  }
+  const webhooks = kinds.has("webhook") ? await listWebhooks(db, { after: "", limit: MOST_WEBHOOKS }) : [];
+  for (const { name: id, spec } of webhooks) {
+    const name = webhookName(id);
+    if (refs.has(name)) existing.set(name, webhookFields(spec));
   }
   const computeNodes = new Set(nodes.filter(({ type }) => type === "COMPUTE").map(({ id }) => id));
   return { existing, computeNodes, nodes: new Set(nodes.map(({ id }) => id)) };

@@ -1,5 +1,13 @@
 import type { ApplyStateRequest } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
-import { type DeclaredStep, planDeclared } from "@rollcall/domain";
+import {
+  boundPlan,
+  type DeclaredBounds,
+  type DeclaredCost,
+  type DeclaredRecord,
+  type DeclaredStep,
+  isDeclaredChange,
+  planDeclared,
+} from "@rollcall/domain";
 import { type FieldViolation, refuse, refuseFields } from "@rollcall/errors";
 import { type Role, roleSuffices } from "@rollcall/identity";
 import { type Db, readDeclaredObjects } from "@rollcall/store";
@@ -13,10 +21,18 @@ export interface RoleHolder {
 }
 
 /** What both methods are asked for. */
-export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune" | "takeOver">;
+export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune" | "takeOver"> &
+  Partial<Pick<ApplyStateRequest, "confirmed">>;
 
-/** Objects that one call prunes at most, and of an owner's that it looks at. */
-const MOST_PRUNED = 1_000;
+/** What one call changes at most: registrations of its nodes wait, and each of its policies looks at the whole fleet. */
+const BOUNDS: DeclaredBounds = { nodes: 100, fleetPolicies: 20, pruned: 1_000 };
+const BOUND_WORDS = { nodes: "nodes", fleetPolicies: "default and group policies" } as const;
+
+/** Objects of an owner, beside those that are declared, that one call looks at. */
+const MOST_UNWANTED = 2_000;
+
+/** Objects that one call declares, each label by itself. */
+const MOST_OBJECTS = 2_000;
 
 /** A request whose objects are right by themselves. */
 export interface CheckedState {
@@ -28,6 +44,10 @@ export interface CheckedState {
 export interface StatePlan {
   readonly steps: readonly DeclaredStep[];
   readonly refs: ReadonlyMap<string, ObjectRef>;
+  /** What is remembered of them. */
+  readonly recorded: ReadonlyMap<string, DeclaredRecord>;
+  /** Whether more is to be pruned, or forgotten, by another call. */
+  readonly more: boolean;
 }
 
 /** Check what of a request needs no record. Throws INVALID_DECLARED_STATE with all that is wrong, or ROLE_TOO_LOW. */
@@ -38,7 +58,9 @@ export function checkState(request: StateRequest, webhooks: WebhookParts, caller
     ...(prune && owner === "" ? [{ field: "prune", description: "takes an owner, whose objects are pruned" }] : []),
     ...(takeOver && owner === "" ? [{ field: "take_over", description: "takes an owner, who gets the objects" }] : []),
   ];
-  refuseInvalid([...ownerless, ...violations]);
+  const many = `are ${objects.size}, each label counted, and may be ${MOST_OBJECTS} in a call: make several calls`;
+  const tooMany = objects.size > MOST_OBJECTS ? [{ field: "objects", description: many }] : [];
+  refuseInvalid([...ownerless, ...tooMany, ...violations]);
   checkRoles([...objects.keys()], caller);
   return { request, objects };
 }
@@ -46,29 +68,61 @@ export function checkState(request: StateRequest, webhooks: WebhookParts, caller
 /**
  * Plan what becomes of the objects of a request, as they are now. Throws INVALID_DECLARED_STATE for nodes that are not
  * there, TOO_MANY_DECLARED_OBJECTS, or ROLE_TOO_LOW for what would be pruned.
- *
- * @param lock takes the locks that it takes to carry the plan out; nothing when that is not to be done.
  */
-export async function planState(
+export async function planState(db: Db, state: CheckedState, caller: RoleHolder): Promise<StatePlan> {
+  const { request, objects } = state;
+  const names = [...objects.keys()];
+  const owner = request.prune ? request.owner : "";
+  const read = await readDeclaredObjects(db, { names, owner, limit: MOST_UNWANTED + 1 });
+  const unwanted = [...read.keys()].filter((name) => !objects.has(name));
+  const looked = unwanted.slice(0, MOST_UNWANTED);
+  checkRoles(looked, caller);
+  const refs = new Map([...names, ...looked].map((name) => [name, refOf(name)]));
+  const recorded = new Map([...read].filter(([name]) => refs.has(name)));
+  const steps = await stepsFor(db, state, { refs, recorded });
+  return held(request.owner, { steps, refs, recorded, more: looked.length < unwanted.length });
+}
+
+/**
+ * Plan again what a plan changes, now that policies and webhooks are locked. What was as declared before is not looked
+ * at again: nothing is done to it. Throws as planState() does.
+ */
+export async function planAgain(db: Db, state: CheckedState, plan: StatePlan): Promise<StatePlan> {
+  const changed = new Set(plan.steps.filter(isDeclaredChange).map(({ name }) => name));
+  const of = <T>(all: ReadonlyMap<string, T>) => new Map([...all].filter(([name]) => changed.has(name)));
+  const again = await stepsFor(db, state, { refs: of(plan.refs), recorded: of(plan.recorded) });
+  const byName = new Map(again.map((step) => [step.name, step]));
+  return held(state.request.owner, { ...plan, steps: plan.steps.map((step) => byName.get(step.name) ?? step) });
+}
+
+async function stepsFor(
   db: Db,
   { request, objects }: CheckedState,
-  caller: RoleHolder,
-  lock: (refs: readonly ObjectRef[]) => Promise<void> = async () => {},
-): Promise<StatePlan> {
+  { refs, recorded }: Pick<StatePlan, "refs" | "recorded">,
+): Promise<readonly DeclaredStep[]> {
   const { owner, prune, takeOver } = request;
-  const names = [...objects.keys()];
-  const pruner = prune ? owner : "";
-  const recorded = await readDeclaredObjects(db, { names, owner: pruner, limit: MOST_PRUNED + 1 });
-  const unwanted = [...recorded.keys()].filter((name) => !objects.has(name));
-  if (unwanted.length > MOST_PRUNED) throw tooManyToPrune(owner);
-  checkRoles(unwanted, caller);
-  const refs = new Map([...names, ...unwanted].map((name) => [name, refOf(name)]));
-  await lock([...refs.values()]);
+  const asked = new Map([...objects].filter(([name]) => refs.has(name)));
   const there = await readExisting(db, refs);
-  refuseInvalid(nodesMissing(objects, there));
-  const wanted = new Map([...objects].map(([name, { fields }]) => [name, fields]));
-  const { existing } = there;
-  return { steps: planDeclared({ owner, wanted, recorded, existing, prune, takeOver }), refs };
+  refuseInvalid(nodesMissing(asked, there));
+  const wanted = new Map([...asked].map(([name, { fields }]) => [name, fields]));
+  return planDeclared({ owner, wanted, recorded, existing: there.existing, prune, takeOver });
+}
+
+/** A plan within what one call may change. Throws TOO_MANY_DECLARED_OBJECTS. */
+function held(owner: string, plan: StatePlan): StatePlan {
+  const bounded = boundPlan(plan.steps, (name) => costOf(plan.refs.get(name)), BOUNDS);
+  if (bounded.ok) return { ...plan, steps: bounded.steps, more: plan.more || bounded.isCut };
+  const most = BOUNDS[bounded.bound];
+  const what = BOUND_WORDS[bounded.bound];
+  const message =
+    `this changes ${bounded.count} ${what}, and one call changes at most ${most}: ` +
+    "apply the files in several calls without pruning first";
+  throw refuse("TOO_MANY_DECLARED_OBJECTS", message, { metadata: { owner, most: `${most}` } });
+}
+
+function costOf(ref: ObjectRef | undefined): DeclaredCost {
+  if (ref === undefined) return { node: null, isFleetPolicy: false };
+  return { node: nodeOfRef(ref), isFleetPolicy: ref.kind === "policy" && ref.scope.kind !== "node" };
 }
 
 /** A label waits for no node: one that registers later under this id may be another machine. */
@@ -98,9 +152,4 @@ function checkRoles(names: readonly string[], { role }: RoleHolder): void {
     metadata: { required, role: `${role}` },
     violations: beyond.map((field) => ({ field, description: `takes the role ${ROLE_OF_KIND[refOf(field).kind]}` })),
   });
-}
-
-function tooManyToPrune(owner: string): Error {
-  const message = `owner ${owner} has more than ${MOST_PRUNED} objects that are not declared any more; prune in steps`;
-  return refuse("TOO_MANY_DECLARED_OBJECTS", message, { metadata: { owner, most: `${MOST_PRUNED}` } });
 }

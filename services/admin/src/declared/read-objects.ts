@@ -61,7 +61,7 @@ export function labelName(node: string, key: string): string {
 }
 
 /** The name of a webhook as an object. */
-function webhookName(name: string): string {
+export function webhookName(name: string): string {
   return `webhook/${name}`;
 }
 

@@ -55,9 +55,10 @@ export async function setPolicyIn(
   operation: Operation,
   request: SetHealthPolicyRequest,
 ): Promise<Change<SetHealthPolicyResponse>> {
-  // The node's row before the policies, in the order in which the removal of a node locks them.
-  const scope = await parseScope(request.scope, (ref) => lockNamedNode(tx, ref));
+  // The node is not locked while other changes of policies are waited for; and its row before those of its policies, in
+  // the order in which the removal of a node locks them.
   await lockHealthPolicies(tx);
+  const scope = await parseScope(request.scope, (ref) => lockNamedNode(tx, ref));
   const current = await getHealthPolicy(tx, scope);
   checkPolicyEtag(scope, current, request.etag);
   const before = current?.entry ?? null;
@@ -81,8 +82,8 @@ export async function deletePolicyIn(
   operation: Operation,
   request: DeleteHealthPolicyRequest,
 ): Promise<Change<DeleteHealthPolicyResponse>> {
-  const scope = await parseScope(request.scope, (ref) => lockNamedNode(tx, ref));
   await lockHealthPolicies(tx);
+  const scope = await parseScope(request.scope, (ref) => lockNamedNode(tx, ref));
   const current = await getHealthPolicy(tx, scope);
   if (current === null) throw policyNotFound(scope);
   checkPolicyEtag(scope, current, request.etag);

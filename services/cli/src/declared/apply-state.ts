@@ -28,8 +28,20 @@ export interface ApplyOptions extends DiffOptions {
   readonly requestId?: string;
 }
 
+/** The exit code of a diff that could not be made: 1 says that something differs, and 2 is wrong usage. */
+const DIFF_FAILED = 3;
+
 /** `diff -f FILE...`: tell what `apply` would do, field by field. */
 export const diffState: Verb<DiffOptions> = async (invocation) => {
+  try {
+    await showDifferences(invocation);
+  } catch (error) {
+    if (error instanceof Failure) throw new Exit(DIFF_FAILED, error.message, { cause: error });
+    throw error;
+  }
+};
+
+const showDifferences: Verb<DiffOptions> = async (invocation) => {
   const { shell, options } = invocation;
   const format = outputFormat(options, ANSWER_FORMATS);
   const { control, client, request } = await reach(invocation);
@@ -37,6 +49,7 @@ export const diffState: Verb<DiffOptions> = async (invocation) => {
   const changed = answer.changes.filter(isChange);
   const lines = changed.flatMap((change) => [lineOf(change), ...differenceLines(change)]);
   await writeAnswer(shell, format, [PlanStateResponseSchema, answer], lines.map((line) => `${line}\n`).join(""));
+  if (answer.more) shell.err.write(MORE);
   if (changed.length > 0) throw new Exit(1, summaryOf(answer.changes, "would be"));
 };
 
@@ -48,23 +61,29 @@ export const applyState: Verb<ApplyOptions> = async (invocation) => {
   if (options.dryRun === true) {
     const plan = await control.attempt("admin", "plan declared state", () => client.planState(request));
     const text = `${plan.changes.map((change) => `${lineOf(change)}\n`).join("")}${summaryOf(plan.changes, "would be")}\n`;
-    return writeAnswer(shell, format, [PlanStateResponseSchema, plan], text);
+    await writeAnswer(shell, format, [PlanStateResponseSchema, plan], text);
+    if (plan.more) shell.err.write(MORE);
+    return;
   }
+  let confirmed: { objects: string[] } | undefined;
   if (request.prune && options.yes !== true) {
     const plan = await control.attempt("admin", "plan declared state", () => client.planState(request));
-    await confirmPruning(invocation, plan.changes);
+    confirmed = { objects: [...(await confirmPruning(invocation, plan.changes))] };
   }
   const { message: reason = "", requestId = "" } = options;
   const answer = await control.attempt("admin", "apply declared state", () =>
-    client.applyState({ ...request, reason, requestId }),
+    client.applyState({ ...request, reason, requestId, ...(confirmed && { confirmed }) }),
   );
   const secrets = answer.secrets.map(({ webhook, secret }) => `webhook/${webhook} secret ${secret}\n`).join("");
   const text = `${answer.changes.map((change) => `${lineOf(change)}\n`).join("")}${secrets}`;
   await writeAnswer(shell, format, [ApplyStateResponseSchema, answer], text);
+  if (answer.more) shell.err.write(MORE);
   if (format !== "table") return;
   shell.err.write(`${summaryOf(answer.changes, "are")}\n`);
   if (secrets !== "") shell.err.write("Secrets check the signatures of webhooks. They are not shown again.\n");
 };
+
+const MORE = "More objects are to be pruned than one call prunes: apply the same files again to prune the next.\n";
 
 async function reach({ shell, options }: Invocation<DiffOptions>) {
   const files = await readStateFiles(shell, options.file);
@@ -77,9 +96,13 @@ async function reach({ shell, options }: Invocation<DiffOptions>) {
   return { control, client, request: { objects: [...files.objects], owner, prune, takeOver } };
 }
 
-async function confirmPruning({ shell }: Invocation<ApplyOptions>, changes: readonly StateChange[]): Promise<void> {
+/** Ask whether objects may be pruned; those that were shown. Throws Failure when they may not. */
+async function confirmPruning(
+  { shell }: Invocation<ApplyOptions>,
+  changes: readonly StateChange[],
+): Promise<readonly string[]> {
   const pruned = changes.filter(({ action }) => action === StateAction.PRUNE).map(({ object }) => object);
-  if (pruned.length === 0) return;
+  if (pruned.length === 0) return [];
   if (shell.ask === null) {
     throw new UsageError(
       `remove ${pruned.join(", ")}? There is no terminal to ask on: use --yes to do it, or --dry-run to see the objects`,
@@ -88,6 +111,7 @@ async function confirmPruning({ shell }: Invocation<ApplyOptions>, changes: read
   for (const object of pruned) shell.err.write(`${printable(object)}\n`);
   const answer = await shell.ask(`Remove ${pruned.length === 1 ? "this object" : `these ${pruned.length}`}? [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure("nothing was changed");
+  return pruned;
 }
 
 const WORDS: Readonly<Record<number, string>> = {

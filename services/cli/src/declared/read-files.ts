@@ -29,8 +29,9 @@ export async function readStateFiles(shell: Shell, names: readonly string[]): Pr
   const objects: DeclaredObject[] = [];
   const problems: string[] = [];
   const owners = new Set<string>();
+  const seen = new Set<string>();
   for (const { file, text } of await readTexts(shell, names)) {
-    const read = parseStateFile(text);
+    const read = parseStateFile(text, seen);
     objects.push(...read.objects);
     if (read.owner !== "") owners.add(read.owner);
     problems.push(...read.problems.map((problem: FileProblem) => printable(problemLine(file, problem))));
@@ -64,10 +65,19 @@ async function filesOf(shell: Shell, name: string): Promise<readonly string[]> {
   const found = await stat(path).catch(unreadable(name));
   if (!found.isDirectory()) return [name];
   const entries = await readdir(path, { withFileTypes: true }).catch(unreadable(name));
-  const files = entries.filter((entry) => entry.isFile() && /\.(ya?ml|json)$/.test(entry.name));
+  const files: string[] = [];
+  for (const entry of entries) {
+    if (!/\.(ya?ml|json)$/.test(entry.name)) continue;
+    const file = join(name, entry.name);
+    // A mounted ConfigMap is made of links: one that was left out would look like an object that is declared no more.
+    const isFile = entry.isSymbolicLink()
+      ? (await stat(resolve(shell.cwd, file)).catch(unreadable(file))).isFile()
+      : entry.isFile();
+    if (isFile) files.push(file);
+  }
   if (files.length === 0) throw new UsageError(`${name} has no .yaml, .yml or .json file`);
   if (files.length > MOST_FILES) throw new UsageError(`${name} has ${files.length} files, and may have ${MOST_FILES}`);
-  return files.map((entry) => join(name, entry.name)).sort();
+  return files.sort();
 }
 
 function unreadable(name: string) {

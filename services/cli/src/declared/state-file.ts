@@ -45,12 +45,14 @@ const KEYS = ["kind", "name", "owner", "spec"] as const;
 /**
  * Read a file of declared state: YAML or JSON, a document or an item of a list for each object. Everything that is wrong
  * with it is found at once, but for what only the control plane can know.
+ *
+ * @param seen names of objects that other files declare, to which those of this file are added.
  */
-export function parseStateFile(text: string): StateFile {
+export function parseStateFile(text: string, seen: Set<string> = new Set()): StateFile {
   if (text.length > MOST_CHARACTERS) return wrongAt({ line: 1, column: 1 }, "the file is too long");
   const lines = new LineCounter();
   const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
-  const reader = new StateReader(lines);
+  const reader = new StateReader(lines, seen);
   for (const document of documents) {
     for (const { message, pos } of document.errors) reader.failAt(pos[0], "", message.split("\n", 1)[0] ?? "");
   }
@@ -69,10 +71,11 @@ class StateReader {
   readonly objects: DeclaredObject[] = [];
   owner = "";
   readonly #lines: LineCounter;
-  readonly #seen = new Set<string>();
+  readonly #seen: Set<string>;
 
-  constructor(lines: LineCounter) {
+  constructor(lines: LineCounter, seen: Set<string>) {
     this.#lines = lines;
+    this.#seen = seen;
   }
 
   failAt(offset: number, path: string, message: string): void {
@@ -207,7 +210,9 @@ class StateReader {
       // The items of a parsed document's map are nodes.
       const [at, given] = [key as Node, value as Node | null];
       if (!isScalar(at) || typeof at.value !== "string") this.#fail(at, "", "a key should be a text");
-      else entries.set(at.value, { at, value: resolved(document, given ?? at) });
+      // A flow map can name a key alone: it has no value, and its name is none.
+      else if (given === null) this.#fail(at, at.value, "is empty");
+      else entries.set(at.value, { at, value: resolved(document, given) });
     }
     return entries;
   }

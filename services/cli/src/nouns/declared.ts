@@ -34,7 +34,8 @@ export function defineDiff(diff: Command, shell: Shell): void {
   addNotes(
     diff,
     FILES,
-    "Exits with 0 when nothing would change, with 1 when something would. -o json|yaml prints a " +
+    "Exits with 0 when nothing would change, with 1 when something would, with 2 when it is used wrongly and with 3 when " +
+      "it failed. -o json|yaml prints a " +
       "rollcall.admin.v1.PlanStateResponse.",
   );
   diff.action(
@@ -49,5 +50,5 @@ function addStateOptions(command: Command): Command {
   return command
     .requiredOption("-f, --file <file...>", "Files or directories of declared objects; - for standard input")
     .option("--owner <name>", "In whose name (default: the owner that the files name, else none)")
-    .option("--prune", "Remove what the owner applied before and the files do not have any more");
+    .option("--prune", "Remove what the owner applied before and the files do not have any more: give all its files");
 }

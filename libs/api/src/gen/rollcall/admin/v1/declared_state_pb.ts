@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/declared_state.proto.
  */
 export const file_rollcall_admin_v1_declared_state: GenFile = /*@__PURE__*/
-  fileDesc("CiZyb2xsY2FsbC9hZG1pbi92MS9kZWNsYXJlZF9zdGF0ZS5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi2AEKDkRlY2xhcmVkT2JqZWN0EkAKDWhlYWx0aF9wb2xpY3kYASABKAsyJy5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZEhlYWx0aFBvbGljeUgAEjwKC25vZGVfbGFiZWxzGAIgASgLMiUucm9sbGNhbGwuYWRtaW4udjEuRGVjbGFyZWROb2RlTGFiZWxzSAASNQoHd2ViaG9vaxgDIAEoCzIiLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va0gAQg8KBm9iamVjdBIFukgCCAEi1gEKFERlY2xhcmVkSGVhbHRoUG9saWN5EjsKBXNjb3BlGAEgASgLMiQucm9sbGNhbGwuYWRtaW4udjEuSGVhbHRoUG9saWN5U2NvcGVCBrpIA8gBARIaCghzZWxlY3RvchgCIAEoCUIIukgFcgMYgCASJgoIcHJpb3JpdHkYAyABKAVCFLpIERoPGMCEPSjA+8L///////8BEj0KBnZhbHVlcxgEIAEoCzIlLnJvbGxjYWxsLmFkbWluLnYxLkhlYWx0aFBvbGljeVZhbHVlc0IGukgDyAEBIqwBChJEZWNsYXJlZE5vZGVMYWJlbHMSGAoEbm9kZRgBIAEoCUIKukgHcgUQARiAAhJNCgZsYWJlbHMYAiADKAsyMS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE5vZGVMYWJlbHMuTGFiZWxzRW50cnlCCrpIB5oBBAgBEEAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKDAQoPRGVjbGFyZWRXZWJob29rEjkKBG5hbWUYASABKAlCK7pIKHImMiReW2EtejAtOV0oW2EtejAtOS1dezAsNjF9W2EtejAtOV0pPyQSNQoEc3BlYxgCIAEoCzIfLnJvbGxjYWxsLmV2ZW50cy52MS5XZWJob29rU3BlY0IGukgDyAEBIpwBCgtTdGF0ZUNoYW5nZRIOCgZvYmplY3QYASABKAkSLgoGYWN0aW9uGAIgASgOMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVBY3Rpb24SNwoLZGlmZmVyZW5jZXMYAyADKAsyIi5yb2xsY2FsbC5hZG1pbi52MS5TdGF0ZURpZmZlcmVuY2USFAoMZm9ybWVyX293bmVyGAQgASgJIk8KD1N0YXRlRGlmZmVyZW5jZRINCgVmaWVsZBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkSDgoGZWRpdGVkGAQgASgIIq8BChBQbGFuU3RhdGVSZXF1ZXN0Ej0KB29iamVjdHMYASADKAsyIS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE9iamVjdEIJukgGkgEDEPQDEjoKBW93bmVyGAIgASgJQiu6SChyJjIkXihbQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsNjJ9KT8kEg0KBXBydW5lGAMgASgIEhEKCXRha2Vfb3ZlchgEIAEoCCJEChFQbGFuU3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2Ui6AEKEUFwcGx5U3RhdGVSZXF1ZXN0Ej0KB29iamVjdHMYASADKAsyIS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE9iamVjdEIJukgGkgEDEPQDEjoKBW93bmVyGAIgASgJQiu6SChyJjIkXihbQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsNjJ9KT8kEg0KBXBydW5lGAMgASgIEhEKCXRha2Vfb3ZlchgEIAEoCBIYCgZyZWFzb24YBSABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYBiABKAlCCLpIBXIDGIABIoABChJBcHBseVN0YXRlUmVzcG9uc2USLwoHY2hhbmdlcxgBIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlN0YXRlQ2hhbmdlEjkKB3NlY3JldHMYAiADKAsyKC5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZFdlYmhvb2tTZWNyZXQiPQoVRGVjbGFyZWRXZWJob29rU2VjcmV0Eg8KB3dlYmhvb2sYASABKAkSEwoGc2VjcmV0GAIgASgJQgOAAQEq3QEKC1N0YXRlQWN0aW9uEhwKGFNUQVRFX0FDVElPTl9VTlNQRUNJRklFRBAAEhoKFlNUQVRFX0FDVElPTl9VTkNIQU5HRUQQARIXChNTVEFURV9BQ1RJT05fQ1JFQVRFEAISFwoTU1RBVEVfQUNUSU9OX1VQREFURRADEhYKElNUQVRFX0FDVElPTl9BRE9QVBAEEhYKElNUQVRFX0FDVElPTl9QUlVORRAFEhcKE1NUQVRFX0FDVElPTl9GT1JHRVQQBhIZChVTVEFURV9BQ1RJT05fQ09ORkxJQ1QQBzLOAQoURGVjbGFyZWRTdGF0ZVNlcnZpY2USWwoJUGxhblN0YXRlEiMucm9sbGNhbGwuYWRtaW4udjEuUGxhblN0YXRlUmVxdWVzdBokLnJvbGxjYWxsLmFkbWluLnYxLlBsYW5TdGF0ZVJlc3BvbnNlIgOQAgESWQoKQXBwbHlTdGF0ZRIkLnJvbGxjYWxsLmFkbWluLnYxLkFwcGx5U3RhdGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuQXBwbHlTdGF0ZVJlc3BvbnNlQi9aLXJvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvYWRtaW4vdjE7YWRtaW52MWIGcHJvdG8z", [file_buf_validate_validate, file_rollcall_admin_v1_health_policy, file_rollcall_events_v1_webhooks]);
+  fileDesc("CiZyb2xsY2FsbC9hZG1pbi92MS9kZWNsYXJlZF9zdGF0ZS5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi2AEKDkRlY2xhcmVkT2JqZWN0EkAKDWhlYWx0aF9wb2xpY3kYASABKAsyJy5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZEhlYWx0aFBvbGljeUgAEjwKC25vZGVfbGFiZWxzGAIgASgLMiUucm9sbGNhbGwuYWRtaW4udjEuRGVjbGFyZWROb2RlTGFiZWxzSAASNQoHd2ViaG9vaxgDIAEoCzIiLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va0gAQg8KBm9iamVjdBIFukgCCAEi1gEKFERlY2xhcmVkSGVhbHRoUG9saWN5EjsKBXNjb3BlGAEgASgLMiQucm9sbGNhbGwuYWRtaW4udjEuSGVhbHRoUG9saWN5U2NvcGVCBrpIA8gBARIaCghzZWxlY3RvchgCIAEoCUIIukgFcgMYgCASJgoIcHJpb3JpdHkYAyABKAVCFLpIERoPGMCEPSjA+8L///////8BEj0KBnZhbHVlcxgEIAEoCzIlLnJvbGxjYWxsLmFkbWluLnYxLkhlYWx0aFBvbGljeVZhbHVlc0IGukgDyAEBIqwBChJEZWNsYXJlZE5vZGVMYWJlbHMSGAoEbm9kZRgBIAEoCUIKukgHcgUQARiAAhJNCgZsYWJlbHMYAiADKAsyMS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE5vZGVMYWJlbHMuTGFiZWxzRW50cnlCCrpIB5oBBAgBEEAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKDAQoPRGVjbGFyZWRXZWJob29rEjkKBG5hbWUYASABKAlCK7pIKHImMiReW2EtejAtOV0oW2EtejAtOS1dezAsNjF9W2EtejAtOV0pPyQSNQoEc3BlYxgCIAEoCzIfLnJvbGxjYWxsLmV2ZW50cy52MS5XZWJob29rU3BlY0IGukgDyAEBIpwBCgtTdGF0ZUNoYW5nZRIOCgZvYmplY3QYASABKAkSLgoGYWN0aW9uGAIgASgOMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVBY3Rpb24SNwoLZGlmZmVyZW5jZXMYAyADKAsyIi5yb2xsY2FsbC5hZG1pbi52MS5TdGF0ZURpZmZlcmVuY2USFAoMZm9ybWVyX293bmVyGAQgASgJIk8KD1N0YXRlRGlmZmVyZW5jZRINCgVmaWVsZBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkSDgoGZWRpdGVkGAQgASgIIq8BChBQbGFuU3RhdGVSZXF1ZXN0Ej0KB29iamVjdHMYASADKAsyIS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE9iamVjdEIJukgGkgEDEPQDEjoKBW93bmVyGAIgASgJQiu6SChyJjIkXihbQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsNjJ9KT8kEg0KBXBydW5lGAMgASgIEhEKCXRha2Vfb3ZlchgEIAEoCCJSChFQbGFuU3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2USDAoEbW9yZRgCIAEoCCKgAgoRQXBwbHlTdGF0ZVJlcXVlc3QSPQoHb2JqZWN0cxgBIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkT2JqZWN0Qgm6SAaSAQMQ9AMSOgoFb3duZXIYAiABKAlCK7pIKHImMiReKFtBLVphLXowLTldW0EtWmEtejAtOS5fLV17MCw2Mn0pPyQSDQoFcHJ1bmUYAyABKAgSEQoJdGFrZV9vdmVyGAQgASgIEhgKBnJlYXNvbhgFIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgGIAEoCUIIukgFcgMYgAESNgoJY29uZmlybWVkGAcgASgLMiMucm9sbGNhbGwuYWRtaW4udjEuQ29uZmlybWVkUHJ1bmluZyI1ChBDb25maXJtZWRQcnVuaW5nEiEKB29iamVjdHMYASADKAlCELpIDZIBChDoByIFcgMY2AQijgEKEkFwcGx5U3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2USOQoHc2VjcmV0cxgCIAMoCzIoLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va1NlY3JldBIMCgRtb3JlGAMgASgIIj0KFURlY2xhcmVkV2ViaG9va1NlY3JldBIPCgd3ZWJob29rGAEgASgJEhMKBnNlY3JldBgCIAEoCUIDgAEBKt0BCgtTdGF0ZUFjdGlvbhIcChhTVEFURV9BQ1RJT05fVU5TUEVDSUZJRUQQABIaChZTVEFURV9BQ1RJT05fVU5DSEFOR0VEEAESFwoTU1RBVEVfQUNUSU9OX0NSRUFURRACEhcKE1NUQVRFX0FDVElPTl9VUERBVEUQAxIWChJTVEFURV9BQ1RJT05fQURPUFQQBBIWChJTVEFURV9BQ1RJT05fUFJVTkUQBRIXChNTVEFURV9BQ1RJT05fRk9SR0VUEAYSGQoVU1RBVEVfQUNUSU9OX0NPTkZMSUNUEAcyzgEKFERlY2xhcmVkU3RhdGVTZXJ2aWNlElsKCVBsYW5TdGF0ZRIjLnJvbGxjYWxsLmFkbWluLnYxLlBsYW5TdGF0ZVJlcXVlc3QaJC5yb2xsY2FsbC5hZG1pbi52MS5QbGFuU3RhdGVSZXNwb25zZSIDkAIBElkKCkFwcGx5U3RhdGUSJC5yb2xsY2FsbC5hZG1pbi52MS5BcHBseVN0YXRlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkFwcGx5U3RhdGVSZXNwb25zZUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_rollcall_admin_v1_health_policy, file_rollcall_events_v1_webhooks]);
 
 /**
  * DeclaredObject is one object of a file.
@@ -268,7 +268,7 @@ export type PlanStateRequest = Message<"rollcall.admin.v1.PlanStateRequest"> & {
   owner: string;
 
   /**
-   * Remove what the owner applied before and does not declare any more; needs an owner.
+   * Remove what the owner applied before and does not declare any more; needs an owner. All that the owner is to keep must be in this one call.
    *
    * @generated from field: bool prune = 3;
    */
@@ -301,6 +301,13 @@ export type PlanStateResponse = Message<"rollcall.admin.v1.PlanStateResponse"> &
    * @generated from field: repeated rollcall.admin.v1.StateChange changes = 1;
    */
   changes: StateChange[];
+
+  /**
+   * Whether more is to be pruned than one call does: see ApplyStateResponse.more.
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
 };
 
 /**
@@ -331,7 +338,7 @@ export type ApplyStateRequest = Message<"rollcall.admin.v1.ApplyStateRequest"> &
   owner: string;
 
   /**
-   * Remove what the owner applied before and does not declare any more; needs an owner.
+   * Remove what the owner applied before and does not declare any more; needs an owner. All that the owner is to keep must be in this one call.
    *
    * @generated from field: bool prune = 3;
    */
@@ -357,6 +364,14 @@ export type ApplyStateRequest = Message<"rollcall.admin.v1.ApplyStateRequest"> &
    * @generated from field: string request_id = 6;
    */
   requestId: string;
+
+  /**
+   * What may be pruned, as it was shown to the caller; when it would prune other objects, the call is refused with INVALID_DECLARED_STATE.
+   * Left out: whatever the owner does not declare any more.
+   *
+   * @generated from field: rollcall.admin.v1.ConfirmedPruning confirmed = 7;
+   */
+  confirmed?: ConfirmedPruning | undefined;
 };
 
 /**
@@ -365,6 +380,27 @@ export type ApplyStateRequest = Message<"rollcall.admin.v1.ApplyStateRequest"> &
  */
 export const ApplyStateRequestSchema: GenMessage<ApplyStateRequest> = /*@__PURE__*/
   messageDesc(file_rollcall_admin_v1_declared_state, 8);
+
+/**
+ * ConfirmedPruning is what may be pruned.
+ *
+ * @generated from message rollcall.admin.v1.ConfirmedPruning
+ */
+export type ConfirmedPruning = Message<"rollcall.admin.v1.ConfirmedPruning"> & {
+  /**
+   * Names, as StateChange.object has them.
+   *
+   * @generated from field: repeated string objects = 1;
+   */
+  objects: string[];
+};
+
+/**
+ * Describes the message rollcall.admin.v1.ConfirmedPruning.
+ * Use `create(ConfirmedPruningSchema)` to create a new message.
+ */
+export const ConfirmedPruningSchema: GenMessage<ConfirmedPruning> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_declared_state, 9);
 
 /**
  * ApplyStateResponse is what became of the objects.
@@ -385,6 +421,14 @@ export type ApplyStateResponse = Message<"rollcall.admin.v1.ApplyStateResponse">
    * @generated from field: repeated rollcall.admin.v1.DeclaredWebhookSecret secrets = 2;
    */
   secrets: DeclaredWebhookSecret[];
+
+  /**
+   * Whether more is to be pruned than one call does, which is 1,000 objects within the bounds of what it changes: the first by name were pruned,
+   * and the same call again prunes on.
+   *
+   * @generated from field: bool more = 3;
+   */
+  more: boolean;
 };
 
 /**
@@ -392,7 +436,7 @@ export type ApplyStateResponse = Message<"rollcall.admin.v1.ApplyStateResponse">
  * Use `create(ApplyStateResponseSchema)` to create a new message.
  */
 export const ApplyStateResponseSchema: GenMessage<ApplyStateResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 9);
+  messageDesc(file_rollcall_admin_v1_declared_state, 10);
 
 /**
  * DeclaredWebhookSecret is the secret of a webhook that was made.
@@ -420,7 +464,7 @@ export type DeclaredWebhookSecret = Message<"rollcall.admin.v1.DeclaredWebhookSe
  * Use `create(DeclaredWebhookSecretSchema)` to create a new message.
  */
 export const DeclaredWebhookSecretSchema: GenMessage<DeclaredWebhookSecret> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 10);
+  messageDesc(file_rollcall_admin_v1_declared_state, 11);
 
 /**
  * StateAction is what becomes of an object.
@@ -507,7 +551,8 @@ export const StateActionSchema: GenEnum<StateAction> = /*@__PURE__*/
  */
 export const DeclaredStateService: GenService<{
   /**
-   * PlanState tells what ApplyState would do, and does nothing. Refused as ApplyState is, but for conflicts, which it answers.
+   * PlanState tells what ApplyState would do, and does nothing: it does the same work and undoes it. Refused as ApplyState is, but for conflicts,
+   * which it answers; as long as there is one, what the objects' own methods would refuse is not known.
    *
    * @generated from rpc rollcall.admin.v1.DeclaredStateService.PlanState
    */
@@ -517,8 +562,9 @@ export const DeclaredStateService: GenService<{
     output: typeof PlanStateResponseSchema;
   },
   /**
-   * ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods. What is so
-   * already stays as it is, so that a request can be repeated. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
+   * ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods, and an audit
+   * entry for each object that gets another owner or is forgotten. What is so already stays as it is, so that a request can be repeated. One
+   * call declares at most 2,000 objects, each label counted, and changes at most 100 nodes and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
    * DECLARED_BY_ANOTHER_OWNER, TOO_MANY_DECLARED_OBJECTS, ROLE_TOO_LOW, and as the objects' own methods refuse.
    *
    * @generated from rpc rollcall.admin.v1.DeclaredStateService.ApplyState

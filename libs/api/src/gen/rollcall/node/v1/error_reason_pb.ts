@@ -831,7 +831,7 @@ export const ErrorReason = {
   DECLARED_BY_ANOTHER_OWNER: 151,
 
   /**
-   * [FAILED_PRECONDITION] As many declared objects are remembered, or would be pruned at once, as can be.
+   * [FAILED_PRECONDITION] As many declared objects are remembered as can be, or one call would change more nodes or policies than it may.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_DECLARED_OBJECTS = 152;
    */
