@@ -236,7 +236,7 @@ const (
 	ReasonInvalidDeclaredState = "INVALID_DECLARED_STATE"
 	// ReasonDeclaredByAnotherOwner: [FAILED_PRECONDITION] Objects that are declared were applied by other owners; metadata has the first. Take them over, or leave them out.
 	ReasonDeclaredByAnotherOwner = "DECLARED_BY_ANOTHER_OWNER"
-	// ReasonTooManyDeclaredObjects: [FAILED_PRECONDITION] As many declared objects are remembered, or would be pruned at once, as can be.
+	// ReasonTooManyDeclaredObjects: [FAILED_PRECONDITION] As many declared objects are remembered as can be, or one call would change more nodes or policies than it may.
 	ReasonTooManyDeclaredObjects = "TOO_MANY_DECLARED_OBJECTS"
 	// ReasonOriginNotAllowed: [PERMISSION_DENIED] The request comes from a page of another server, or does not say where it comes from.
 	ReasonOriginNotAllowed = "ORIGIN_NOT_ALLOWED"

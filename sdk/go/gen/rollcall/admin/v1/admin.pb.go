@@ -2610,7 +2610,8 @@ type DrainNodeRequest struct {
 	// Time until what still runs is ended. Absent: 1 hour. At most 7 days.
 	Deadline *durationpb.Duration `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED.
-	// What another node has not confirmed ends so at the deadline.
+	// What another node has not confirmed ends so at the deadline, but not before its job's grace and 10 s have passed since the node was
+	// told to stop it.
 	Force bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
 	// True: daemons keep running.
 	IgnoreDaemons bool `protobuf:"varint,10,opt,name=ignore_daemons,json=ignoreDaemons,proto3" json:"ignore_daemons,omitempty"`

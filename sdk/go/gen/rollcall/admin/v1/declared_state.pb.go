@@ -538,7 +538,7 @@ type PlanStateRequest struct {
 	// In whose name: 1-63 characters of [A-Za-z0-9._-], the first a letter or digit. Empty: no owner is remembered, and objects that have one are
 	// not changed.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Remove what the owner applied before and does not declare any more; needs an owner.
+	// Remove what the owner applied before and does not declare any more; needs an owner. All that the owner is to keep must be in this one call.
 	Prune bool `protobuf:"varint,3,opt,name=prune,proto3" json:"prune,omitempty"`
 	// Take objects over from other owners; needs an owner.
 	TakeOver      bool `protobuf:"varint,4,opt,name=take_over,json=takeOver,proto3" json:"take_over,omitempty"`
@@ -608,7 +608,9 @@ func (x *PlanStateRequest) GetTakeOver() bool {
 type PlanStateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each object that is declared or pruned, by name.
-	Changes       []*StateChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []*StateChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Whether more is to be pruned than one call does: see ApplyStateResponse.more.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +652,13 @@ func (x *PlanStateResponse) GetChanges() []*StateChange {
 	return nil
 }
 
+func (x *PlanStateResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 // ApplyStateRequest says what is to be.
 type ApplyStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -657,14 +666,17 @@ type ApplyStateRequest struct {
 	Objects []*DeclaredObject `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	// In whose name: see PlanStateRequest.owner.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Remove what the owner applied before and does not declare any more; needs an owner.
+	// Remove what the owner applied before and does not declare any more; needs an owner. All that the owner is to keep must be in this one call.
 	Prune bool `protobuf:"varint,3,opt,name=prune,proto3" json:"prune,omitempty"`
 	// Take objects over from other owners; needs an owner.
 	TakeOver bool `protobuf:"varint,4,opt,name=take_over,json=takeOver,proto3" json:"take_over,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Chosen by the caller, best a UUID; remembered for a day.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// What may be pruned, as it was shown to the caller; when it would prune other objects, the call is refused with INVALID_DECLARED_STATE.
+	// Left out: whatever the owner does not declare any more.
+	Confirmed     *ConfirmedPruning `protobuf:"bytes,7,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -741,20 +753,76 @@ func (x *ApplyStateRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *ApplyStateRequest) GetConfirmed() *ConfirmedPruning {
+	if x != nil {
+		return x.Confirmed
+	}
+	return nil
+}
+
+// ConfirmedPruning is what may be pruned.
+type ConfirmedPruning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names, as StateChange.object has them.
+	Objects       []string `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmedPruning) Reset() {
+	*x = ConfirmedPruning{}
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmedPruning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmedPruning) ProtoMessage() {}
+
+func (x *ConfirmedPruning) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmedPruning.ProtoReflect.Descriptor instead.
+func (*ConfirmedPruning) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ConfirmedPruning) GetObjects() []string {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
 // ApplyStateResponse is what became of the objects.
 type ApplyStateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each object that is declared or pruned, by name.
 	Changes []*StateChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	// Secrets of the webhooks that were made. Shown once, and again to a repetition with the same request id and access token.
-	Secrets       []*DeclaredWebhookSecret `protobuf:"bytes,2,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	Secrets []*DeclaredWebhookSecret `protobuf:"bytes,2,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// Whether more is to be pruned than one call does, which is 1,000 objects within the bounds of what it changes: the first by name were pruned,
+	// and the same call again prunes on.
+	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyStateResponse) Reset() {
 	*x = ApplyStateResponse{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +834,7 @@ func (x *ApplyStateResponse) String() string {
 func (*ApplyStateResponse) ProtoMessage() {}
 
 func (x *ApplyStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +847,7 @@ func (x *ApplyStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyStateResponse.ProtoReflect.Descriptor instead.
 func (*ApplyStateResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{9}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApplyStateResponse) GetChanges() []*StateChange {
@@ -796,6 +864,13 @@ func (x *ApplyStateResponse) GetSecrets() []*DeclaredWebhookSecret {
 	return nil
 }
 
+func (x *ApplyStateResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 // DeclaredWebhookSecret is the secret of a webhook that was made.
 type DeclaredWebhookSecret struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -809,7 +884,7 @@ type DeclaredWebhookSecret struct {
 
 func (x *DeclaredWebhookSecret) Reset() {
 	*x = DeclaredWebhookSecret{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +896,7 @@ func (x *DeclaredWebhookSecret) String() string {
 func (*DeclaredWebhookSecret) ProtoMessage() {}
 
 func (x *DeclaredWebhookSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +909,7 @@ func (x *DeclaredWebhookSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclaredWebhookSecret.ProtoReflect.Descriptor instead.
 func (*DeclaredWebhookSecret) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{10}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeclaredWebhookSecret) GetWebhook() string {
@@ -891,9 +966,10 @@ const file_rollcall_admin_v1_declared_state_proto_rawDesc = "" +
 	"\aobjects\x18\x01 \x03(\v2!.rollcall.admin.v1.DeclaredObjectB\x00R\aobjects\x12\x16\n" +
 	"\x05owner\x18\x02 \x01(\tB\x00R\x05owner\x12\x14\n" +
 	"\x05prune\x18\x03 \x01(\bR\x05prune\x12\x1b\n" +
-	"\ttake_over\x18\x04 \x01(\bR\btakeOver\"M\n" +
+	"\ttake_over\x18\x04 \x01(\bR\btakeOver\"a\n" +
 	"\x11PlanStateResponse\x128\n" +
-	"\achanges\x18\x01 \x03(\v2\x1e.rollcall.admin.v1.StateChangeR\achanges\"\xd8\x01\n" +
+	"\achanges\x18\x01 \x03(\v2\x1e.rollcall.admin.v1.StateChangeR\achanges\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\x9b\x02\n" +
 	"\x11ApplyStateRequest\x12=\n" +
 	"\aobjects\x18\x01 \x03(\v2!.rollcall.admin.v1.DeclaredObjectB\x00R\aobjects\x12\x16\n" +
 	"\x05owner\x18\x02 \x01(\tB\x00R\x05owner\x12\x14\n" +
@@ -901,10 +977,14 @@ const file_rollcall_admin_v1_declared_state_proto_rawDesc = "" +
 	"\ttake_over\x18\x04 \x01(\bR\btakeOver\x12\x18\n" +
 	"\x06reason\x18\x05 \x01(\tB\x00R\x06reason\x12\x1f\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tB\x00R\trequestId\"\x92\x01\n" +
+	"request_id\x18\x06 \x01(\tB\x00R\trequestId\x12A\n" +
+	"\tconfirmed\x18\a \x01(\v2#.rollcall.admin.v1.ConfirmedPruningR\tconfirmed\".\n" +
+	"\x10ConfirmedPruning\x12\x1a\n" +
+	"\aobjects\x18\x01 \x03(\tB\x00R\aobjects\"\xa6\x01\n" +
 	"\x12ApplyStateResponse\x128\n" +
 	"\achanges\x18\x01 \x03(\v2\x1e.rollcall.admin.v1.StateChangeR\achanges\x12B\n" +
-	"\asecrets\x18\x02 \x03(\v2(.rollcall.admin.v1.DeclaredWebhookSecretR\asecrets\"N\n" +
+	"\asecrets\x18\x02 \x03(\v2(.rollcall.admin.v1.DeclaredWebhookSecretR\asecrets\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"N\n" +
 	"\x15DeclaredWebhookSecret\x12\x18\n" +
 	"\awebhook\x18\x01 \x01(\tR\awebhook\x12\x1b\n" +
 	"\x06secret\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06secret*\xdd\x01\n" +
@@ -935,7 +1015,7 @@ func file_rollcall_admin_v1_declared_state_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_admin_v1_declared_state_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rollcall_admin_v1_declared_state_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_rollcall_admin_v1_declared_state_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_rollcall_admin_v1_declared_state_proto_goTypes = []any{
 	(StateAction)(0),              // 0: rollcall.admin.v1.StateAction
 	(*DeclaredObject)(nil),        // 1: rollcall.admin.v1.DeclaredObject
@@ -947,37 +1027,39 @@ var file_rollcall_admin_v1_declared_state_proto_goTypes = []any{
 	(*PlanStateRequest)(nil),      // 7: rollcall.admin.v1.PlanStateRequest
 	(*PlanStateResponse)(nil),     // 8: rollcall.admin.v1.PlanStateResponse
 	(*ApplyStateRequest)(nil),     // 9: rollcall.admin.v1.ApplyStateRequest
-	(*ApplyStateResponse)(nil),    // 10: rollcall.admin.v1.ApplyStateResponse
-	(*DeclaredWebhookSecret)(nil), // 11: rollcall.admin.v1.DeclaredWebhookSecret
-	nil,                           // 12: rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
-	(*HealthPolicyScope)(nil),     // 13: rollcall.admin.v1.HealthPolicyScope
-	(*HealthPolicyValues)(nil),    // 14: rollcall.admin.v1.HealthPolicyValues
-	(*v1.WebhookSpec)(nil),        // 15: rollcall.events.v1.WebhookSpec
+	(*ConfirmedPruning)(nil),      // 10: rollcall.admin.v1.ConfirmedPruning
+	(*ApplyStateResponse)(nil),    // 11: rollcall.admin.v1.ApplyStateResponse
+	(*DeclaredWebhookSecret)(nil), // 12: rollcall.admin.v1.DeclaredWebhookSecret
+	nil,                           // 13: rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
+	(*HealthPolicyScope)(nil),     // 14: rollcall.admin.v1.HealthPolicyScope
+	(*HealthPolicyValues)(nil),    // 15: rollcall.admin.v1.HealthPolicyValues
+	(*v1.WebhookSpec)(nil),        // 16: rollcall.events.v1.WebhookSpec
 }
 var file_rollcall_admin_v1_declared_state_proto_depIdxs = []int32{
 	2,  // 0: rollcall.admin.v1.DeclaredObject.health_policy:type_name -> rollcall.admin.v1.DeclaredHealthPolicy
 	3,  // 1: rollcall.admin.v1.DeclaredObject.node_labels:type_name -> rollcall.admin.v1.DeclaredNodeLabels
 	4,  // 2: rollcall.admin.v1.DeclaredObject.webhook:type_name -> rollcall.admin.v1.DeclaredWebhook
-	13, // 3: rollcall.admin.v1.DeclaredHealthPolicy.scope:type_name -> rollcall.admin.v1.HealthPolicyScope
-	14, // 4: rollcall.admin.v1.DeclaredHealthPolicy.values:type_name -> rollcall.admin.v1.HealthPolicyValues
-	12, // 5: rollcall.admin.v1.DeclaredNodeLabels.labels:type_name -> rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
-	15, // 6: rollcall.admin.v1.DeclaredWebhook.spec:type_name -> rollcall.events.v1.WebhookSpec
+	14, // 3: rollcall.admin.v1.DeclaredHealthPolicy.scope:type_name -> rollcall.admin.v1.HealthPolicyScope
+	15, // 4: rollcall.admin.v1.DeclaredHealthPolicy.values:type_name -> rollcall.admin.v1.HealthPolicyValues
+	13, // 5: rollcall.admin.v1.DeclaredNodeLabels.labels:type_name -> rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
+	16, // 6: rollcall.admin.v1.DeclaredWebhook.spec:type_name -> rollcall.events.v1.WebhookSpec
 	0,  // 7: rollcall.admin.v1.StateChange.action:type_name -> rollcall.admin.v1.StateAction
 	6,  // 8: rollcall.admin.v1.StateChange.differences:type_name -> rollcall.admin.v1.StateDifference
 	1,  // 9: rollcall.admin.v1.PlanStateRequest.objects:type_name -> rollcall.admin.v1.DeclaredObject
 	5,  // 10: rollcall.admin.v1.PlanStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
 	1,  // 11: rollcall.admin.v1.ApplyStateRequest.objects:type_name -> rollcall.admin.v1.DeclaredObject
-	5,  // 12: rollcall.admin.v1.ApplyStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
-	11, // 13: rollcall.admin.v1.ApplyStateResponse.secrets:type_name -> rollcall.admin.v1.DeclaredWebhookSecret
-	7,  // 14: rollcall.admin.v1.DeclaredStateService.PlanState:input_type -> rollcall.admin.v1.PlanStateRequest
-	9,  // 15: rollcall.admin.v1.DeclaredStateService.ApplyState:input_type -> rollcall.admin.v1.ApplyStateRequest
-	8,  // 16: rollcall.admin.v1.DeclaredStateService.PlanState:output_type -> rollcall.admin.v1.PlanStateResponse
-	10, // 17: rollcall.admin.v1.DeclaredStateService.ApplyState:output_type -> rollcall.admin.v1.ApplyStateResponse
-	16, // [16:18] is the sub-list for method output_type
-	14, // [14:16] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	10, // 12: rollcall.admin.v1.ApplyStateRequest.confirmed:type_name -> rollcall.admin.v1.ConfirmedPruning
+	5,  // 13: rollcall.admin.v1.ApplyStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
+	12, // 14: rollcall.admin.v1.ApplyStateResponse.secrets:type_name -> rollcall.admin.v1.DeclaredWebhookSecret
+	7,  // 15: rollcall.admin.v1.DeclaredStateService.PlanState:input_type -> rollcall.admin.v1.PlanStateRequest
+	9,  // 16: rollcall.admin.v1.DeclaredStateService.ApplyState:input_type -> rollcall.admin.v1.ApplyStateRequest
+	8,  // 17: rollcall.admin.v1.DeclaredStateService.PlanState:output_type -> rollcall.admin.v1.PlanStateResponse
+	11, // 18: rollcall.admin.v1.DeclaredStateService.ApplyState:output_type -> rollcall.admin.v1.ApplyStateResponse
+	17, // [17:19] is the sub-list for method output_type
+	15, // [15:17] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_declared_state_proto_init() }
@@ -997,7 +1079,7 @@ func file_rollcall_admin_v1_declared_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_declared_state_proto_rawDesc), len(file_rollcall_admin_v1_declared_state_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

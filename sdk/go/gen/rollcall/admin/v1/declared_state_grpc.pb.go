@@ -33,10 +33,12 @@ const (
 // an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each object
 // the role is needed that its own methods need: operator, and admin for webhooks.
 type DeclaredStateServiceClient interface {
-	// PlanState tells what ApplyState would do, and does nothing. Refused as ApplyState is, but for conflicts, which it answers.
+	// PlanState tells what ApplyState would do, and does nothing: it does the same work and undoes it. Refused as ApplyState is, but for conflicts,
+	// which it answers; as long as there is one, what the objects' own methods would refuse is not known.
 	PlanState(ctx context.Context, in *PlanStateRequest, opts ...grpc.CallOption) (*PlanStateResponse, error)
-	// ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods. What is so
-	// already stays as it is, so that a request can be repeated. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
+	// ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods, and an audit
+	// entry for each object that gets another owner or is forgotten. What is so already stays as it is, so that a request can be repeated. One
+	// call declares at most 2,000 objects, each label counted, and changes at most 100 nodes and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
 	// DECLARED_BY_ANOTHER_OWNER, TOO_MANY_DECLARED_OBJECTS, ROLE_TOO_LOW, and as the objects' own methods refuse.
 	ApplyState(ctx context.Context, in *ApplyStateRequest, opts ...grpc.CallOption) (*ApplyStateResponse, error)
 }
@@ -77,10 +79,12 @@ func (c *declaredStateServiceClient) ApplyState(ctx context.Context, in *ApplySt
 // an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each object
 // the role is needed that its own methods need: operator, and admin for webhooks.
 type DeclaredStateServiceServer interface {
-	// PlanState tells what ApplyState would do, and does nothing. Refused as ApplyState is, but for conflicts, which it answers.
+	// PlanState tells what ApplyState would do, and does nothing: it does the same work and undoes it. Refused as ApplyState is, but for conflicts,
+	// which it answers; as long as there is one, what the objects' own methods would refuse is not known.
 	PlanState(context.Context, *PlanStateRequest) (*PlanStateResponse, error)
-	// ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods. What is so
-	// already stays as it is, so that a request can be repeated. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
+	// ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods, and an audit
+	// entry for each object that gets another owner or is forgotten. What is so already stays as it is, so that a request can be repeated. One
+	// call declares at most 2,000 objects, each label counted, and changes at most 100 nodes and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
 	// DECLARED_BY_ANOTHER_OWNER, TOO_MANY_DECLARED_OBJECTS, ROLE_TOO_LOW, and as the objects' own methods refuse.
 	ApplyState(context.Context, *ApplyStateRequest) (*ApplyStateResponse, error)
 	mustEmbedUnimplementedDeclaredStateServiceServer()

@@ -262,7 +262,7 @@ const (
 	ErrorReason_ERROR_REASON_INVALID_DECLARED_STATE ErrorReason = 150
 	// [FAILED_PRECONDITION] Objects that are declared were applied by other owners; metadata has the first. Take them over, or leave them out.
 	ErrorReason_ERROR_REASON_DECLARED_BY_ANOTHER_OWNER ErrorReason = 151
-	// [FAILED_PRECONDITION] As many declared objects are remembered, or would be pruned at once, as can be.
+	// [FAILED_PRECONDITION] As many declared objects are remembered as can be, or one call would change more nodes or policies than it may.
 	ErrorReason_ERROR_REASON_TOO_MANY_DECLARED_OBJECTS ErrorReason = 152
 	// [PERMISSION_DENIED] The request comes from a page of another server, or does not say where it comes from.
 	ErrorReason_ERROR_REASON_ORIGIN_NOT_ALLOWED ErrorReason = 158
