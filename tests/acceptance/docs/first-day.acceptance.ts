@@ -69,7 +69,7 @@ describe("an operator's first day, from docs/first-day.md", () => {
         "upgrade",
         /rollcall 0\.0\.9.*rollcall 0\.1\.0.*RollcallProcessDown.*firing.*console-sessions.*gamma[^\n]*HEALTHY/s,
       ],
-      ["upgrade-agents", /versions?/i],
+      ["upgrade-agents", /3 on 0\.1\.0/],
       ["restore", /gamma.*APPROVED.*HEALTHY/],
       ["end", /^/],
     ],
