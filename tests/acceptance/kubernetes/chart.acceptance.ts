@@ -196,7 +196,7 @@ describeWithHelm("the Job that migrates", () => {
   const changes = ["image.tag=other", "migration.activeDeadlineSeconds=60", "database.secretName=other"];
 
   it("should be another one without Helm when anything of it differs, since no Job can be changed", () => {
-    const nameOf = (...settings: string[]) => jobOf(...MANIFESTS["rollcall.yaml"], ...settings)?.metadata.name;
+    const nameOf = (...settings: string[]) => jobOf(...(MANIFESTS["rollcall.yaml"] ?? []), ...settings)?.metadata.name;
     const name = nameOf();
     expect(nameOf("registry.replicas=3")).toBe(name);
     const names = changes.map((setting) => nameOf(setting));
