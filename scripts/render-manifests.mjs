@@ -8,10 +8,10 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const NAMESPACE = "rollcall";
 
-/** The files in deploy/kubernetes, and what each sets besides the chart's defaults. */
+/** The files in deploy/kubernetes, and what each sets besides the chart's defaults. Helm removes no Job of theirs. */
 export const MANIFESTS = {
-  "rollcall.yaml": [],
-  "rollcall-apart.yaml": ["layout=apart"],
+  "rollcall.yaml": ["migration.nameByContent=true"],
+  "rollcall-apart.yaml": ["migration.nameByContent=true", "layout=apart"],
 };
 
 /** A tool of .ci/run, or the system's. */

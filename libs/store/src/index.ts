@@ -69,6 +69,7 @@ export {
 } from "./console/sessions.ts";
 export {
   countSignInCodes,
+  endSignInCodes,
   findSignInCode,
   insertSignInCode,
   lockSignInCode,

@@ -48,7 +48,7 @@ describe("the commands that the console prints for a machine", () => {
     const token = await printed(tokenCommand(WISH));
     expect(token).toMatch(/^rcj_/);
     const state = `--state-dir ${checkout}/state --name joined`;
-    const agent = shell(`${joinCommand("shell", fixture.server, token)} ${state}`);
+    const agent = shell(`${joinCommand("shell", `http://${fixture.server}`, token)} ${state}`);
     await fixture.client.becomes("joined", "APPROVED CONNECTED HEALTHY");
     const { node } = await fixture.client.registry.getNode({ node: "joined" });
     expect(node?.labels.map(({ key, value }) => `${key}=${value}`)).toEqual(["rollcall.io/group=edge", "zone=a"]);

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe } from "@jest/globals";
 import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
@@ -67,15 +67,25 @@ describe("an operator's first day, from docs/first-day.md", () => {
       ["backup", /The archive is whole/],
       [
         "upgrade",
-        /rollcall 0\.0\.9.*rollcall 0\.1\.0.*RollcallProcessDown.*firing.*console-sessions.*gamma[^\n]*HEALTHY/s,
+        new RegExp(
+          `rollcall 0\\.0\\.9.*rollcall 0\\.1\\.0.*RollcallProcessDown.*firing.*${latestMigration()}.*gamma[^\\n]*HEALTHY`,
+          "s",
+        ),
       ],
-      ["upgrade-agents", /versions?/i],
+      ["upgrade-agents", /3 on 0\.1\.0/],
       ["restore", /gamma.*APPROVED.*HEALTHY/],
       ["end", /^/],
     ],
     () => place,
   );
 });
+
+/** The migration that the present sources end with: "0029-console-sessions". */
+function latestMigration(): string {
+  const names = readdirSync(join(workspaceRoot, "libs/store/src/database/migrations"));
+  const found = names.filter((name) => /^\d{4}-[a-z0-9-]+\.ts$/.test(name)).toSorted();
+  return basename(found.at(-1) ?? "", ".ts");
+}
 
 function writeProgram(path: string, line: string): void {
   writeFileSync(path, `#!/bin/sh\nunset NODE_OPTIONS\n${line}\n`);

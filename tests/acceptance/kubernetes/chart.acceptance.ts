@@ -172,18 +172,39 @@ describeWithHelm("the issuer's authority", () => {
   });
 });
 
+describeWithHelm("the notes of an installation", () => {
+  const notesOf = (setting: string) => {
+    const words = ["install", "rollcall", join(workspaceRoot, "deploy/chart"), "--dry-run=client", "--set", setting];
+    const { stdout, stderr } = spawnSync(toolPath("helm"), words, { encoding: "utf8" });
+    expect(stderr).not.toContain("Error");
+    return /^NOTES:\n([\s\S]*)/m.exec(stdout)?.[1] ?? "";
+  };
+
+  it("should warn of a console whose pods are taken for its callers", () => {
+    expect(notesOf("console.enabled=true")).toMatch(/Rollcall .* is installed[\s\S]*WARNING: trustedProxies is empty/);
+  });
+
+  it.each(["trustedProxies={10.244.0.0/16}", "console.enabled=false"])("should not warn with %s", (setting) => {
+    expect(notesOf(setting)).toContain("is installed");
+    expect(notesOf(setting)).not.toContain("WARNING");
+  });
+});
+
 describeWithHelm("the Job that migrates", () => {
   const jobOf = (...settings: string[]) => manifestsIn(render({ settings })).find(({ kind }) => kind === "Job");
 
-  it("should be another one when anything of it differs, since no Job can be changed", () => {
-    const name = jobOf()?.metadata.name;
-    expect(jobOf("registry.replicas=3")?.metadata.name).toBe(name);
-    const others = ["image.tag=other", "migration.activeDeadlineSeconds=60", "database.secretName=other"];
-    const names = others.map((setting) => jobOf(setting)?.metadata.name);
-    expect(new Set([name, ...names]).size).toBe(1 + others.length);
+  const changes = ["image.tag=other", "migration.activeDeadlineSeconds=60", "database.secretName=other"];
+
+  it("should be another one without Helm when anything of it differs, since no Job can be changed", () => {
+    const nameOf = (...settings: string[]) => jobOf(...(MANIFESTS["rollcall.yaml"] ?? []), ...settings)?.metadata.name;
+    const name = nameOf();
+    expect(nameOf("registry.replicas=3")).toBe(name);
+    const names = changes.map((setting) => nameOf(setting));
+    expect(new Set([name, ...names]).size).toBe(1 + changes.length);
   });
 
-  it("should be removed by Helm before the next one, and when it has succeeded", () => {
+  it("should keep its name under Helm, which removes the one before by that, failed or not", () => {
+    for (const change of changes) expect(jobOf(change)?.metadata.name).toBe("rollcall-migrate");
     expect(jobOf()?.metadata.annotations).toEqual({
       "helm.sh/hook": "pre-install,pre-upgrade",
       "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",

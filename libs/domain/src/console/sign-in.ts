@@ -32,7 +32,7 @@ export function signInCodeRefusal(
     return { reason: "SIGN_IN_CODE_USED", message, metadata: {} };
   }
   if (!code.isExpired) return null;
-  const message = `the code to sign in with has expired after a minute: ${again}`;
+  const message = `the code to sign in with has expired, by its minute or by signing out everywhere: ${again}`;
   return { reason: "SIGN_IN_CODE_INVALID", message, metadata: { why: "expired" } };
 }
 

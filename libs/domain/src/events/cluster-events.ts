@@ -51,7 +51,9 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["ADMIN_CREATED"],
   },
   "access.token.revoked": {
-    when: "An access token was revoked, by an admin or by its own holder.",
+    when:
+      "An access token was revoked, or a session of the console ended: SELF_REVOKED by its own holder, ADMIN_REVOKED " +
+      "by an admin, or by a sign-in of another in the same browser.",
     subject: "the access token's id",
     actors: OPERATORS,
     before: ["state"],

@@ -159,6 +159,10 @@ export async function revokeAccessToken(
   id: string,
   by: { readonly actor: string; readonly reason: string },
 ): Promise<void> {
+  // By id, as lockSessions() locks them for a sign-out, which locks no token.
+  await sql`
+    select id from access_tokens where owner_token = ${id} and revoked_at is null order by id for update
+  `.execute(tx);
   await tx
     .updateTable("access_tokens")
     .set({ revoked_at: sql<Date>`now()`, revoked_by: by.actor, revoke_reason: by.reason })

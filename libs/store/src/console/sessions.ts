@@ -58,19 +58,31 @@ export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): 
 const MOST_SESSIONS = 1_000;
 
 /**
- * The sessions of an owner that have not ended, those that were used last first, locked until the transaction ends. The
- * owner's sign-ins are locked.
+ * The sessions of an owner that have not ended, those that were used last first, locked until the transaction ends; with
+ * the session `besides`, of any owner, unless it was revoked. The owner's sign-ins are locked, and so is its token where
+ * the transaction locks that as well.
  */
-export async function lockSessions(tx: Tx, owner: TokenOwner): Promise<readonly AccessToken[]> {
+export async function lockSessions(
+  tx: Tx,
+  owner: TokenOwner,
+  besides: string | null = null,
+): Promise<readonly AccessToken[]> {
   const columns = ownerColumns(owner);
-  // By id, as noteAccessTokenUses() locks them.
+  // By id, as noteAccessTokenUses() locks them, and all in one order: of two browsers that change places neither waits
+  // for the other.
   const { rows } = await sql<{ readonly id: string }>`
     select id from access_tokens
     where
-      kind = 'CONSOLE_SESSION' and revoked_at is null and expires_at > now()
-      and owner_token is not distinct from ${columns.owner_token}::text
-      and owner_issuer is not distinct from ${columns.owner_issuer}::text
-      and owner_subject is not distinct from ${columns.owner_subject}::text
+      kind = 'CONSOLE_SESSION' and revoked_at is null
+      and (
+        id = ${besides}::text
+        or (
+          expires_at > now()
+          and owner_token is not distinct from ${columns.owner_token}::text
+          and owner_issuer is not distinct from ${columns.owner_issuer}::text
+          and owner_subject is not distinct from ${columns.owner_subject}::text
+        )
+      )
     order by id
     limit ${MOST_SESSIONS}
   `.execute(tx);

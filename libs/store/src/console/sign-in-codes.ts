@@ -87,6 +87,27 @@ export async function useUpSignInCode(tx: Tx, hash: Uint8Array): Promise<void> {
     .execute();
 }
 
+/**
+ * End the codes of an owner that can still be used, as if they had expired. The owner's sign-ins are not locked yet: who
+ * uses a code locks its row first, and them then.
+ */
+export async function endSignInCodes(tx: Tx, owner: TokenOwner): Promise<void> {
+  const columns = ownerColumns(owner);
+  await sql`
+    with locked as (
+      select hash from sign_in_codes
+      where
+        used_at is null and expires_at > now()
+        and owner_token is not distinct from ${columns.owner_token}::text
+        and owner_issuer is not distinct from ${columns.owner_issuer}::text
+        and owner_subject is not distinct from ${columns.owner_subject}::text
+      order by hash
+      for update
+    )
+    update sign_in_codes set expires_at = now() where hash in (select hash from locked)
+  `.execute(tx);
+}
+
 function select(db: Db, hash: Uint8Array) {
   return db
     .selectFrom("sign_in_codes")

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger, systemClock } from "@rollcall/process";
-import { AccessTokenUses, findAccessToken, revokeAccessToken } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { AccessTokenUses, findAccessToken, lockAccessToken, revokeAccessToken } from "@rollcall/store";
+import { createTestDatabase, until } from "@rollcall/testkit";
+import { sql } from "kysely";
 import { type ConsoleRig, createToken, startConsole, type TestBrowser } from "../testing/console-rig.ts";
 import { hashOf } from "./session-secret.ts";
 
@@ -128,10 +129,37 @@ describe("signIn()", () => {
     await victim.signIn({ accessToken: admin.text });
     expect(victim.cookie).not.toBe(attacker.cookie);
     expect(victim.proof).not.toBe(attacker.proof);
-    expect(await eventsOf(attacker)).toEqual([{ reason: "SELF_REVOKED", message: "signed in again" }]);
+    // By another than whom it acts for.
+    expect(await eventsOf(attacker)).toEqual([{ reason: "ADMIN_REVOKED", message: "signed in again" }]);
     // What was planted is worth nothing any more, and never was the victim's.
     expect(await stateOf(attacker)).toBe("TOKEN_REVOKED");
     expect((await sessionOf(victim))?.createdBy).toBe(admin.actor);
+  });
+
+  it("should end the session that the browser has of the same person as its own", async () => {
+    const browser = await signedIn();
+    const before = rig.browser();
+    [before.cookies, before.proof] = [new Map(browser.cookies), browser.proof];
+    await browser.signIn({ accessToken: admin.text });
+    expect(await eventsOf(before)).toEqual([{ reason: "SELF_REVOKED", message: "signed in again" }]);
+  });
+
+  it("should wait for a revocation of the token without a deadlock, where the browser has a session of it", async () => {
+    const token = await createToken(rig.store, "viewer");
+    const browser = await signedIn(token.text);
+    let again: ReturnType<TestBrowser["signIn"]> | undefined;
+    await rig.store.transaction(async (tx) => {
+      await lockAccessToken(tx, token.id);
+      again = browser.signIn({ accessToken: token.text });
+      await until("the sign-in waits", async () => {
+        const waiting = sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return (await waiting.execute(rig.store.db)).rows.length > 0;
+      });
+      await revokeAccessToken(tx, token.id, { actor: "x", reason: "" });
+    });
+    expect((await again)?.reason).toBe("TOKEN_REVOKED");
+    expect((await sessionOf(browser))?.revocation?.actor).toBe("x");
   });
 
   it("should end the session that was not used for the longest time for an eleventh", async () => {
@@ -310,6 +338,21 @@ describe("signOut()", () => {
     // From a page, its own session ends with the others.
     expect((await other.call("SignOut", { all: true })).body).toEqual({ ended: 1 });
     expect(await stateOf(other)).toBe("TOKEN_MISSING");
+  });
+
+  it("should end the codes of the caller alone that are not used yet, so that none makes a session later", async () => {
+    const [owner, stranger] = [await createToken(rig.store, "viewer"), await createToken(rig.store, "viewer")];
+    const [code, other] = [await codeOf(owner.text), await codeOf(stranger.text)];
+    await rig.call("SignOut", { all: true }, owner.text);
+    const refused = await rig.browser().signIn({ code });
+    expect([refused.reason, refused.metadata]).toEqual(["SIGN_IN_CODE_INVALID", { why: "expired" }]);
+    expect((await rig.browser().signIn({ code: other })).status).toBe(200);
+    // One that is made afterwards is another thing.
+    expect((await rig.browser().signIn({ code: await codeOf(owner.text) })).status).toBe(200);
+    const own = await signedIn(owner.text);
+    const kept = await codeOf(owner.text);
+    await own.call("SignOut");
+    expect((await rig.browser().signIn({ code: kept })).status).toBe(200);
   });
 
   it("should name the session in the audit log, and not the owner alone", async () => {

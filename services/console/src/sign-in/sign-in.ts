@@ -51,13 +51,13 @@ export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.met
       const identity = await identify(tx);
       const actor = actorFor(identity.owner);
       await lockSignIns(tx, actor);
-      const previous = await endPrevious(tx, context.requestHeader.get("authorization"), actor);
-      const { kept, surplus } = await keepSession(tx, parts, { identity, secret, browser });
+      const previousId = await previousOf(tx, context.requestHeader.get("authorization"));
+      const { kept, ended } = await keepSession(tx, parts, { identity, secret, browser, previousId });
       const caller = callerFor(identity.owner, kept.role, kept.id, kept.expiresAtMs ?? 0);
       context.values.set(callerKey, caller);
       const audit = { ...auditedCall(context, ConsoleService.method.signIn), target: kept.id };
       const entry = { ...audit, reason: "", outcome: AUDIT_OK };
-      return { result: { kept, actor }, events: [...previous, ...surplus], audit: [entry] };
+      return { result: { kept, actor }, events: ended, audit: [entry] };
     });
     const { kept, actor } = result;
     context.responseHeader.append("set-cookie", cookie.set(secret.cookie, browser.isSecure, settings.longestMs));
@@ -158,35 +158,51 @@ async function identityOfToken({ authenticate }: SignInParts, text: string): Pro
 async function keepSession(
   tx: Tx,
   { settings }: SignInParts,
-  { identity, secret, browser }: { readonly identity: Identity; secret: SessionSecret; browser: BrowserCall },
+  {
+    identity,
+    secret,
+    browser,
+    previousId,
+  }: {
+    readonly identity: Identity;
+    readonly secret: SessionSecret;
+    readonly browser: BrowserCall;
+    readonly previousId: string | null;
+  },
 ) {
   const { owner } = identity;
   const actor = actorFor(owner);
   let { role } = identity;
   if (owner.kind === "token") {
-    // Locked: a revocation that comes now finds the session, and one that came before is seen.
+    // Locked: a revocation that comes now finds the session, and one that came before is seen. And before any session
+    // is, as a revocation locks them.
     const token = await lockAccessToken(tx, owner.id);
     if (token === null || accessTokenState(token) !== "VALID") throw refuseEnded(owner.id, token);
     role = token.role;
   }
-  const surplus = [];
-  for (const session of (await lockSessions(tx, owner)).slice(SIGN_IN_LIMITS.sessions - 1)) {
-    surplus.push(...(await endSession(tx, session, { actor, message: "another session took its place" })));
+  const ended: NewEvent[] = [];
+  const locked = await lockSessions(tx, owner, previousId);
+  for (const session of locked.filter((one) => one.id === previousId)) {
+    ended.push(...(await endSession(tx, session, { actor, message: "signed in again" })));
+  }
+  const others = locked.filter((one) => one.id !== previousId);
+  for (const session of others.slice(SIGN_IN_LIMITS.sessions - 1)) {
+    ended.push(...(await endSession(tx, session, { actor, message: "another session took its place" })));
   }
   const name = `console from ${browser.peer.replace(/:\d+$/, "")}`;
   const { id, hash } = secret;
   const { idleMs, longestMs } = settings;
   const { endsAtMs } = identity;
   const kept = await insertConsoleSession(tx, { id, name, role, hash, owner, actor, idleMs, longestMs, endsAtMs });
-  return { kept, surplus };
+  return { kept, ended };
 }
 
-/** The browser has one cookie: the session that it was for can be used by no page any more. */
-async function endPrevious(tx: Tx, authorization: string | null, actor: string): Promise<readonly NewEvent[]> {
+/**
+ * The session that the browser has, null for none. It has one cookie: that session can be used by no page once there is
+ * another.
+ */
+async function previousOf(tx: Tx, authorization: string | null): Promise<string | null> {
   const bearer = bearerOf(authorization);
   const found = bearer === null ? null : await findAccessToken(tx, hashOf(bearer));
-  if (found?.session == null) return [];
-  const previous = await lockAccessToken(tx, found.id);
-  if (previous === null || previous.revocation !== null) return [];
-  return endSession(tx, previous, { actor, message: "signed in again" });
+  return found?.session == null ? null : found.id;
 }

@@ -4,13 +4,13 @@ import { ConsoleService, SignOutResponseSchema } from "@rollcall/api/rollcall/co
 import { refuse } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import { auditedCall, callerOf } from "@rollcall/rpc";
-import { AUDIT_OK, lockAccessToken, lockSessions, lockSignIns } from "@rollcall/store";
+import { AUDIT_OK, endSignInCodes, lockAccessToken, lockSessions, lockSignIns } from "@rollcall/store";
 import type { ConsoleServices } from "../console-services.ts";
 import { identityOf } from "./convert.ts";
 import { endSession } from "./end-session.ts";
 import type { SessionCookie } from "./session-cookie.ts";
 
-/** End the caller's own session, or all that act for the caller. */
+/** End the caller's own session, or all that act for the caller, and the codes that would make another. */
 export function signOut({
   store,
   cookie,
@@ -28,6 +28,7 @@ export function signOut({
     const { owner } = identityOf(caller);
     const message = all ? "signed out everywhere" : "signed out";
     const { result } = await store.change(async (tx) => {
+      if (all) await endSignInCodes(tx, owner);
       await lockSignIns(tx, actor);
       const own = all || session === undefined ? null : await lockAccessToken(tx, session);
       // The caller's own may just have been revoked from elsewhere: signed out it is.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { command, joinCommand, listCommand, nodeCommand, tokenCommand } from "./cli-command.ts";
+import { command, joinCommand, joinServer, listCommand, nodeCommand, tokenCommand } from "./cli-command.ts";
 import { NO_FILTER } from "./nodes/node-filter.ts";
 
 describe("command()", () => {
@@ -45,8 +45,23 @@ describe("tokenCommand()", () => {
 
 describe("joinCommand()", () => {
   it("should keep the token out of the arguments of the agent", () => {
-    expect(joinCommand("shell", "host:7700", "rj_1")).toBe(
-      "ROLLCALL_JOIN_TOKEN=rj_1 rollcall agent --server host:7700",
+    expect(joinCommand("shell", "https://host:7700", "rj_1")).toBe(
+      "ROLLCALL_JOIN_TOKEN=rj_1 rollcall agent --server https://host:7700",
     );
+  });
+});
+
+describe("joinServer()", () => {
+  it.each([
+    ["https://rollcall.example.org/join", "https://rollcall.example.org", false],
+    ["https://rollcall.example.org:7700/join", "https://rollcall.example.org:7700", false],
+    ["https://localhost.example.org/join", "https://localhost.example.org", false],
+    ["http://127.0.0.1.example.org/join", "http://127.0.0.1.example.org", false],
+    ["http://127.0.0.1:7700/join", "http://127.0.0.1:7700", true],
+    ["http://localhost:7700/join", "http://localhost:7700", true],
+    ["https://[::1]:7700/join", "https://[::1]:7700", true],
+    ["https://[2001:db8::1]/join", "https://[2001:db8::1]", false],
+  ])("should keep the scheme of %s, and know a loopback address", (page, server, isLoopback) => {
+    expect(joinServer(new URL(page))).toEqual({ server, isLoopback });
   });
 });

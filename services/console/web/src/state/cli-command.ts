@@ -102,7 +102,19 @@ export const PLATFORMS = ["shell", "service", "container"] as const;
 /** One of them. */
 export type Platform = (typeof PLATFORMS)[number];
 
-/** What to run on a machine so that it joins, as docs/install.md has it for each way. */
+/**
+ * The server that machines are told to join: where the page is from, with its scheme, since without one an agent asks
+ * for a port, and speaks TLS only where it is given an authority. A loopback address leads nowhere from other machines.
+ */
+export function joinServer({ origin, hostname }: { readonly origin: string; readonly hostname: string }) {
+  const isLoopback = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+  return { server: origin, isLoopback };
+}
+
+/**
+ * What to run on a machine so that it joins `server`, http://HOST or https://HOST with or without a port, as
+ * docs/install.md has it for each way.
+ */
 export function joinCommand(platform: Platform, server: string, token: string): string {
   const agent = `rollcall agent --server ${quoted(server)}`;
   switch (platform) {
@@ -111,7 +123,12 @@ export function joinCommand(platform: Platform, server: string, token: string): 
     case "service":
       return [
         `printf %s ${quoted(token)} | install -m 0640 -g rollcall-agent /dev/stdin /etc/rollcall/join-token`,
-        "systemctl enable --now rollcall-agent",
+        // A key set twice is refused, whether dotted or in its section.
+        "sed -E -i '/^ *(Compute\\.)?(Server|JoinTokenFile):/d' /etc/rollcall/agent.yaml",
+        `printf '%s\\n' ${quoted(`Compute.Server: ${server}`)} 'Compute.JoinTokenFile: /etc/rollcall/join-token' \\`,
+        "  >> /etc/rollcall/agent.yaml",
+        // One that runs already reads its configuration again only so.
+        "systemctl enable rollcall-agent && systemctl restart rollcall-agent",
       ].join("\n");
     case "container":
       return [

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { joinCommand, PLATFORMS, type Platform } from "../../state/cli-command.ts";
+import { joinCommand, joinServer, PLATFORMS, type Platform } from "../../state/cli-command.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommand } from "../../ui/copy.tsx";
 import { Notice } from "../../ui/notices.tsx";
@@ -24,8 +24,7 @@ export function TokenMade({
   readonly onDone: () => void;
 }) {
   const [platform, setPlatform] = useState<Platform>("shell");
-  const server = window.location.host;
-  const isLoopback = /^(localhost|127\.|\[::1\])/.test(server);
+  const { server, isLoopback } = joinServer(window.location);
   return (
     <>
       <Panel title={`Join token ${id}`} actions={<Button onClick={onDone}>Done</Button>}>

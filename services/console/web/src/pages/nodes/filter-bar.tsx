@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useSetSearch } from "../../app/address.ts";
 import { fleet } from "../../live/fleet.ts";
+import { useObservable } from "../../live/observable.ts";
 import {
   filterToSearch,
   isFiltered,
@@ -87,8 +88,9 @@ function SelectorField({
     if (value !== own.current) setText(value);
     own.current = value;
   }, [value]);
-  // Labels are counted when the field is entered.
-  const index = useMemo(() => (open ? indexLabels(fleet.rows.values()) : new Map()), [open]);
+  const complete = useObservable(fleet.complete);
+  // Labels are counted when the field is entered, or once the nodes are known where that is later.
+  const index = useMemo(() => (open && complete ? indexLabels(fleet.rows.values()) : new Map()), [open, complete]);
   const found = open ? completeSelector(text, index) : [];
   const set = (next: string) => {
     own.current = next.trim();

@@ -2,7 +2,7 @@ import { type Webhook, WebhookService } from "@rollcall/api/rollcall/events/v1/w
 import { type FormEvent, useRef, useState } from "react";
 import { clientOf } from "../../live/clients.ts";
 import { RequestIds } from "../../state/bulk.ts";
-import { command } from "../../state/cli-command.ts";
+import { newNameProblem, resumesWhenSet, webhookCommand } from "../../state/webhook-words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommand } from "../../ui/copy.tsx";
 import { Check, Field } from "../../ui/field.tsx";
@@ -13,10 +13,14 @@ import { say, sayFailure } from "../../ui/toasts.tsx";
 /** Set one webhook. A new secret is shown once. */
 export function WebhookForm({
   webhook,
+  names,
   onDone,
   onSet,
 }: {
+  /** Null for a new one. */
   readonly webhook: Webhook | null;
+  /** Those that are listed: a new one is none of them. */
+  readonly names: readonly string[];
   readonly onDone: () => void;
   readonly onSet: () => unknown;
 }) {
@@ -29,7 +33,7 @@ export function WebhookForm({
   const [busy, setBusy] = useState(false);
   const [secret, setSecret] = useState("");
   const requestIds = useRef(new RequestIds());
-  const nameWrong = name !== "" && !/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name);
+  const nameWrong = webhook === null ? newNameProblem(name, names) : undefined;
   const urlWrong = url !== "" && !url.startsWith("https://");
   const wanted = types.split(/[\s,]+/).filter((type) => type !== "");
   const submit = async (event: FormEvent) => {
@@ -68,25 +72,26 @@ export function WebhookForm({
       </Panel>
     );
   }
-  const words = [
-    ...(url === "" ? [] : ["--url", url]),
-    ...(wanted.length === 0 ? [] : ["--type", wanted.join(",")]),
-    ...(selector === "" ? [] : ["--selector", selector]),
-    ...(description === "" ? [] : ["--description", description]),
-    ...(rotate ? ["--rotate-secret"] : []),
-  ];
+  const wish = { url, types: wanted, selector, description };
+  const { spec, status } = webhook ?? {};
+  const before = spec === undefined ? null : { ...spec, selector: spec.labelSelector };
   return (
     <Panel
       title={webhook === null ? "Set a webhook" : `Change ${webhook.name}`}
       actions={<Button onClick={onDone}>Close</Button>}
     >
       <form className="stack" onSubmit={submit}>
+        {resumesWhenSet(spec, status?.pauseReason ?? "") && (
+          <Notice tone="warn">
+            It is paused: {status?.pauseMessage} <code>{status?.pauseReason}</code> Once it is set, deliveries go on.
+          </Notice>
+        )}
         <div className="grid">
           {webhook === null && (
             <Field
               label="Name"
               maxLength={63}
-              wrong={nameWrong ? "small letters, digits and -" : undefined}
+              wrong={nameWrong}
               value={name}
               onChange={(event) => setName(event.target.value.trim())}
             />
@@ -125,9 +130,13 @@ export function WebhookForm({
             Make another secret; the one before signs too for a day
           </Check>
         )}
-        <CopyCommand text={command("webhook", "set", name, ...words)} label="The same in a terminal" />
+        <CopyCommand text={webhookCommand(name, wish, before, rotate)} label="The same in a terminal" />
         <div>
-          <Button look="primary" type="submit" disabled={busy || name === "" || url === "" || nameWrong || urlWrong}>
+          <Button
+            look="primary"
+            type="submit"
+            disabled={busy || name === "" || url === "" || nameWrong !== undefined || urlWrong}
+          >
             Set the webhook
           </Button>
         </div>

@@ -54,7 +54,7 @@ export function WebhooksPage() {
     <>
       <PageHead title="Webhooks">
         {rights.administer && (
-          <Button look="primary" onClick={() => setEditing("new")}>
+          <Button look="primary" disabled={read.data === undefined} onClick={() => setEditing("new")}>
             Set a webhook
           </Button>
         )}
@@ -67,6 +67,7 @@ export function WebhooksPage() {
           <WebhookForm
             key={editing === "new" ? "new" : editing.etag}
             webhook={editing === "new" ? null : editing}
+            names={all.map(({ name }) => name)}
             onDone={() => setEditing(null)}
             onSet={() => read.refetch()}
           />

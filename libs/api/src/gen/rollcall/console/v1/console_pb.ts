@@ -394,8 +394,8 @@ export const ConsoleService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * SignOut ends the caller's session, or with all every session that acts for the caller, and their streams within a few seconds. Refused with
-   * SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
+   * SignOut ends the caller's session, or with all every session that acts for the caller and every code of the caller that is not used yet, and the
+   * sessions' streams within a few seconds. Refused with SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
    *
    * @generated from rpc rollcall.console.v1.ConsoleService.SignOut
    */
