@@ -68,7 +68,8 @@ describe("an operator's first day, from docs/first-day.md", () => {
       [
         "upgrade",
         new RegExp(
-          `rollcall 0\\.0\\.9.*rollcall 0\\.1\\.0.*RollcallProcessDown.*firing.*${latestMigration()}.*gamma[^\\n]*HEALTHY`,
+          "rollcall 0\\.0\\.9.*rollcall 0\\.1\\.0.*RollcallProcessDown.*firing.*" +
+            `${latestMigration()}.*gamma[^\\n]*HEALTHY`,
           "s",
         ),
       ],

@@ -38,7 +38,8 @@ function pageOf(nodes: number): string {
 <script>
 const all = Array.from({ length: ${nodes} }, (_, n) => {
   const id = ${JSON.stringify(first)} + String(n).padStart(6, "0");
-  return { id, words: ["APPROVED", n % 3 ? "HEALTHY" : "UNKNOWN", "CONNECTED", "ELIGIBLE", "64", "zone=zone-" + n % 10] };
+  const health = n % 3 ? "HEALTHY" : "UNKNOWN";
+  return { id, words: ["APPROVED", health, "CONNECTED", "ELIGIBLE", "64", "zone=zone-" + n % 10] };
 });
 let rows = all, down = false;
 const [scroll, space, search, list, name] = ["scroll", "space", "node-search", "list", "name"].map((id) =>
@@ -47,8 +48,9 @@ const draw = () => {
   space.style.height = rows.length * 36 + "px";
   const from = Math.max(0, Math.floor(scroll.scrollTop / 36) - 12);
   space.innerHTML = rows.slice(from, from + 45).map(({ id, words }, at) =>
-    '<div class="row" role="row" style="transform:translateY(' + (from + at) * 36 + 'px)"><a href="/nodes/' + id + '">' +
-    id + "</a>" + words.map((word) => "<span>" + word + "</span>").join("") + "</div>").join("");
+    '<div class="row" role="row" style="transform:translateY(' + (from + at) * 36 + 'px)">' +
+    '<a href="/nodes/' + id + '">' + id + "</a>" +
+    words.map((word) => "<span>" + word + "</span>").join("") + "</div>").join("");
   document.querySelector("[data-testid=node-count]").textContent =
     rows.length.toLocaleString("en-US") + " of " + all.length.toLocaleString("en-US") + " nodes";
 };

@@ -73,8 +73,8 @@ export function isDeclaredChange({ action }: Pick<DeclaredStep, "action">): bool
 }
 
 /**
- * What of the record of owners a plan without conflicts changes: null for what it forgets. What is remembered already is
- * not in it.
+ * What of the record of owners a plan without conflicts changes: null for what it forgets. What is remembered already
+ * is not in it.
  */
 export function recordAfter(
   { owner, recorded }: Pick<DeclaredInput, "owner" | "recorded">,

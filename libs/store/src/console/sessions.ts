@@ -58,9 +58,9 @@ export async function insertConsoleSession(tx: Tx, session: NewConsoleSession): 
 const MOST_SESSIONS = 1_000;
 
 /**
- * The sessions of an owner that have not ended, those that were used last first, locked until the transaction ends; with
- * the session `besides`, of any owner, unless it was revoked. The owner's sign-ins are locked, and so is its token where
- * the transaction locks that as well.
+ * The sessions of an owner that have not ended, those that were used last first, locked until the transaction ends;
+ * with the session `besides`, of any owner, unless it was revoked. The owner's sign-ins are locked, and so is its token
+ * where the transaction locks that as well.
  */
 export async function lockSessions(
   tx: Tx,

@@ -88,8 +88,8 @@ export async function useUpSignInCode(tx: Tx, hash: Uint8Array): Promise<void> {
 }
 
 /**
- * End the codes of an owner that can still be used, as if they had expired. The owner's sign-ins are not locked yet: who
- * uses a code locks its row first, and them then.
+ * End the codes of an owner that can still be used, as if they had expired. The owner's sign-ins are not locked yet:
+ * who uses a code locks its row first, and them then.
  */
 export async function endSignInCodes(tx: Tx, owner: TokenOwner): Promise<void> {
   const columns = ownerColumns(owner);

@@ -13,8 +13,8 @@ export interface NewDeclaredObject extends DeclaredRecord {
 }
 
 /**
- * Keep others from applying declared state until the transaction ends: what a plan says holds for as long as it takes to
- * carry it out.
+ * Keep others from applying declared state until the transaction ends: what a plan says holds for as long as it takes
+ * to carry it out.
  */
 export async function lockDeclaredState(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${DECLARED_STATE_LOCK}::bigint)`.execute(tx);

@@ -236,7 +236,7 @@ async function remember(tx: Tx, { operation, state }: Applying, { steps, refs, r
   if (kept.length === 0) return;
   await saveDeclaredObjects(tx, kept);
   if ((await countDeclaredObjects(tx)) <= MOST_DECLARED) return;
-  const message = `${MOST_DECLARED} declared objects are remembered, the most that can be; prune some, or give no owner`;
+  const message = `${MOST_DECLARED} declared objects are remembered, the most that can be: prune some, or give none`;
   throw refuse("TOO_MANY_DECLARED_OBJECTS", message, { metadata: { owner, most: `${MOST_DECLARED}` } });
 }
 

@@ -24,7 +24,7 @@ export interface RoleHolder {
 export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune" | "takeOver"> &
   Partial<Pick<ApplyStateRequest, "confirmed">>;
 
-/** What one call changes at most: registrations of its nodes wait, and each of its policies looks at the whole fleet. */
+/** What one call changes at most: registrations of its nodes wait, and each policy looks at the whole fleet. */
 const BOUNDS: DeclaredBounds = { nodes: 100, fleetPolicies: 20, pruned: 1_000 };
 const BOUND_WORDS = { nodes: "nodes", fleetPolicies: "default and group policies" } as const;
 

@@ -174,7 +174,7 @@ function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<Se
   };
 }
 
-/** A secret that was shown once, for a repetition; empty when it is not the webhook's any more, or not this caller's. */
+/** A secret that was shown once, for a repetition; empty when it is no longer the webhook's, or not this caller's. */
 export async function secretAgain(
   tx: Tx,
   {

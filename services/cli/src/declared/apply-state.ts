@@ -60,7 +60,8 @@ export const applyState: Verb<ApplyOptions> = async (invocation) => {
   const { control, client, request } = await reach(invocation);
   if (options.dryRun === true) {
     const plan = await control.attempt("admin", "plan declared state", () => client.planState(request));
-    const text = `${plan.changes.map((change) => `${lineOf(change)}\n`).join("")}${summaryOf(plan.changes, "would be")}\n`;
+    const lines = plan.changes.map((change) => `${lineOf(change)}\n`).join("");
+    const text = `${lines}${summaryOf(plan.changes, "would be")}\n`;
     await writeAnswer(shell, format, [PlanStateResponseSchema, plan], text);
     if (plan.more) shell.err.write(MORE);
     return;
@@ -105,7 +106,7 @@ async function confirmPruning(
   if (pruned.length === 0) return [];
   if (shell.ask === null) {
     throw new UsageError(
-      `remove ${pruned.join(", ")}? There is no terminal to ask on: use --yes to do it, or --dry-run to see the objects`,
+      `remove ${pruned.join(", ")}? There is no terminal to ask on: use --yes to do it, or --dry-run to see them`,
     );
   }
   for (const object of pruned) shell.err.write(`${printable(object)}\n`);

@@ -43,8 +43,8 @@ const KINDS = ["HealthPolicy", "NodeLabels", "Webhook"] as const;
 const KEYS = ["kind", "name", "owner", "spec"] as const;
 
 /**
- * Read a file of declared state: YAML or JSON, a document or an item of a list for each object. Everything that is wrong
- * with it is found at once, but for what only the control plane can know.
+ * Read a file of declared state: YAML or JSON, a document or an item of a list for each object. Everything that is
+ * wrong with it is found at once, but for what only the control plane can know.
  *
  * @param seen names of objects that other files declare, to which those of this file are added.
  */

@@ -4,8 +4,9 @@ import type { ApplyOptions, DiffOptions } from "../declared/apply-state.ts";
 import type { Shell } from "../shell.ts";
 
 const FILES =
-  "A file holds one object or several, as documents or as a list: kind (HealthPolicy, NodeLabels or Webhook), name and " +
-  "spec, and optionally the owner of all. - is standard input; of a directory its .yaml, .yml and .json files are read.";
+  "A file holds one object or several, as documents or as a list: kind (HealthPolicy, NodeLabels or Webhook), name " +
+  "and spec, and optionally the owner of all. - is standard input; of a directory its .yaml, .yml and .json files " +
+  "are read.";
 
 /** Define `apply`. */
 export function defineApply(apply: Command, shell: Shell): void {
@@ -17,8 +18,8 @@ export function defineApply(apply: Command, shell: Shell): void {
   addNotes(
     apply,
     FILES,
-    "All objects are applied, or none. The secret of a webhook that is made goes to standard output, once. -o json|yaml " +
-      "prints a rollcall.admin.v1.ApplyStateResponse, with --dry-run a PlanStateResponse.",
+    "All objects are applied, or none. The secret of a webhook that is made goes to standard output, once. " +
+      "-o json|yaml prints a rollcall.admin.v1.ApplyStateResponse, with --dry-run a PlanStateResponse.",
   );
   apply.action(
     action(
@@ -34,8 +35,8 @@ export function defineDiff(diff: Command, shell: Shell): void {
   addNotes(
     diff,
     FILES,
-    "Exits with 0 when nothing would change, with 1 when something would, with 2 when it is used wrongly and with 3 when " +
-      "it failed. -o json|yaml prints a " +
+    "Exits with 0 when nothing would change, with 1 when something would, with 2 when it is used wrongly and with 3 " +
+      "when it failed. -o json|yaml prints a " +
       "rollcall.admin.v1.PlanStateResponse.",
   );
   diff.action(

@@ -4,8 +4,8 @@ import { type AccessToken, revokeAccessToken, type Tx } from "@rollcall/store";
 import { actorFor } from "./convert.ts";
 
 /**
- * End a session. For whom it acts that is ending their own, whether it is the one that they call with or not; for others
- * it is not. It is locked, and has not been revoked. Returns the events.
+ * End a session. For whom it acts that is ending their own, whether it is the one that they call with or not; for
+ * others it is not. It is locked, and has not been revoked. Returns the events.
  */
 export async function endSession(
   tx: Tx,

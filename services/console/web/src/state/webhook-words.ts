@@ -22,8 +22,8 @@ export function resumesWhenSet(spec: { readonly paused: boolean } | undefined, p
 }
 
 /**
- * The command that sets a webhook so. What is not named stays as it was: a field that was emptied is named too. `before`
- * is null for a new one.
+ * The command that sets a webhook so. What is not named stays as it was: a field that was emptied is named too.
+ * `before` is null for a new one.
  */
 export function webhookCommand(name: string, wish: WebhookWish, before: WebhookWish | null, rotate: boolean): string {
   const option = (flag: string, value: string, was: string | undefined, none = "") =>
