@@ -69,7 +69,7 @@ export const BROKEN_KITS: readonly BrokenKit[] = [
   {
     rule: "forgets the key that it offered",
     file: "state_dir.py",
-    from: "next_key = self._add(_read_key(directory / _NEXT_KEY_FILE))",
+    from: "next_key = self._add(_read_key(self.directory / _NEXT_KEY_FILE))",
     to: "next_key = None",
     scenario: "rotation-cut-short",
   },
