@@ -126,7 +126,7 @@ interface KeptAnswer {
   readonly salts: readonly (readonly [string, string])[];
 }
 
-/** Who calls: the method's policy lets nobody through who has no role. */
+/** Who calls: the method's policy refuses callers without a role. */
 function roleOf(context: Pick<HandlerContext, "values">): RoleHolder {
   const caller = callerOf(context);
   if (!("role" in caller)) throw new Error("a caller without a role got here");
