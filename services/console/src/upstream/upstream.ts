@@ -9,7 +9,7 @@ import { MESSAGE_LIMIT_BYTES, refuseCall } from "@rollcall/rpc";
 
 /** Where the services are whose calls are passed on. */
 export interface UpstreamOptions {
-  /** The URL of the service whose package the key is, such as "admin"; that of "*" for all others. */
+  /** The URL by a service's name, such as "WebhookService", or by its package, such as "admin"; "*" for all others. */
   readonly urls: Readonly<Record<string, string>>;
   /** How processes of this cluster are recognised over TLS; the system's authorities alone when null. */
   readonly tls: PeerTls | null;
@@ -26,7 +26,7 @@ export interface Upstream {
   close(): void;
 }
 
-const METHOD = /^\/rollcall\.([a-z]+)\.v\d+\.\w+\/\w+$/;
+const METHOD = /^\/rollcall\.([a-z]+)\.v\d+\.(\w+)\/\w+$/;
 /** What a page can send by fetch. A request has one message; gRPC itself needs trailers, which fetch cannot read. */
 const BY_FETCH = /^application\/(?:json|proto|connect\+(?:json|proto)|grpc-web(?:\+\w+)?)(?:;|$)/;
 const ASKED =
@@ -47,8 +47,8 @@ export function createUpstream({ urls, tls: peers, mostCalls = 1_000, answerMs =
   let underWay = 0;
   const passOn: PassOn = (call) => {
     const { request, response, path } = call;
-    const [, area = ""] = METHOD.exec(path) ?? [];
-    const base = Object.hasOwn(urls, area) ? urls[area] : urls["*"];
+    const [, area = "", service = ""] = METHOD.exec(path) ?? [];
+    const base = urls[[service, area].find((key) => Object.hasOwn(urls, key)) ?? "*"];
     const type = request.headers["content-type"] ?? "";
     if (area === "" || base === undefined || request.method !== "POST" || !BY_FETCH.test(type)) return false;
     if (underWay >= mostCalls) {

@@ -35,11 +35,12 @@ export function consoleSettings(
   };
 }
 
-/** By the packages of the services; see UpstreamOptions. */
+/** By the packages of the services, and by their names where one is served apart; see UpstreamOptions. */
 const UPSTREAM_KEYS = [
   ["*", "Console.Upstream"],
   ["registry", "Console.RegistryUpstream"],
   ["events", "Console.RegistryUpstream"],
+  ["WebhookService", "Console.AdminUpstream"],
   ["health", "Console.HealthUpstream"],
   ["admin", "Console.AdminUpstream"],
   ["scheduler", "Console.SchedulerUpstream"],
@@ -64,8 +65,11 @@ export function refusePlaintextUpstreams(config: ControlPlaneConfig): void {
 }
 
 function upstreamOf(config: ControlPlaneConfig, peerTls: PeerTls | null): UpstreamOptions | null {
-  if (!hasUpstream(config)) return null;
+  return hasUpstream(config) ? { urls: upstreamUrls(config), tls: peerTls } : null;
+}
+
+/** See UpstreamOptions.urls. */
+export function upstreamUrls(config: Partial<ControlPlaneConfig>): UpstreamOptions["urls"] {
   const named = UPSTREAM_KEYS.map(([area, key]) => [area, config[key]] as const);
-  const urls = Object.fromEntries(named.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined));
-  return { urls, tls: peerTls };
+  return Object.fromEntries(named.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined));
 }

@@ -50,8 +50,8 @@ type ConsoleServiceClient interface {
 	// SIGN_IN_FAILED, SESSION_NOT_ALLOWED, and as any call with the token that it is for. A caller has ten sessions at most: the one that was not used
 	// for the longest time ends for another.
 	SignIn(ctx context.Context, in *SignInRequest, opts ...grpc.CallOption) (*SignInResponse, error)
-	// SignOut ends the caller's session, or with all every session that acts for the caller, and their streams within a few seconds. Refused with
-	// SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
+	// SignOut ends the caller's session, or with all every session that acts for the caller and every code of the caller that is not used yet, and the
+	// sessions' streams within a few seconds. Refused with SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
 	SignOut(ctx context.Context, in *SignOutRequest, opts ...grpc.CallOption) (*SignOutResponse, error)
 }
 
@@ -135,8 +135,8 @@ type ConsoleServiceServer interface {
 	// SIGN_IN_FAILED, SESSION_NOT_ALLOWED, and as any call with the token that it is for. A caller has ten sessions at most: the one that was not used
 	// for the longest time ends for another.
 	SignIn(context.Context, *SignInRequest) (*SignInResponse, error)
-	// SignOut ends the caller's session, or with all every session that acts for the caller, and their streams within a few seconds. Refused with
-	// SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
+	// SignOut ends the caller's session, or with all every session that acts for the caller and every code of the caller that is not used yet, and the
+	// sessions' streams within a few seconds. Refused with SESSION_NOT_ALLOWED when the call comes without a session and is not for all.
 	SignOut(context.Context, *SignOutRequest) (*SignOutResponse, error)
 	mustEmbedUnimplementedConsoleServiceServer()
 }
