@@ -42,7 +42,8 @@ export async function run(args: readonly string[], surroundings: Surroundings = 
     env: surroundings.env ?? {},
     cwd: surroundings.cwd ?? nowhere,
     home: surroundings.home ?? nowhere,
-    userId: process.getuid?.() ?? null,
+    // As any user: root would read the system's directory, where a control plane of this machine may have its data.
+    userId: null,
     runsOn: { node: "20.20.2", platform: "linux-x64" },
     out: out.sink,
     err: err.sink,
