@@ -36,6 +36,8 @@ export interface AgentListener {
   onAck(agent: HeldAgent): void;
   /** The stream ended, for whatever reason; `refusal` is the server's word for it if it gave one. */
   onEnd(agent: HeldAgent, refusal: string): void;
+  /** The server has taken the agent in: called before any frame that follows the Welcome in the same packet. */
+  readonly onWelcome?: (agent: HeldAgent) => void;
   /** A frame about work came. Absent for an agent that runs none. */
   readonly onWork?: (agent: HeldAgent, frame: HeartbeatResponse["frame"]) => void;
 }
@@ -152,8 +154,10 @@ export class HeldAgent {
     }
     const { frame } = fromBinary(HeartbeatResponseSchema, message);
     if (frame.case === "challenge") this.#hello(frame.value);
-    else if (frame.case === "welcome") this.#welcomed();
-    else if (frame.case === "goAway") {
+    else if (frame.case === "welcome") {
+      this.#welcomed();
+      this.#listener.onWelcome?.(this);
+    } else if (frame.case === "goAway") {
       const { message: refusal, retryAfter } = frame.value;
       this.#refusal = refusal;
       if (retryAfter !== undefined) this.#retryAfterMs = durationMs(retryAfter);

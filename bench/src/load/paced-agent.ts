@@ -101,6 +101,7 @@ export class PacedAgent {
         this.#work?.seen();
       },
       onEnd: () => this.#onEnd(stream),
+      onWelcome: () => this.#onWelcome(stream),
       ...(this.#work !== null && { onWork: (_agent, frame) => this.#onWork(stream, frame) }),
     });
     this.#stream = stream;
@@ -108,10 +109,6 @@ export class PacedAgent {
     this.#log(nowMs);
     // The listener is called at its end.
     stream.open().catch(() => this.#onEnd(stream));
-    stream.welcome.then(
-      () => this.#onWelcome(stream),
-      () => this.#onEnd(stream),
-    );
   }
 
   /** Beat if it is time to, and leave if nothing has come for too long. */
