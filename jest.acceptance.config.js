@@ -1,10 +1,13 @@
 import base from "./jest.config.js";
 
-/** What takes longer than a test may: whole programs as they are built and shipped. They wait more than they work. */
+/**
+ * What takes longer than a test may: whole programs as they are built and shipped. They wait more than they work, so
+ * there are more workers than CI's machine has cores.
+ */
 export default {
   ...base,
   testMatch: ["<rootDir>/tests/acceptance/**/*.acceptance.ts"],
   testSequencer: "<rootDir>/tests/acceptance/longest-first.cjs",
-  maxWorkers: 2,
+  maxWorkers: 3,
   testTimeout: 1_800_000,
 };

@@ -14,6 +14,7 @@ export class EngineProxy {
   readonly #enginePath: string;
   #hold: Hold | null = null;
   #held = 0;
+  #kept: (() => void)[] = [];
 
   private constructor(enginePath: string) {
     this.#enginePath = enginePath;
@@ -30,6 +31,14 @@ export class EngineProxy {
   hold(hold: Hold | null): void {
     this.#hold = hold;
     this.#held = 0;
+    this.#kept = [];
+  }
+
+  /** Pass on what was held before the engine had it, and hold nothing more. */
+  release(): void {
+    const kept = this.#kept;
+    this.hold(null);
+    for (const pass of kept) pass();
   }
 
   /** Wait until one is held. */
@@ -46,6 +55,7 @@ export class EngineProxy {
     const hold = this.#hold;
     const isHeld = hold !== null && incoming.method === hold.method && hold.path.test(incoming.url ?? "");
     if (isHeld && hold.when === "before") {
+      this.#kept.push(() => this.#pass(incoming, outgoing));
       this.#held += 1;
       return;
     }

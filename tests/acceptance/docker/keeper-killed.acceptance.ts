@@ -158,6 +158,25 @@ describe("a keeper of containers that was killed", () => {
     expect(await fixture.output(id)).toBe("begun\nbye\n");
   });
 
+  it("should begin where what it was about to stop ends by itself just before its signal", async () => {
+    const id = await start("echo begun; while ! test -e /tmp/go; do sleep 0.05; done; echo bye; exit 7");
+    await running(id);
+    proxy.hold({ ...KILL, when: "before" });
+    await client.request({ case: "stop", value: { reference: { id }, logId: "log-1" } });
+    await proxy.caught();
+    await keeper.end("SIGKILL");
+    proxy.hold({ ...KILL, when: "before" });
+    const next = fixture.open({ dockerHost: `unix://${proxyPath()}`, rules: { executors: ["docker"] } });
+    await proxy.caught();
+    const container = await containersOf(id);
+    await engine.podman("exec", container, "touch", "/tmp/go");
+    await engine.podman("wait", container);
+    proxy.release();
+    await next;
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", code: 7 });
+    expect(await fixture.output(id)).toBe("begun\nbye\n");
+  });
+
   it("should end in the next boot what ran in the one before, and what was removed", async () => {
     const [id, gone] = [await start("sleep 1000"), await start("sleep 1000")];
     await running(id);

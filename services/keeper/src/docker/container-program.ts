@@ -116,11 +116,16 @@ export class ContainerProgram implements Program {
   }
 
   async signal(signal: string): Promise<void> {
-    await this.#unlessGone("quick", (container) => container.kill({ signal }));
+    await this.#unlessGone("quick", (container) =>
+      container.kill({ signal }).catch(async (error: unknown) => {
+        // It may have ended since it was looked at: docker answers 409 then, podman 500.
+        if (statusOf(error) === null || (await this.#inspect())?.State.Running === true) throw error;
+      }),
+    );
   }
 
-  async kill(): Promise<void> {
-    await this.#unlessGone("quick", (container) => container.kill({ signal: "SIGKILL" }));
+  kill(): Promise<void> {
+    return this.signal("SIGKILL");
   }
 
   async check(): Promise<CheckResult | null> {

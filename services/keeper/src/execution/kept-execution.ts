@@ -110,7 +110,7 @@ export class KeptExecution {
     await this.look();
     const { phase, rules } = this.#record.state;
     // The keeper may have been killed before it sent the signal.
-    if (phase.kind === "stopping") await this.#program?.signal(rules.stopSignal);
+    if (phase.kind === "stopping") this.#carryOut({ kind: "signal", signal: rules.stopSignal });
     this.#setTimer();
   }
 
