@@ -5,10 +5,13 @@ import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
+import { useLook } from "../../live/use-look.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
+import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
+import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
@@ -23,11 +26,13 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 import { jobPath } from "../jobs/execution-table.tsx";
 
 const MOST_SHOWN = 500;
+const DRAINED: NodeScope = { ...WHOLE_FLEET, filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED"] } };
 
 /** Nodes that are emptied, and what each still waits for. */
 export function DrainsPage() {
   const version = useObservable(fleet.version);
   const complete = useObservable(fleet.complete);
+  useLook(DRAINED);
   const rights = useRights();
   const [chosen, setChosen] = useState<string | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.

@@ -69,7 +69,7 @@ export function NodePage() {
     );
   }
   const tab = TABS.find(([name]) => name === search.tab)?.[0] ?? "why";
-  const isGone = fleet.complete.value && !fleet.rows.has(id);
+  const isGone = fleet.large.value ? read.error !== null : fleet.complete.value && !fleet.rows.has(id);
   return (
     <>
       <PageHead title={row.id}>

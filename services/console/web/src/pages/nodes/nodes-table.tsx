@@ -7,6 +7,8 @@ import type { NodeColumn } from "./columns.tsx";
 import { useUsage } from "./use-usage.ts";
 
 const ROW_PX = 36;
+/** So many rows before the last one the next are asked for. */
+const NEAR_END = 200;
 const NEVER_WATCHED: readonly string[] = [];
 const LIVE_COLUMNS = ["cpu", "memory-used", "seen"];
 
@@ -26,6 +28,8 @@ export function NodesTable({
   onOrder,
   onCursor,
   onPick,
+  canOrder,
+  onEnd,
   scroller,
 }: {
   readonly rows: readonly NodeRow[];
@@ -36,6 +40,9 @@ export function NodesTable({
   readonly onOrder: (by: OrderBy) => void;
   readonly onCursor: (id: string) => void;
   readonly onPick: (ids: readonly string[], picked: boolean) => void;
+  readonly canOrder: (by: OrderBy) => boolean;
+  /** The last rows are in sight, or nearly so. */
+  readonly onEnd: () => void;
   readonly scroller: RefObject<HTMLDivElement | null>;
 }) {
   const virtual = useVirtualizer({
@@ -46,6 +53,12 @@ export function NodesTable({
     scrollPaddingStart: ROW_PX,
   });
   const items = virtual.getVirtualItems();
+  const isAtEnd = (items.at(-1)?.index ?? 0) >= rows.length - NEAR_END;
+  const { length } = rows;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after each piece that came, the end may still be in sight.
+  useEffect(() => {
+    if (isAtEnd) onEnd();
+  }, [isAtEnd, onEnd, length]);
   const isLive = columns.some(({ name }) => LIVE_COLUMNS.includes(name));
   const usage = useUsage(isLive ? items.flatMap(({ index }) => rows[index]?.id ?? []) : NEVER_WATCHED);
   const lastPick = useRef<string | null>(null);
@@ -98,7 +111,7 @@ export function NodesTable({
                 style={{ width: px }}
                 aria-sort={by === order.by ? (order.reversed ? "descending" : "ascending") : undefined}
               >
-                {by === undefined ? (
+                {by === undefined || !canOrder(by) ? (
                   title
                 ) : (
                   <button type="button" onClick={() => onOrder(by)}>
