@@ -91,7 +91,7 @@ function Commands({ onClose }: { readonly onClose: () => void }) {
             className="menu-item"
             onClick={() => run(command)}
           >
-            <span className="cut">{command.title}</span>
+            <span className="title cut">{command.title}</span>
             <span className="soft small cut">{command.about}</span>
           </div>
         ))}

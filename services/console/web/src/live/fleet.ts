@@ -18,17 +18,6 @@ const COUNT_MS = 3_000;
 const VERSION_MS = 150;
 /** How often at most what is added up over all nodes is added up again. */
 const SUMMARY_MS = 500;
-/** Samples of the fleet's states that are kept for the charts, one every few seconds. */
-const MOST_SAMPLES = 360;
-const SAMPLE_MS = 5000;
-
-/** The fleet's states at a time. */
-export interface FleetSample {
-  readonly atMs: number;
-  readonly health: Readonly<Record<string, number>>;
-  readonly mayTakeWork: number;
-}
-
 /** What the pages know of the fleet, by one stream for all of them. */
 class Fleet {
   readonly version = new Observable(0);
@@ -36,7 +25,6 @@ class Fleet {
   /** Whether the fleet is too large to be kept whole: then `rows` has what the page looks at, as far as it was read. */
   readonly large = new Observable(false);
   readonly summary = new Observable<FleetSummary>(summarize([]));
-  readonly samples = new Observable<readonly FleetSample[]>([]);
   following: Following | null = null;
   /** Grows with all changes, so that one who listens late knows that some were missed. */
   changes = 0;
@@ -80,7 +68,6 @@ class Fleet {
         return true;
       },
     });
-    window.setInterval(() => this.#sample(), SAMPLE_MS);
     log.listen((events) => {
       if (this.large.value && events.some(({ type }) => type.startsWith("node."))) this.#countSoon();
     });
@@ -166,7 +153,6 @@ class Fleet {
       .getClusterSummary({})
       .then((counted) => {
         this.summary.set(fromCounts(counted));
-        if (this.samples.value.length === 0) this.#sample();
       })
       .catch(() => {
         // The stream beside it says what is wrong; the next event has it counted again.
@@ -192,13 +178,6 @@ class Fleet {
     this.#summaryTimer = undefined;
     if (this.large.value) return;
     this.summary.set(summarize(this.rows.values()));
-    if (this.samples.value.length === 0 && this.complete.value) this.#sample();
-  }
-
-  #sample(): void {
-    if (!this.complete.value || this.following?.link.value.state !== "live") return;
-    const { health, mayTakeWork } = this.summary.value;
-    this.samples.set([...this.samples.value, { atMs: Date.now(), health, mayTakeWork }].slice(-MOST_SAMPLES));
   }
 }
 

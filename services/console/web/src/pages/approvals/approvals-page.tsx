@@ -9,7 +9,7 @@ import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { NodeScope } from "../../state/nodes/node-scope.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton, CopyCommand } from "../../ui/copy.tsx";
+import { CopyCommand, CopyCommandButton } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
@@ -82,7 +82,7 @@ export function ApprovalsPage() {
             </Button>
           </>
         )}
-        <CopyButton text={listCommand(WAITING, { by: "id", reversed: false })}>Copy as command</CopyButton>
+        <CopyCommandButton text={listCommand(WAITING, { by: "id", reversed: false })} />
       </PageHead>
       <div className="page-body">
         {rows.length === 0 && !complete ? (
@@ -120,7 +120,7 @@ export function ApprovalsPage() {
                     <Button look="danger" onClick={() => setRejecting([row.id])}>
                       Reject <kbd>r</kbd>
                     </Button>
-                    <CopyButton text={nodeCommand("approve", [row.id])}>Copy as command</CopyButton>
+                    <CopyCommandButton text={nodeCommand("approve", [row.id])} />
                   </div>
                 )}
               </Applicant>

@@ -8,7 +8,7 @@ import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Notice, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
@@ -32,7 +32,7 @@ export function BrakePage() {
   return (
     <>
       <PageHead title="Brake">
-        <CopyButton text={command("brake", "status")}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("brake", "status")} />
       </PageHead>
       <div className="page-body">
         <p className="soft">

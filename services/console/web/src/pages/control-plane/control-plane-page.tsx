@@ -16,7 +16,7 @@ import { shortDuration } from "../../state/time-words.ts";
 import { formatBytes, formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
@@ -44,11 +44,9 @@ export function ControlPlanePage() {
     <>
       <PageHead title="Processes">
         <Button onClick={() => status.refetch()}>Read again</Button>
-        <CopyButton
+        <CopyCommandButton
           text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}
-        >
-          Copy as command
-        </CopyButton>
+        />
       </PageHead>
       <div className="page-body">
         <Panel title="Leases" flush>

@@ -16,7 +16,7 @@ import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Empty, Loading, Notice } from "../../ui/notices.tsx";
@@ -48,9 +48,9 @@ export function DrainsPage() {
     <>
       <PageHead title="Drains">
         <ExportMenu name="drains" of={() => rows.map(valuesOf)} />
-        <CopyButton text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}>
-          Copy as command
-        </CopyButton>
+        <CopyCommandButton
+          text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}
+        />
       </PageHead>
       <div className="page-body">
         <Panel title={countOf(rows.length, "node")} flush>
@@ -121,10 +121,7 @@ function DrainPanel({ id }: { readonly id: string }) {
     };
   });
   return (
-    <Panel
-      title={`Drain of ${id}`}
-      actions={<CopyButton text={command("node", "drain", id, "--monitor")}>Copy as command</CopyButton>}
-    >
+    <Panel title={`Drain of ${id}`} actions={<CopyCommandButton text={command("node", "drain", id, "--monitor")} />}>
       <div className="stack">
         {over !== "" && <Notice tone="good">{over}</Notice>}
         {drain === null ? (

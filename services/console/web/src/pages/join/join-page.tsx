@@ -9,7 +9,7 @@ import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { CutShort, Empty, Notice, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
@@ -36,7 +36,7 @@ export function JoinPage() {
   return (
     <>
       <PageHead title="Join">
-        <CopyButton text={command("token", "list")}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("token", "list")} />
       </PageHead>
       <div className="page-body">
         {status.data?.joining?.warnings.map((warning) => (

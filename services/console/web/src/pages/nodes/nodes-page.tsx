@@ -15,7 +15,7 @@ import { isListed } from "../../state/nodes/node-scope.ts";
 import { isOrder, type OrderBy } from "../../state/nodes/sorted-view.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
@@ -141,7 +141,7 @@ export function NodesPage() {
         >
           Export
         </Menu>
-        <CopyButton text={listCommand(filter, order)}>Copy as command</CopyButton>
+        <CopyCommandButton text={listCommand(filter, order)} />
       </PageHead>
       <div className="page-body">
         <FilterBar filter={filter} wrong={wrong} />

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type MouseEvent, type RefObject, useEffect, useRef } from "react";
+import { type MouseEvent, type RefObject, useEffect, useRef, useSyncExternalStore } from "react";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import type { NodeColumn } from "./columns.tsx";
@@ -10,7 +10,20 @@ const ROW_PX = 36;
 /** So many rows before the last one the next are asked for. */
 const NEAR_END = 200;
 const NEVER_WATCHED: readonly string[] = [];
+/** Widths of columns with which the first three fit a narrow screen. */
+const NARROW_PX: Readonly<Record<string, number>> = { id: 104, approval: 102, health: 102 };
+const narrow = window.matchMedia("(max-width: 640px)");
 const LIVE_COLUMNS = ["cpu", "memory-used", "seen"];
+
+function useNarrow(): boolean {
+  return useSyncExternalStore(
+    (listener) => {
+      narrow.addEventListener("change", listener);
+      return () => narrow.removeEventListener("change", listener);
+    },
+    () => narrow.matches,
+  );
+}
 
 /** Which rows are chosen, and where the keys are. */
 export interface Cursor {
@@ -66,7 +79,14 @@ export function NodesTable({
     const at = rows.findIndex(({ id }) => id === cursor.id);
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
   }, [cursor.id, rows, virtual]);
-  const width = columns.reduce((sum, column) => sum + column.width, canPick ? 40 : 0);
+  const isNarrow = useNarrow();
+  const widthOf = ({ name, width: px }: NodeColumn) => (isNarrow ? (NARROW_PX[name] ?? px) : px);
+  const pickPx = canPick ? (isNarrow ? 36 : 40) : 0;
+  const width = columns.reduce((sum, column) => sum + widthOf(column), pickPx);
+  const styleOf = (column: NodeColumn) =>
+    column.name === "id" ? { width: widthOf(column), left: pickPx } : { width: widthOf(column) };
+  const classesOf = ({ name, right }: NodeColumn) =>
+    ["nodes-cell", right && "right", name === "id" && "stays"].filter(Boolean).join(" ");
   // By id: the rows change in place before they are drawn again, and an index would name another node.
   const pick = (picked: string, event: MouseEvent) => {
     const ends = [lastPick.current, picked].map((end) => rows.findIndex(({ id }) => id === end));
@@ -88,7 +108,7 @@ export function NodesTable({
         <div role="rowgroup">
           <div role="row" className="nodes-head" tabIndex={-1}>
             {canPick && (
-              <div role="columnheader" className="nodes-cell pick" tabIndex={-1}>
+              <div role="columnheader" className="nodes-cell pick stays" style={{ width: pickPx }} tabIndex={-1}>
                 <input
                   type="checkbox"
                   aria-label="Choose all nodes of this view"
@@ -102,24 +122,27 @@ export function NodesTable({
                 />
               </div>
             )}
-            {columns.map(({ name, title, width: px, order: by, right }) => (
-              <div
-                key={name}
-                role="columnheader"
-                tabIndex={-1}
-                className={right ? "nodes-cell right" : "nodes-cell"}
-                style={{ width: px }}
-                aria-sort={by === order.by ? (order.reversed ? "descending" : "ascending") : undefined}
-              >
-                {by === undefined || !canOrder(by) ? (
-                  title
-                ) : (
-                  <button type="button" onClick={() => onOrder(by)}>
-                    {title} {by === order.by ? (order.reversed ? "↓" : "↑") : ""}
-                  </button>
-                )}
-              </div>
-            ))}
+            {columns.map((column) => {
+              const { name, title, order: by } = column;
+              return (
+                <div
+                  key={name}
+                  role="columnheader"
+                  tabIndex={-1}
+                  className={classesOf(column)}
+                  style={styleOf(column)}
+                  aria-sort={by === order.by ? (order.reversed ? "descending" : "ascending") : undefined}
+                >
+                  {by === undefined || !canOrder(by) ? (
+                    title
+                  ) : (
+                    <button type="button" onClick={() => onOrder(by)}>
+                      {title} {by === order.by ? (order.reversed ? "↓" : "↑") : ""}
+                    </button>
+                  )}
+                </div>
+              );
+            })}
           </div>
         </div>
         <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
@@ -140,7 +163,7 @@ export function NodesTable({
                 onClick={() => onCursor(row.id)}
               >
                 {canPick && (
-                  <div role="cell" className="nodes-cell pick">
+                  <div role="cell" className="nodes-cell pick stays" style={{ width: pickPx }}>
                     <input
                       type="checkbox"
                       aria-label={`Choose ${row.id}`}
@@ -150,14 +173,9 @@ export function NodesTable({
                     />
                   </div>
                 )}
-                {columns.map(({ name, width: px, right, cell }) => (
-                  <div
-                    key={name}
-                    role="cell"
-                    className={right ? "nodes-cell right" : "nodes-cell"}
-                    style={{ width: px }}
-                  >
-                    {cell(row, usage.get(row.id))}
+                {columns.map((column) => (
+                  <div key={column.name} role="cell" className={classesOf(column)} style={styleOf(column)}>
+                    {column.cell(row, usage.get(row.id))}
                   </div>
                 ))}
               </div>

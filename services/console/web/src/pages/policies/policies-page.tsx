@@ -9,7 +9,7 @@ import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { policyValueText, scopeWords } from "../../state/policy-values.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { CutShort, Empty, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
@@ -35,7 +35,7 @@ export function PoliciesPage() {
             Set a policy
           </Button>
         )}
-        <CopyButton text={command("policy", "list")}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("policy", "list")} />
       </PageHead>
       <div className="page-body">
         <p className="soft">
