@@ -37,7 +37,7 @@ export interface NodeFilter {
   /** Over effective labels. */
   readonly selector?: Selector;
   readonly ids?: readonly string[];
-  /** In lower case: each has to be found in the id, the host name, an effective label or a model of processor or GPU. */
+  /** In lower case: each has to be in the id, the host name, an effective label or a model of processor or GPU. */
   readonly words?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// biome-ignore-all lint/a11y/noRedundantRoles: as cards, which rows are on a narrow screen, they would lose their roles.
+// biome-ignore-all lint/a11y/noRedundantRoles: as cards, which rows are on a narrow screen, they lose their roles.
 import type { ReactNode } from "react";
 
 /** One column of a table of moderate length. */

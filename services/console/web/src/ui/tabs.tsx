@@ -19,7 +19,7 @@ export function Tabs<T extends string>({
     (event.currentTarget.children[next] as HTMLElement | undefined)?.focus();
   };
   const list = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab was chosen, which a narrow screen may not show.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a narrow screen may not show the tab that was chosen.
   useEffect(() => {
     list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [chosen]);
