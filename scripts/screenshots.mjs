@@ -2,7 +2,7 @@
 // machines, with Debian's Chromium. The first argument is the folder for all of them; a few go to docs/images/console.
 // As root its machines run a job too, since executions are another user's.
 import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -18,6 +18,7 @@ const PAGES = {
   node: "/nodes/gpu-1",
   usage: "/nodes/gpu-1?tab=usage",
   hardware: "/nodes/gpu-1?tab=hardware",
+  work: "/nodes/gpu-1?tab=work",
   identity: "/nodes/gpu-1?tab=identity",
   approvals: "/approvals",
   join: "/join",
@@ -79,7 +80,7 @@ try {
       `gpu-${index}`,
       ...WORK,
     ];
-    await start(words, "waiting for an operator's approval");
+    await start(words, "waiting for an operator's approval", plantGpus(index));
   }
   const token = readFileSync(join(folder, "data/admin-token"), "utf8").trim();
   const executionId = await decide(server, token);
@@ -91,9 +92,10 @@ try {
 }
 
 /** Start a program, and wait until it says something. */
-function start(words, said) {
+function start(words, said, env = {}) {
   const child = spawn(process.execPath, [join(ROOT, "bin/rollcall"), ...words], {
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
   });
   children.push(child);
   return new Promise((done, failed) => {
@@ -105,6 +107,23 @@ function start(words, said) {
     });
     child.once("exit", (code) => failed(new Error(`it ended with ${code} before it said "${said}"`)));
   });
+}
+
+/** What lets an agent find two GPUs that are at work, on a machine that has none: the environment with their program. */
+function plantGpus(machine) {
+  const programs = join(folder, `programs-${machine}`);
+  mkdirSync(programs);
+  const bus = (gpu) => `00000000:${gpu === 0 ? "17" : "65"}:00.0`;
+  const facts = [0, 1].map(
+    (gpu) => `echo "${gpu}, NVIDIA H100 80GB HBM3, GPU-${machine}${gpu}5f2c1e-7b1d, 550.54.15, ${bus(gpu)}, 81559"`,
+  );
+  const usage = [0, 1].map(
+    (gpu) =>
+      `echo "${gpu}, $((50 + (s * 7 + ${gpu} * 31) % 45)), $((52000 + s * 97 % 9000)), 81559, $((58 + s * 3 % 11))"`,
+  );
+  const lines = ["#!/bin/sh", "s=$(date +%s)", 'case "$1" in', "*utilization*)", ...usage, ";;", "*)", ...facts];
+  writeFileSync(join(programs, "nvidia-smi"), `${[...lines, ";;", "esac"].join("\n")}\n`, { mode: 0o755 });
+  return { PATH: `${programs}:${process.env.PATH}` };
 }
 
 /**

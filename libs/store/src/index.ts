@@ -249,6 +249,7 @@ export {
   type Capacity,
   type ClusterSummary,
   clusterSummary,
+  countLabels,
   joinedWithoutToken,
   type NodeCounts,
   type StateCount,

@@ -4,12 +4,14 @@ import { type ConnectionState, formatSelector, type HealthState, parseSelector, 
 import { refuse, refuseFields } from "@rollcall/errors";
 import type { InfoReport, NodeFilter, NodeOrderColumn } from "@rollcall/store";
 import {
+  connectionStateFromProto,
   membershipStateFromProto,
   nodeInfoToRecord,
   nodeInfoViolations,
   nodeTypeFromProto,
   parseReadMask,
   type ReadMask,
+  schedulingStateFromProto,
 } from "@rollcall/wire";
 
 const DEFAULT_PAGE_SIZE = 100;
@@ -57,13 +59,15 @@ export interface NodeListing {
 /** Read a ListNodes request of this history of the log. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
 export function parseNodeListing(request: ListNodesRequest, logId: string): NodeListing {
   const orderBy = parseOrderBy(request.orderBy);
-  const filter = parseNodeFilter(request);
+  const filter = { ...parseNodeFilter(request), ...parseListedAlone(request) };
   const { types = [], memberships = [], statuses = [], selector = [] } = filter;
+  const { connections = [], schedulings = [], words = [] } = filter;
+  const states = { types, memberships, statuses, connections, schedulings };
   return {
     filter,
     orderBy,
     limit: pageSize(request.pageSize),
-    name: JSON.stringify(["nodes", logId, types, memberships, statuses, formatSelector(selector), orderBy]),
+    name: JSON.stringify(["nodes", logId, states, words, formatSelector(selector), orderBy]),
   };
 }
 
@@ -81,6 +85,18 @@ export function parseNodeFilter(request: NodeSelection): NodeFilter {
     ...(request.memberships.length > 0 ? { memberships } : {}),
     ...(request.statuses.length > 0 ? { statuses } : {}),
     ...(selector.length > 0 ? { selector } : {}),
+  };
+}
+
+/** What a list can be asked for besides, and a watch cannot. */
+function parseListedAlone(request: ListNodesRequest): Pick<NodeFilter, "connections" | "schedulings" | "words"> {
+  const connections = distinct(request.connections.map(connectionStateFromProto));
+  const schedulings = distinct(request.schedulings.map(schedulingStateFromProto));
+  const words = distinct(request.search.toLowerCase().split(/\s+/).filter(Boolean));
+  return {
+    ...(request.connections.length > 0 ? { connections } : {}),
+    ...(request.schedulings.length > 0 ? { schedulings } : {}),
+    ...(words.length > 0 ? { words } : {}),
   };
 }
 

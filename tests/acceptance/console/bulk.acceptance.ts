@@ -80,4 +80,52 @@ withChromium("the console with a thousand nodes that wait", () => {
     },
     LIMIT_MS,
   );
+
+  it(
+    "should show a fleet that is too large to be kept whole by lists, counts and searches of the server, live",
+    async () => {
+      const origin = `http://${fixture.server}`;
+      const bearer = adminToken(fixture.dataDirectory);
+      const { page, context, misdeeds } = await openConsole(browser, origin, bearer, { mostNodes: 400 });
+      const counted = page.getByTestId("node-count");
+      const reads = (words: string) =>
+        until(words, async () => (await counted.textContent())?.startsWith(`${words} read of a fleet of 1,000;`));
+      await page.goto(`${origin}/nodes`);
+      // The first pieces, and no more before they are scrolled to.
+      await until("the first piece", async () => /^[12]00 read/.test((await counted.textContent()) ?? ""));
+      await page.getByTestId("nodes-scroll").evaluate("(list) => list.scrollTo(0, list.scrollHeight)");
+      await reads("300");
+      // What the page has not read, the server finds.
+      await page.getByLabel("Search in names, labels and models").fill("N-0987");
+      await reads("1");
+      await page.getByRole("link", { name: "n-0987" }).waitFor();
+      // It changes as it happens, and leaves a view that it belongs to no more.
+      await page.goto(`${origin}/nodes?q=n-0987&scheduling=eligible`);
+      await page.getByRole("link", { name: "n-0987" }).waitFor();
+      await page.evaluate("window.sameDocument = true");
+      const { admin } = fixture.client;
+      await admin.cordonNode({ node: "n-0987", reason: "new disks" });
+      await page.getByRole("link", { name: "n-0987" }).waitFor({ state: "detached" });
+      await admin.uncordonNode({ node: "n-0987" });
+      await page.getByRole("link", { name: "n-0987" }).waitFor();
+      expect(await page.evaluate("window.sameDocument")).toBe(true);
+      await admin.setNodeLabels({ node: "n-0500", set: { zone: "z9" } });
+      await page.goto(`${origin}/nodes?sort=id&desc=1`);
+      await page.getByRole("link", { name: "n-0999" }).waitFor();
+      await page.getByRole("combobox", { name: "Label selector" }).fill("zone=");
+      await page.getByRole("option", { name: /^z9/ }).click();
+      await reads("1");
+      await page.keyboard.press("Control+k");
+      await page.getByRole("combobox", { name: "Page, node or command" }).fill("n-0444");
+      await page.getByRole("option", { name: /^n-0444/ }).click();
+      await page.getByTestId("state-membership").getByText("Approved", { exact: true }).waitFor();
+      await page.goto(`${origin}/`);
+      await page.getByText("of 1,000 approved").waitFor();
+      await page.goto(`${origin}/control-plane`);
+      await page.getByRole("table").first().getByRole("link").first().waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
 });

@@ -34,6 +34,8 @@ export interface OpenOptions {
   readonly theme?: "light" | "dark";
   /** What the browser says that it is. */
   readonly userAgent?: string;
+  /** How many nodes a page of this browser keeps at most. */
+  readonly mostNodes?: number;
   /** Other origins to which requests may go, as to an issuer to sign in at. */
   readonly mayAsk?: readonly string[];
 }
@@ -61,6 +63,9 @@ export async function openPage(browser: Browser, origin: string, options: OpenOp
   const agent = userAgent === undefined ? {} : { userAgent };
   const context = await browser.newContext({ viewport, colorScheme: theme, ...agent });
   context.setDefaultTimeout(PATIENCE_MS);
+  if (options.mostNodes !== undefined) {
+    await context.addInitScript(`localStorage.setItem("rollcall.most-nodes", "${options.mostNodes}")`);
+  }
   const page = await context.newPage();
   const found: string[] = [];
   page.on("request", (request) => {

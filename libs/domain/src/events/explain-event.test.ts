@@ -44,6 +44,8 @@ describe("explainEvent()", () => {
       { hardware: { cores: 8, memoryBytes: 2 ** 34, diskBytes: 2 ** 40, gpus: ["a"] } },
       "8 cores, 16.0 GiB of memory, 1024.0 GiB of disk, 1 GPUs",
     ],
+    ["join.token.created", null, { maxUses: 40, nodeNamePattern: "" }, "uses at most 40"],
+    ["join.token.created", null, { nodeNamePattern: "gpu-*" }, "for nodes named gpu-*"],
     ["webhook.set", null, { host: "ops.example", selector: "" }, "at ops.example"],
     ["webhook.set", null, { host: "ops.example", selector: "zone=a" }, "at ops.example, for nodes with zone=a"],
     ["policy.health.set", null, { values: { unhealthyAfterMs: 90_000 } }, "unhealthy-after 90 s"],

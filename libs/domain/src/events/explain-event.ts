@@ -126,7 +126,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   bootId: named("boot"),
   maxUses: named("uses at most"),
   ttlMs: lasting("good for"),
-  nodeNamePattern: named("for nodes named"),
+  nodeNamePattern: (value) => (value === "" ? "" : `for nodes named ${words(value)}`),
   preauthorized: ifTrue("preauthorized"),
   ephemeral: ifTrue("ephemeral"),
   name: named("named"),

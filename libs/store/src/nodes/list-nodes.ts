@@ -37,6 +37,8 @@ export interface NodeFilter {
   /** Over effective labels. */
   readonly selector?: Selector;
   readonly ids?: readonly string[];
+  /** In lower case: each has to be in the id, the host name, an effective label or a model of processor or GPU. */
+  readonly words?: readonly string[];
 }
 
 /** Where a page ended; plain data, so that a page token can carry it. */
@@ -96,6 +98,7 @@ async function findPlaces(db: Db, options: ListNodesOptions, limit: number): Pro
   const order = ORDERS[orderBy.column];
   const where = [
     ...stateConditions(filter),
+    ...(filter.words ?? []).map(hasWord),
     ...conditions.flatMap((condition, index) => labelConditions(condition, index)),
     ...(after === null ? [] : startAfter(orderBy, after, conditions)),
   ];
@@ -176,6 +179,23 @@ function isOneOf(column: RawBuilder<unknown>, values: readonly string[] | undefi
   // Equality keeps the order of an index on (column, id); a list of values does not.
   if (only !== undefined && values.length === 1) return [sql<SqlBool>`${column} = ${only}`];
   return [sql<SqlBool>`${column} = any(${values}::text[])`];
+}
+
+/** The cheapest places first: what a node says of itself has to be unpacked. */
+function hasWord(word: string): RawBuilder<SqlBool> {
+  const within = (text: RawBuilder<unknown>) => sql<SqlBool>`strpos(lower(${text}), ${word}) > 0`;
+  return sql<SqlBool>`(
+    ${within(sql`n.id`)}
+    or ${within(sql`n.info ->> 'hostname'`)}
+    or ${within(sql`n.info #>> '{cpu,model}'`)}
+    or exists (
+      select from jsonb_path_query(n.info, '$.gpus[*].name') as model where ${within(sql`model #>> '{}'`)}
+    )
+    or exists (
+      select from node_labels as l
+      where l.node_id = n.id and l.effective and ${within(sql`l.key || '=' || l.value`)}
+    )
+  )`;
 }
 
 function aliasOf(index: number): string {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
 import { saveHolds, saveMark } from "./save-node.ts";
-import { clusterSummary } from "./summary.ts";
+import { clusterSummary, countLabels } from "./summary.ts";
 
 let database: TestDatabase;
 
@@ -22,6 +23,7 @@ describe("clusterSummary()", () => {
       orchestrators: { total: 0, connected: 0 },
       compute: { total: 0, connected: 0 },
       states: [],
+      holds: [],
       mayTakeWork: 0,
       total: { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 },
       available: { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 },
@@ -58,6 +60,7 @@ describe("clusterSummary()", () => {
         { ...approved, health: "UNHEALTHY" },
         { ...approved, membership: "PENDING", health: "HEALTHY" },
       ],
+      holds: [{ kind: "OPERATOR", count: 1 }],
       mayTakeWork: 1,
       total: { cores: 9n, memoryBytes: 3n * (2n ** 53n - 1n), diskBytes: 3n * 2n ** 51n, gpus: 3 },
       available: { cores: 3n, memoryBytes: 2n ** 53n - 1n, diskBytes: 2n ** 51n, gpus: 1 },
@@ -81,5 +84,40 @@ describe("clusterSummary()", () => {
     const { offered, allocated } = await clusterSummary(db);
     expect(offered).toMatchObject({ millicores: 8_000n, memoryBytes: 2_048n, diskBytes: 0n });
     expect(allocated).toMatchObject({ millicores: 1_500n, memoryBytes: 512n, gpus: 1n, executions: 2n });
+  });
+});
+
+describe("countLabels()", () => {
+  it("should count the labels in effect on machines, the keys in order and the most common values first", async () => {
+    const { store } = database;
+    const label = (id: string, key: string, value: string, effective = true) =>
+      store.db.insertInto("node_labels").values({ node_id: id, tier: "agent", key, value, effective }).execute();
+    await label("ready", "zone", "a");
+    await label("cordoned", "zone", "b");
+    await label("marked", "zone", "b");
+    await label("pending", "gpu", "h100");
+    await label("pending", "zone", "c", false);
+    await label("control", "zone", "b");
+    expect(await countLabels(store.db)).toEqual([
+      { key: "gpu", value: "h100", count: 1 },
+      { key: "zone", value: "b", count: 2 },
+      { key: "zone", value: "a", count: 1 },
+    ]);
+  });
+
+  it("should keep to the 200 keys that most nodes have, and to 50 values of each", async () => {
+    const { db } = database.store;
+    await sql`delete from node_labels`.execute(db);
+    await sql`
+      insert into nodes (id, type, membership, membership_reason, membership_message, membership_actor)
+      select 'many-' || n, 'COMPUTE', 'PENDING', '', '', '' from generate_series(1, 60) as n`.execute(db);
+    await sql`
+      insert into node_labels (node_id, tier, key, value, effective)
+      select 'many-' || n, 'agent', 'serial', n::text, true from generate_series(1, 60) as n
+      union all
+      select 'many-1', 'agent', 'key' || n, '', true from generate_series(1, 300) as n`.execute(db);
+    const counted = await countLabels(db);
+    expect(new Set(counted.map(({ key }) => key)).size).toBe(200);
+    expect(counted.filter(({ key }) => key === "serial")).toHaveLength(50);
   });
 });

@@ -1,4 +1,11 @@
-import type { ConnectionState, HealthState, MembershipState, NodeType, SchedulingState } from "@rollcall/domain";
+import type {
+  ConnectionState,
+  HealthState,
+  HoldKind,
+  MembershipState,
+  NodeType,
+  SchedulingState,
+} from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
@@ -41,6 +48,8 @@ export interface ClusterSummary {
   readonly compute: NodeCounts;
   /** The combinations that occur, in the order of their names. */
   readonly states: readonly StateCount[];
+  /** Approved compute nodes by kind of hold, in the order of the kinds' names; a node may have several. */
+  readonly holds: readonly { readonly kind: HoldKind; readonly count: number }[];
   /** Compute nodes that may take work. */
   readonly mayTakeWork: number;
   /** What approved compute nodes bring. */
@@ -61,18 +70,54 @@ interface Group extends Omit<StateCount, "count">, Capacity {
 
 /** Count the nodes of the cluster. Its cost grows with their number. */
 export async function clusterSummary(db: Db): Promise<ClusterSummary> {
-  const [groups, work] = [await readGroups(db), await readWork(db)];
+  const [groups, holds, work] = [await readGroups(db), await readHolds(db), await readWork(db)];
   const compute = groups.filter(({ type }) => type === "COMPUTE");
   const available = compute.filter(takesWork);
   return {
     orchestrators: countNodes(groups.filter(({ type }) => type === "ORCHESTRATOR")),
     compute: countNodes(compute),
     states: countStates(compute),
+    holds,
     mayTakeWork: sumNodes(available),
     total: sumCapacity(compute.filter(({ membership }) => membership === "APPROVED")),
     available: sumCapacity(available),
     ...work,
   };
+}
+
+/** The compute nodes that have a label in effect. */
+export interface LabelCount {
+  readonly key: string;
+  readonly value: string;
+  readonly count: number;
+}
+
+const MOST_KEYS = 200;
+const MOST_VALUES = 50;
+
+/**
+ * Count the labels that are in effect on compute nodes: of the keys that most nodes have, in the order of their names,
+ * the values that most nodes have, the most common first. Its cost grows with the labels of all nodes.
+ */
+export async function countLabels(db: Db): Promise<readonly LabelCount[]> {
+  const { rows } = await sql<LabelCount>`
+    with counted as (
+      select l.key, l.value, count(*)::integer as nodes
+      from node_labels as l
+      join nodes as n on n.id = l.node_id
+      where l.effective and n.type = 'COMPUTE'
+      group by l.key, l.value
+    ), ranked as (
+      select key, value, nodes, sum(nodes) over (partition by key) as of_key,
+        row_number() over (partition by key order by nodes desc, value) as place
+      from counted
+    ), keys as (
+      select key from ranked where place = 1 order by of_key desc, key limit ${MOST_KEYS}
+    )
+    select key, value, nodes as count from ranked
+    where place <= ${MOST_VALUES} and key in (select key from keys)
+    order by key, nodes desc, value`.execute(db);
+  return rows;
 }
 
 /** Nodes that joined without a token while that was warned of: how many, and the first of them in order of id. */
@@ -110,6 +155,15 @@ async function readGroups(db: Db): Promise<readonly Group[]> {
     memoryBytes: BigInt(row.memoryBytes),
     diskBytes: BigInt(row.diskBytes),
   }));
+}
+
+async function readHolds(db: Db): Promise<ClusterSummary["holds"]> {
+  const { rows } = await sql<{ kind: HoldKind; count: number }>`
+    select hold ->> 'kind' as kind, count(*)::integer as count
+    from nodes as n, jsonb_array_elements(n.holds) as hold
+    where n.holds <> '[]' and n.type = 'COMPUTE' and n.membership = 'APPROVED'
+    group by 1 order by 1`.execute(db);
+  return rows;
 }
 
 type WorkColumn = `${"offered" | "allocated"}_${keyof WorkSum}`;

@@ -11,25 +11,29 @@ import {
 import {
   clusterSummary,
   compactedRevision,
+  countLabels,
   joinedWithoutToken,
   listUpkeepRuns,
   readRelay,
   type StateCount,
   type UpkeepRun,
 } from "@rollcall/store";
-import { healthStateToProto, membershipStateToProto, schedulingStateToProto } from "@rollcall/wire";
+import { healthStateToProto, holdKindToProto, membershipStateToProto, schedulingStateToProto } from "@rollcall/wire";
 import type { RegistryServices } from "../registry-services.ts";
 
 /** Count the fleet. */
 export function getClusterSummary({
   store,
 }: RegistryServices): MethodImpl<typeof RegistryService.method.getClusterSummary> {
-  return async () => {
-    const { states, ...summary } = await clusterSummary(store.db);
+  return async ({ includeLabels }) => {
+    const { states, holds, ...summary } = await clusterSummary(store.db);
+    const labels = includeLabels ? await countLabels(store.db) : [];
     return create(GetClusterSummaryResponseSchema, {
       clusterId: store.clusterId(),
       ...summary,
       states: states.map(stateCountToProto),
+      labels: [...labels],
+      holds: holds.map(({ kind, count }) => ({ kind: holdKindToProto(kind), count })),
     });
   };
 }

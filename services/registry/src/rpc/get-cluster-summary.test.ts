@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { HealthState, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { HealthState, HoldKind, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { saveHolds, saveMark } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
@@ -49,6 +49,7 @@ describe("getClusterSummary()", () => {
       orchestrators: { total: 1, connected: 1 },
       compute: { total: 5, connected: 3 },
       mayTakeWork: 1,
+      holds: [{ kind: HoldKind.OPERATOR, count: 1 }],
       total: { cores: 16n, memoryBytes: 32n * GIB, diskBytes: 4n * (2n ** 53n - 1n), gpus: 4 },
       available: { cores: 4n, memoryBytes: 8n * GIB, diskBytes: 2n ** 53n - 1n, gpus: 1 },
     });
@@ -65,5 +66,12 @@ describe("getClusterSummary()", () => {
       [APPROVED, UNKNOWN, ELIGIBLE, 1],
       [REJECTED, UNKNOWN, ELIGIBLE, 1],
     ]);
+  });
+
+  it("should count labels when they are asked for", async () => {
+    await new TestNode("labelled").register(rig.registry, { labels: { zone: "a" } });
+    expect((await rig.registry.getClusterSummary({})).labels).toEqual([]);
+    const { labels } = await rig.registry.getClusterSummary({ includeLabels: true });
+    expect(labels.map(({ key, value, count }) => [key, value, count])).toEqual([["zone", "a", 1]]);
   });
 });

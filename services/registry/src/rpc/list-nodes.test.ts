@@ -1,7 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { MembershipState, type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  ConnectionState,
+  MembershipState,
+  type Node,
+  NodeType,
+  SchedulingState,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type ListNodesRequestSchema, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { saveHolds } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
@@ -134,6 +140,9 @@ describe("listNodes(), pages", () => {
     { memberships: [MembershipState.APPROVED] },
     { statuses: [NodeStatus.UNKNOWN] },
     { types: [NodeType.COMPUTE] },
+    { connections: [ConnectionState.CONNECTED] },
+    { schedulings: [SchedulingState.ELIGIBLE] },
+    { search: "node" },
   ])("should refuse a token of another filter or order: %j", async (request) => {
     const { nextPageToken: pageToken } = await rig.registry.listNodes({ pageSize: 1 });
     expect(await refusalOf(rig.registry.listNodes({ ...request, pageToken }))).toMatchObject({
@@ -191,8 +200,41 @@ describe("listNodes(), filters", () => {
     expect(await idsOf({ statuses: [NodeStatus.DISCONNECTED] })).not.toContain("control");
   });
 
+  it("should filter by connection and by scheduling", async () => {
+    expect(await idsOf({ connections: [ConnectionState.CONNECTED] })).toContain("control");
+    expect(await idsOf({ connections: [ConnectionState.DISCONNECTED] })).not.toContain("control");
+    expect(await idsOf({ schedulings: [SchedulingState.INELIGIBLE] })).toEqual([idOf(7)]);
+    const both = [SchedulingState.INELIGIBLE, SchedulingState.ELIGIBLE];
+    expect(await idsOf({ schedulings: both })).toHaveLength(COUNT);
+  });
+
+  it.each<[string, (index: number) => boolean]>([
+    ["NODE-001", (index) => index >= 10 && index < 20],
+    ["zone=b", (index) => index % 3 === 1],
+    ["h100 zone=b", (index) => index % 3 === 1],
+    ["spot  node-009", (index) => index === 90],
+    ["h100 zone=a", () => false],
+    ["%", () => false],
+    ["node_", () => false],
+    ["'\\", () => false],
+  ])("should find %s in ids, labels and models, as it is written", async (search, accept) => {
+    const gone = new Set([idOf(3)]);
+    expect(await idsOf({ search })).toEqual(indicesWhere(accept).filter((id) => !gone.has(id)));
+  });
+
+  it("should find a word in the host name and in the model of the processor", async () => {
+    const info = { hostname: "Rack-12.Example", cpu: { model: "EPYC 9654", threads: 1 } };
+    await new TestNode("odd").register(rig.registry, info);
+    expect(await idsOf({ search: "rack-12.ex" })).toEqual(["odd"]);
+    expect(await idsOf({ search: "epyc odd" })).toEqual(["odd"]);
+    await operate(rig.store, "odd", "delete");
+  });
+
   it("should want all kinds of filters to match", async () => {
     const request: Request = {
+      connections: [ConnectionState.CONNECTED],
+      schedulings: [SchedulingState.ELIGIBLE],
+      search: "node-0001",
       memberships: [MembershipState.APPROVED],
       statuses: [NodeStatus.HEALTHY],
       types: [NodeType.COMPUTE],
@@ -213,6 +255,10 @@ describe("listNodes(), refusals", () => {
     [{ memberships: [0] }, "INVALID_REQUEST"],
     [{ statuses: [99 as NodeStatus] }, "INVALID_REQUEST"],
     [{ types: [NodeType.UNSPECIFIED] }, "INVALID_REQUEST"],
+    [{ connections: [0] }, "INVALID_REQUEST"],
+    [{ schedulings: [99 as SchedulingState] }, "INVALID_REQUEST"],
+    [{ search: "x".repeat(257) }, "INVALID_REQUEST"],
+    [{ search: "a\0" }, "INVALID_REQUEST"],
   ])("should refuse %j with %s", async (request, reason) => {
     expect(await refusalOf(rig.registry.listNodes(request))).toMatchObject({
       code: Code.InvalidArgument,

@@ -1,12 +1,15 @@
 import * as Radix from "@radix-ui/react-dialog";
-import { type KeyboardEvent, useId, useMemo, useState } from "react";
+import { type KeyboardEvent, useEffect, useId, useMemo, useState } from "react";
 import { ask } from "../actions/asked.tsx";
 import { VERBS } from "../actions/verbs.ts";
+import { registry } from "../live/clients.ts";
 import { fleet } from "../live/fleet.ts";
 import { useObservable } from "../live/observable.ts";
+import { useRead } from "../live/queries.ts";
 import { useRights } from "../session/session.ts";
 import { signOut, signOutEverywhere } from "../session/sign-out.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
+import { type NodeRow, ROW_PATHS, toRow } from "../state/nodes/node-row.ts";
 import { type Findable, find } from "../state/search.ts";
 import { decodedPart } from "../state/words.ts";
 import { goTo } from "./address.ts";
@@ -20,6 +23,8 @@ interface Command extends Findable {
 }
 
 const MOST = 14;
+/** The server is asked when typing has come to rest. */
+const REST_MS = 250;
 
 /** Search over pages, nodes and what can be done with them; or the list of shortcuts. */
 export function Palette({ mode }: { readonly mode: "commands" | "keys" }) {
@@ -42,7 +47,8 @@ function Commands({ onClose }: { readonly onClose: () => void }) {
   const [at, setAt] = useState(0);
   const list = useId();
   const commands = useCommands();
-  const found = useMemo(() => find(allOf(commands), query, MOST), [commands, query]);
+  const beyond = useSearchedNodes(query);
+  const found = useMemo(() => find(allOf(commands, beyond), query, MOST), [commands, beyond, query]);
   const chosen = Math.min(at, found.length - 1);
   const run = (command: Command | undefined) => {
     if (command === undefined) return;
@@ -85,7 +91,7 @@ function Commands({ onClose }: { readonly onClose: () => void }) {
             className="menu-item"
             onClick={() => run(command)}
           >
-            <span className="cut">{command.title}</span>
+            <span className="title cut">{command.title}</span>
             <span className="soft small cut">{command.about}</span>
           </div>
         ))}
@@ -123,10 +129,25 @@ function useCommands(): readonly Command[] {
   }, [rights]);
 }
 
-/** Commands first, then every node. */
-function* allOf(commands: readonly Command[]): Generator<Command> {
+/** The nodes that the server finds, where the fleet is too large to be kept whole. */
+function useSearchedNodes(query: string): readonly NodeRow[] {
+  const large = useObservable(fleet.large);
+  const [asked, setAsked] = useState("");
+  useEffect(() => {
+    const timer = window.setTimeout(() => setAsked(query.trim()), REST_MS);
+    return () => window.clearTimeout(timer);
+  }, [query]);
+  const request = { search: asked, pageSize: MOST, readMask: { paths: [...ROW_PATHS] } };
+  const found = useRead(["search", asked], (signal) => registry.listNodes(request, { signal }), {
+    enabled: large && asked !== "",
+  });
+  return useMemo(() => (found.data?.nodes ?? []).map(toRow), [found.data]);
+}
+
+/** Commands first, then every node, or those that the server found. */
+function* allOf(commands: readonly Command[], beyond: readonly NodeRow[]): Generator<Command> {
   yield* commands;
-  for (const row of fleet.rows.values()) {
+  for (const row of fleet.large.value ? beyond : fleet.rows.values()) {
     yield {
       title: row.id,
       about: `${row.hostname} ${row.status.toLowerCase()} ${row.labelsText}`,

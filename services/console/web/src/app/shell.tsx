@@ -148,7 +148,6 @@ function LinkState() {
 /** Says when what is shown may be wrong, and since when. */
 function StaleBanner() {
   const link = useObservable(fleet.following?.link ?? IDLE);
-  const leftOut = useObservable(fleet.leftOut);
   return (
     <>
       {link.state === "stale" && (
@@ -158,11 +157,6 @@ function StaleBanner() {
             <strong>What is shown is stale</strong> since <ExactTime ms={link.sinceMs} />: {link.why} The page goes on
             by itself.
           </div>
-        </div>
-      )}
-      {leftOut > 0 && (
-        <div className="notice warn banner">
-          {leftOut.toLocaleString("en-US")} nodes are left out: the page keeps 100,000 at most.
         </div>
       )}
     </>

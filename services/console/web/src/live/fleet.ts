@@ -1,36 +1,41 @@
-import { type FleetSummary, summarize } from "../state/nodes/fleet-summary.ts";
+import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { type FleetSummary, fromCounts, summarize } from "../state/nodes/fleet-summary.ts";
 import { type NodeRow, ROW_PATHS } from "../state/nodes/node-row.ts";
-import { NodeSnapshot, type RowChange } from "../state/nodes/node-snapshot.ts";
+import type { NodeScope } from "../state/nodes/node-scope.ts";
+import { mostRows, NodeSnapshot, type RowChange } from "../state/nodes/node-snapshot.ts";
 import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
+import { log } from "./log.ts";
 import { Observable } from "./observable.ts";
+import { ScopedNodes } from "./scoped-nodes.ts";
+
+/** Where a browser keeps how many nodes a page of it keeps at most. */
+const MOST_KEY = "rollcall.most-nodes";
+/** How often at most the server counts a fleet that is too large to be kept whole. */
+const COUNT_MS = 3_000;
 
 /** Changes that come together are drawn together: pages that look at all nodes do so at most this often. */
 const VERSION_MS = 150;
 /** How often at most what is added up over all nodes is added up again. */
 const SUMMARY_MS = 500;
-/** Samples of the fleet's states that are kept for the charts, one every few seconds. */
-const MOST_SAMPLES = 360;
-const SAMPLE_MS = 5000;
-
-/** The fleet's states at a time. */
-export interface FleetSample {
-  readonly atMs: number;
-  readonly health: Readonly<Record<string, number>>;
-  readonly mayTakeWork: number;
-}
-
 /** What the pages know of the fleet, by one stream for all of them. */
 class Fleet {
   readonly version = new Observable(0);
   readonly complete = new Observable(false);
-  readonly leftOut = new Observable(0);
+  /** Whether the fleet is too large to be kept whole: then `rows` has what the page looks at, as far as it was read. */
+  readonly large = new Observable(false);
   readonly summary = new Observable<FleetSummary>(summarize([]));
-  readonly samples = new Observable<readonly FleetSample[]>([]);
   following: Following | null = null;
   /** Grows with all changes, so that one who listens late knows that some were missed. */
   changes = 0;
-  #snapshot = new NodeSnapshot();
+  readonly #most = mostRows(localStorage.getItem(MOST_KEY));
+  readonly #snapshot = new NodeSnapshot(this.#most);
+  readonly #scoped = new ScopedNodes(this.#most, {
+    onRestart: () => this.#snapshot.restart(),
+    onPiece: (message) => this.#hear(message),
+  });
+  #caughtUp = false;
+  #countTimer: number | undefined;
   readonly #listeners = new Set<(changes: readonly RowChange[]) => void>();
   #summaryTimer: number | undefined;
   #versionTimer: number | undefined;
@@ -48,40 +53,110 @@ class Fleet {
   /** Begin to follow; once for a session. */
   start(): void {
     if (this.following !== null) return;
-    const snapshot = this.#snapshot;
-    let caughtUp = false;
     this.following = follow({
       open: (signal) => {
-        caughtUp = false;
-        const { resumeToken } = snapshot.progress;
-        if (resumeToken === "") snapshot.restart();
-        const readMask = { paths: [...ROW_PATHS] };
-        if (resumeToken === "") return registry.watchNodes({ readMask }, { signal });
-        return registry.watchNodes({ readMask, start: { case: "resumeToken", value: resumeToken } }, { signal });
+        this.#caughtUp = false;
+        return this.#open(signal);
       },
-      isBehind: () => !caughtUp,
-      onMessage: (message) => {
-        const changes = snapshot.apply(message);
-        this.leftOut.set(snapshot.progress.leftOut);
-        caughtUp ||= message.snapshotComplete;
-        this.changes += changes.length;
-        if (changes.length > 0) for (const listener of this.#listeners) listener(changes);
-        if (snapshot.progress.complete && !this.complete.value) {
-          // Pages must not say that a fleet is empty whose nodes they have not been told of.
-          this.#tell();
-          this.#summarize();
-        } else if (changes.length > 0) {
-          this.#tellSoon();
-        }
-        if (changes.length > 0) this.#summarizeSoon();
-        this.complete.set(snapshot.progress.complete);
-      },
+      isBehind: () => !this.#caughtUp,
+      onMessage: (message) => this.#hear(message),
       onEnd: ({ reason }) => {
-        if (reason === "REVISION_COMPACTED" || reason === "INVALID_RESUME_TOKEN") snapshot.restart();
+        if (reason === "REVISION_COMPACTED" || reason === "INVALID_RESUME_TOKEN") {
+          this.#snapshot.restart();
+          this.#scoped.forget();
+        }
         return true;
       },
     });
-    window.setInterval(() => this.#sample(), SAMPLE_MS);
+    log.listen((events) => {
+      if (this.large.value && events.some(({ type }) => type.startsWith("node."))) this.#countSoon();
+    });
+  }
+
+  /** Say which nodes the page looks at. It matters where the fleet is too large to be kept whole. */
+  look(scope: NodeScope): void {
+    if (this.#scoped.set(scope) && this.large.value) this.complete.set(false);
+  }
+
+  /** Read further nodes of those that the page looks at, where the fleet is too large to be kept whole. */
+  more(): void {
+    if (!this.large.value || this.rows.size >= this.#most) return;
+    this.#scoped.more().catch(() => {
+      // It keeps what went wrong to itself.
+    });
+  }
+
+  async *#open(signal: AbortSignal): AsyncGenerator<WatchNodesResponse> {
+    if (!this.large.value) {
+      const whole = new AbortController();
+      try {
+        for await (const message of this.#watchAll(AbortSignal.any([signal, whole.signal]))) {
+          yield message;
+          if (this.large.value) break;
+        }
+      } finally {
+        whole.abort();
+      }
+      if (!this.large.value) return;
+    }
+    yield* this.#scoped.stream(signal);
+  }
+
+  #watchAll(signal: AbortSignal): AsyncIterable<WatchNodesResponse> {
+    const { resumeToken } = this.#snapshot.progress;
+    if (resumeToken === "") this.#snapshot.restart();
+    const readMask = { paths: [...ROW_PATHS] };
+    if (resumeToken === "") return registry.watchNodes({ readMask }, { signal });
+    return registry.watchNodes({ readMask, start: { case: "resumeToken", value: resumeToken } }, { signal });
+  }
+
+  #hear(message: WatchNodesResponse): void {
+    const changes = this.#snapshot.apply(message, this.large.value ? this.#scoped.belongs : undefined);
+    this.#caughtUp ||= message.snapshotComplete;
+    if (!this.large.value && this.#snapshot.progress.leftOut > 0) {
+      this.#turnLarge();
+      return;
+    }
+    this.#changed(changes);
+    if (this.#snapshot.progress.complete && !this.complete.value) {
+      // Pages must not say that a fleet is empty whose nodes they have not been told of.
+      this.#tell();
+      this.#summarize();
+    }
+    this.complete.set(this.#snapshot.progress.complete);
+  }
+
+  #changed(changes: readonly RowChange[]): void {
+    this.changes += changes.length;
+    if (changes.length === 0) return;
+    for (const listener of this.#listeners) listener(changes);
+    this.#tellSoon();
+    this.#summarizeSoon();
+  }
+
+  /** From now on the page keeps what is looked at alone, and the server counts. */
+  #turnLarge(): void {
+    this.large.set(true);
+    this.complete.set(false);
+    this.#changed(this.#snapshot.clear());
+    this.#count();
+  }
+
+  #countSoon(): void {
+    this.#countTimer ??= window.setTimeout(() => this.#count(), COUNT_MS);
+  }
+
+  #count(): void {
+    window.clearTimeout(this.#countTimer);
+    this.#countTimer = undefined;
+    registry
+      .getClusterSummary({})
+      .then((counted) => {
+        this.summary.set(fromCounts(counted));
+      })
+      .catch(() => {
+        // The stream beside it says what is wrong; the next event has it counted again.
+      });
   }
 
   #tellSoon(): void {
@@ -101,14 +176,8 @@ class Fleet {
   #summarize(): void {
     window.clearTimeout(this.#summaryTimer);
     this.#summaryTimer = undefined;
+    if (this.large.value) return;
     this.summary.set(summarize(this.rows.values()));
-    if (this.samples.value.length === 0 && this.complete.value) this.#sample();
-  }
-
-  #sample(): void {
-    if (!this.complete.value || this.following?.link.value.state !== "live") return;
-    const { health, mayTakeWork } = this.summary.value;
-    this.samples.set([...this.samples.value, { atMs: Date.now(), health, mayTakeWork }].slice(-MOST_SAMPLES));
   }
 }
 

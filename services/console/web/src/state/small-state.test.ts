@@ -1,11 +1,13 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { HealthState, HoldKind, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { chunksOf } from "./chunks.ts";
 import { activates, nextKey, PREFIX_MS } from "./keys.ts";
 import { parseLabelWords } from "./label-words.ts";
 import { likelyDuplicates } from "./nodes/duplicates.ts";
-import { summarize } from "./nodes/fleet-summary.ts";
+import { fromCounts, summarize } from "./nodes/fleet-summary.ts";
 import { parseViews } from "./nodes/saved-views.ts";
 import { testRow } from "./nodes/testing/test-rows.ts";
 import { addOutput, MOST_CHARACTERS, NO_OUTPUT, type Output, outputText } from "./output.ts";
@@ -21,6 +23,31 @@ describe("summarize()", () => {
     expect(summary).toMatchObject({ machines: 2, mayTakeWork: 1, membership: { APPROVED: 1, PENDING: 1 } });
     expect(summary.total).toEqual({ cores: 8, memoryBytes: 1024 ** 3, gpus: 0 });
     expect(summary.health).toEqual({ HEALTHY: 1 });
+  });
+});
+
+describe("fromCounts()", () => {
+  it("should say of what the server counted what a page says that has all nodes", () => {
+    const [well, cordoned, waits] = [
+      testRow("a"),
+      testRow("b", {}, { scheduling: { state: SchedulingState.INELIGIBLE, holds: [{ kind: HoldKind.HARDWARE }] } }),
+      testRow("c", {}, { membership: { state: MembershipState.PENDING }, mayTakeWork: false }),
+    ];
+    const state = { health: HealthState.HEALTHY, membership: MembershipState.APPROVED, count: 1 };
+    const size = { cores: 16n, memoryBytes: 2n ** 31n, gpus: 0 };
+    const counted = create(GetClusterSummaryResponseSchema, {
+      compute: { total: 3, connected: 3 },
+      orchestrators: { total: 0, connected: 0 },
+      states: [
+        { ...state, scheduling: SchedulingState.ELIGIBLE },
+        { ...state, scheduling: SchedulingState.INELIGIBLE },
+        { ...state, scheduling: SchedulingState.ELIGIBLE, membership: MembershipState.PENDING },
+      ],
+      holds: [{ kind: HoldKind.HARDWARE, count: 1 }],
+      mayTakeWork: 2,
+      ...{ total: size, available: size },
+    });
+    expect(fromCounts(counted)).toEqual(summarize([well, cordoned, waits]));
   });
 });
 

@@ -12,11 +12,14 @@ const TIME_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300] as const;
 export function Chart({
   series,
   lines,
+  words = lines.map((name) => name.replace("-", " ")),
   unit,
   max,
 }: {
   readonly series: UsageSeries;
   readonly lines: readonly string[];
+  /** What each line is called, in the order of the lines. */
+  readonly words?: readonly string[];
   readonly unit: string;
   readonly max?: number;
 }) {
@@ -46,7 +49,7 @@ export function Chart({
         series: [
           {},
           ...names.split(" ").map((name, at) => ({
-            label: name.replace("-", " "),
+            label: name,
             stroke: () => colour(COLOURS[at % COLOURS.length] ?? "--accent"),
             width: 1.5,
             points: { show: false },
@@ -68,7 +71,7 @@ export function Chart({
   // biome-ignore lint/correctness/useExhaustiveDependencies: the data of this series is in the reference.
   useEffect(() => plot.current?.setData(data.current), [series]);
   const last = names.split(" ").map((name) => ({
-    name: name.replace("-", " "),
+    name: words[lines.indexOf(name)] ?? name,
     text: series.lines[name]?.at(-1)?.toFixed(0) ?? "-",
   }));
   return (

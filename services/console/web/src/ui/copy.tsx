@@ -14,19 +14,40 @@ export function CopyCommand({ text, label = "Command" }: { readonly text: string
   );
 }
 
+/** A button that copies what does on the command line what is beside it; a sign alone where there is little room. */
+export function CopyCommandButton({ text }: { readonly text: string }) {
+  const [said, copy] = useCopy(text);
+  return (
+    <Button small look="plain" className="copy-command" onClick={copy} title={text.length > 300 ? undefined : text}>
+      <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
+        <path d="M2 4l4 4-4 4M8 12h6" fill="none" stroke="currentColor" strokeWidth="1.75" strokeLinecap="round" />
+      </svg>
+      <span aria-live="polite" className={said === null ? "words" : ""}>
+        {said ?? "Copy as command"}
+      </span>
+    </Button>
+  );
+}
+
 /** A button that copies a text and says so. */
 export function CopyButton({ text, children = "Copy" }: { readonly text: string; readonly children?: string }) {
+  const [said, copy] = useCopy(text);
+  return (
+    <Button small look="plain" onClick={copy} title={text.length > 300 ? undefined : text}>
+      <span aria-live="polite">{said ?? children}</span>
+    </Button>
+  );
+}
+
+/** What to say of a copy that was just made, and how to make one. */
+function useCopy(text: string): readonly [said: string | null, copy: () => Promise<void>] {
   const [said, setSaid] = useState<string | null>(null);
   const copy = async () => {
     const done = await copyText(text);
     setSaid(done ? "Copied" : "Not allowed");
     window.setTimeout(() => setSaid(null), 1500);
   };
-  return (
-    <Button small look="plain" onClick={copy} title={text.length > 300 ? undefined : text}>
-      <span aria-live="polite">{said ?? children}</span>
-    </Button>
-  );
+  return [said, copy];
 }
 
 /** Copy a text. The clipboard of a page in clear text off loopback is closed: a selected field serves there. */

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/a11y/noRedundantRoles: as cards, which rows are on a narrow screen, they lose their roles.
 import type { ReactNode } from "react";
 
 /** One column of a table of moderate length. */
@@ -22,24 +23,33 @@ export function DataTable<T>({
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
     <section className="table-wrap" tabIndex={0} aria-label={label}>
-      <table className="table">
-        <thead>
-          <tr>
+      <table className="table" role="table">
+        <thead role="rowgroup">
+          <tr role="row">
             {columns.map(({ title, right }) => (
-              <th key={title} scope="col" className={right ? "right" : ""}>
+              <th key={title} scope="col" role="columnheader" className={right ? "right" : ""}>
                 {title || <span className="hidden-text">Actions</span>}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>
+        <tbody role="rowgroup">
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {columns.map(({ title, cell, right }) => (
-                <td key={title} className={right ? "right number" : ""}>
-                  {cell(row)}
-                </td>
-              ))}
+            <tr key={keyOf(row)} role="row">
+              {columns.map(({ title, cell, right }, at) => {
+                const shown = cell(row);
+                const classes = [
+                  right && "right number",
+                  title === "" && "untitled",
+                  at === 0 && "lead",
+                  [null, "", "-"].includes(shown as string | null) && "nothing",
+                ];
+                return (
+                  <td key={title} role="cell" data-title={title} className={classes.filter(Boolean).join(" ")}>
+                    {shown}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>

@@ -1,17 +1,10 @@
+import type { ReactNode } from "react";
 import { percentOf } from "../state/units.ts";
 import { type Tone, toneOf } from "../state/words.ts";
 import { Shape } from "./state-mark.tsx";
 
 /** How much of a whole is taken. */
-export function Meter({
-  part,
-  whole,
-  label,
-}: {
-  readonly part: number;
-  readonly whole: number;
-  readonly label: string;
-}) {
+function Meter({ part, whole, label }: { readonly part: number; readonly whole: number; readonly label: string }) {
   const percent = percentOf(part, whole);
   return (
     <span
@@ -21,6 +14,36 @@ export function Meter({
     >
       <i style={{ width: `${percent}%` }} />
     </span>
+  );
+}
+
+/** How much of each thing is given away: its name, how much, of what, and how to write both. */
+export function GivenFacts({
+  of,
+  children,
+}: {
+  readonly of: readonly (readonly [name: string, part: number, whole: number, format: (value: number) => string])[];
+  readonly children?: ReactNode;
+}) {
+  return (
+    <dl className="facts">
+      {of.map(([name, part, whole, format]) => (
+        <div key={name} style={{ display: "contents" }}>
+          <dt>{name}</dt>
+          {whole === 0 && part === 0 ? (
+            <dd className="soft">none</dd>
+          ) : (
+            <dd className="stack tight">
+              <span className="number">
+                {format(part)} of {format(whole)} given
+              </span>
+              <Meter part={part} whole={whole} label={`${name} given`} />
+            </dd>
+          )}
+        </div>
+      ))}
+      {children}
+    </dl>
   );
 }
 

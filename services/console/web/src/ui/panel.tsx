@@ -24,11 +24,22 @@ export function Panel({
   );
 }
 
-/** The head of a page, and what can be done with all of it. */
-export function PageHead({ title, children }: { readonly title: ReactNode; readonly children?: ReactNode }) {
+/** The head of a page, and what can be done with all of it. `within` leads to the page that lists such things. */
+export function PageHead({
+  title,
+  within,
+  children,
+}: {
+  readonly title: ReactNode;
+  readonly within?: ReactNode;
+  readonly children?: ReactNode;
+}) {
   return (
     <header className="page-head">
-      <h1 className="breaks">{title}</h1>
+      <div>
+        {within !== undefined && <div className="within">{within}</div>}
+        <h1 className="breaks">{title}</h1>
+      </div>
       <div className="row">{children}</div>
     </header>
   );

@@ -1,4 +1,4 @@
-import type { KeyboardEvent } from "react";
+import { type KeyboardEvent, useEffect, useRef } from "react";
 
 /** Tabs; arrow keys go from one to the next. */
 export function Tabs<T extends string>({
@@ -18,8 +18,13 @@ export function Tabs<T extends string>({
     onChoose(tabs[next]?.[0] ?? chosen);
     (event.currentTarget.children[next] as HTMLElement | undefined)?.focus();
   };
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a narrow screen may not show the tab that was chosen.
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [chosen]);
   return (
-    <div className="tabs" role="tablist" tabIndex={-1} onKeyDown={press}>
+    <div className="tabs" role="tablist" tabIndex={-1} onKeyDown={press} ref={list}>
       {tabs.map(([name, title]) => (
         <button
           key={name}

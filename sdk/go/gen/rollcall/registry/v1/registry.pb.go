@@ -1256,7 +1256,14 @@ type ListNodesRequest struct {
 	Types []v1.NodeType `protobuf:"varint,7,rep,packed,name=types,proto3,enum=rollcall.node.v1.NodeType" json:"types,omitempty"`
 	// Which fields of a node to answer, for example "health" and "info.cpu.threads"; the id is always there. A path may go through a list, as
 	// "info.gpus.name" does: it means that field of each item. Empty: all of them. 100 paths at most. Pages of one list may have different ones.
-	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Only these connections, of nodes of any type.
+	Connections []v1.ConnectionState `protobuf:"varint,9,rep,packed,name=connections,proto3,enum=rollcall.node.v1.ConnectionState" json:"connections,omitempty"`
+	// Only these schedulings.
+	Schedulings []v1.SchedulingState `protobuf:"varint,10,rep,packed,name=schedulings,proto3,enum=rollcall.node.v1.SchedulingState" json:"schedulings,omitempty"`
+	// Words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its
+	// processor or of a GPU, without regard to case. Such a list reads the nodes that the other filters leave one by one.
+	Search        string `protobuf:"bytes,11,opt,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1345,6 +1352,27 @@ func (x *ListNodesRequest) GetReadMask() *fieldmaskpb.FieldMask {
 		return x.ReadMask
 	}
 	return nil
+}
+
+func (x *ListNodesRequest) GetConnections() []v1.ConnectionState {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
+}
+
+func (x *ListNodesRequest) GetSchedulings() []v1.SchedulingState {
+	if x != nil {
+		return x.Schedulings
+	}
+	return nil
+}
+
+func (x *ListNodesRequest) GetSearch() string {
+	if x != nil {
+		return x.Search
+	}
+	return ""
 }
 
 // ListNodesResponse is one page.
@@ -1974,7 +2002,9 @@ func (x *WatchNodesResponse) GetRevision() uint64 {
 
 // GetClusterSummaryRequest asks for the counts.
 type GetClusterSummaryRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether to count labels too, which costs as much again in a large fleet.
+	IncludeLabels bool `protobuf:"varint,1,opt,name=include_labels,json=includeLabels,proto3" json:"include_labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2009,6 +2039,13 @@ func (*GetClusterSummaryRequest) Descriptor() ([]byte, []int) {
 	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{25}
 }
 
+func (x *GetClusterSummaryRequest) GetIncludeLabels() bool {
+	if x != nil {
+		return x.IncludeLabels
+	}
+	return false
+}
+
 // GetClusterSummaryResponse counts the fleet.
 type GetClusterSummaryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2029,7 +2066,12 @@ type GetClusterSummaryResponse struct {
 	// What all approved compute nodes offer to executions together.
 	Offered *WorkSum `protobuf:"bytes,8,opt,name=offered,proto3" json:"offered,omitempty"`
 	// What executions have been given of them.
-	Allocated     *WorkSum `protobuf:"bytes,9,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	Allocated *WorkSum `protobuf:"bytes,9,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	// Labels that are in effect on compute nodes, if they were asked for: of the 200 keys that most nodes have, in the order of their names, the
+	// 50 values each that most nodes have, the most common first.
+	Labels []*LabelCount `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Approved compute nodes by the kinds of holds that keep new work from them; a node may have several.
+	Holds         []*HoldCount `protobuf:"bytes,11,rep,name=holds,proto3" json:"holds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2127,6 +2169,139 @@ func (x *GetClusterSummaryResponse) GetAllocated() *WorkSum {
 	return nil
 }
 
+func (x *GetClusterSummaryResponse) GetLabels() []*LabelCount {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *GetClusterSummaryResponse) GetHolds() []*HoldCount {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+// HoldCount counts the approved compute nodes that have a kind of hold.
+type HoldCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind.
+	Kind v1.HoldKind `protobuf:"varint,1,opt,name=kind,proto3,enum=rollcall.node.v1.HoldKind" json:"kind,omitempty"`
+	// How many of them have it.
+	Count         uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldCount) Reset() {
+	*x = HoldCount{}
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldCount) ProtoMessage() {}
+
+func (x *HoldCount) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldCount.ProtoReflect.Descriptor instead.
+func (*HoldCount) Descriptor() ([]byte, []int) {
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *HoldCount) GetKind() v1.HoldKind {
+	if x != nil {
+		return x.Kind
+	}
+	return v1.HoldKind(0)
+}
+
+func (x *HoldCount) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// LabelCount counts the compute nodes that have a label.
+type LabelCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its key.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Its value.
+	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// How many of them have it.
+	Count         uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelCount) Reset() {
+	*x = LabelCount{}
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelCount) ProtoMessage() {}
+
+func (x *LabelCount) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelCount.ProtoReflect.Descriptor instead.
+func (*LabelCount) Descriptor() ([]byte, []int) {
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LabelCount) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LabelCount) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *LabelCount) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // WorkSum is what is offered to executions, or has been given to them, added up.
 type WorkSum struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2146,7 +2321,7 @@ type WorkSum struct {
 
 func (x *WorkSum) Reset() {
 	*x = WorkSum{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[27]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2333,7 @@ func (x *WorkSum) String() string {
 func (*WorkSum) ProtoMessage() {}
 
 func (x *WorkSum) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[27]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2346,7 @@ func (x *WorkSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkSum.ProtoReflect.Descriptor instead.
 func (*WorkSum) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{27}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WorkSum) GetMillicores() uint64 {
@@ -2222,7 +2397,7 @@ type NodeCount struct {
 
 func (x *NodeCount) Reset() {
 	*x = NodeCount{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[28]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2409,7 @@ func (x *NodeCount) String() string {
 func (*NodeCount) ProtoMessage() {}
 
 func (x *NodeCount) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[28]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2422,7 @@ func (x *NodeCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeCount.ProtoReflect.Descriptor instead.
 func (*NodeCount) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{28}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NodeCount) GetTotal() uint32 {
@@ -2281,7 +2456,7 @@ type StateCount struct {
 
 func (x *StateCount) Reset() {
 	*x = StateCount{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[29]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2293,7 +2468,7 @@ func (x *StateCount) String() string {
 func (*StateCount) ProtoMessage() {}
 
 func (x *StateCount) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[29]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2306,7 +2481,7 @@ func (x *StateCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateCount.ProtoReflect.Descriptor instead.
 func (*StateCount) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{29}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StateCount) GetMembership() v1.MembershipState {
@@ -2354,7 +2529,7 @@ type Capacity struct {
 
 func (x *Capacity) Reset() {
 	*x = Capacity{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[30]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2541,7 @@ func (x *Capacity) String() string {
 func (*Capacity) ProtoMessage() {}
 
 func (x *Capacity) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[30]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2554,7 @@ func (x *Capacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capacity.ProtoReflect.Descriptor instead.
 func (*Capacity) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{30}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Capacity) GetCores() uint64 {
@@ -2419,7 +2594,7 @@ type GetControlPlaneStatusRequest struct {
 
 func (x *GetControlPlaneStatusRequest) Reset() {
 	*x = GetControlPlaneStatusRequest{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[31]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2606,7 @@ func (x *GetControlPlaneStatusRequest) String() string {
 func (*GetControlPlaneStatusRequest) ProtoMessage() {}
 
 func (x *GetControlPlaneStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[31]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2619,7 @@ func (x *GetControlPlaneStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControlPlaneStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetControlPlaneStatusRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{31}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{33}
 }
 
 // GetControlPlaneStatusResponse is how it fares, as the record has it.
@@ -2466,7 +2641,7 @@ type GetControlPlaneStatusResponse struct {
 
 func (x *GetControlPlaneStatusResponse) Reset() {
 	*x = GetControlPlaneStatusResponse{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[32]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2653,7 @@ func (x *GetControlPlaneStatusResponse) String() string {
 func (*GetControlPlaneStatusResponse) ProtoMessage() {}
 
 func (x *GetControlPlaneStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[32]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2666,7 @@ func (x *GetControlPlaneStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControlPlaneStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetControlPlaneStatusResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{32}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetControlPlaneStatusResponse) GetClusterId() string {
@@ -2548,7 +2723,7 @@ type JoiningStatus struct {
 
 func (x *JoiningStatus) Reset() {
 	*x = JoiningStatus{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[33]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2735,7 @@ func (x *JoiningStatus) String() string {
 func (*JoiningStatus) ProtoMessage() {}
 
 func (x *JoiningStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[33]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2748,7 @@ func (x *JoiningStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoiningStatus.ProtoReflect.Descriptor instead.
 func (*JoiningStatus) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{33}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JoiningStatus) GetManualApproval() bool {
@@ -2626,7 +2801,7 @@ type LogStatus struct {
 
 func (x *LogStatus) Reset() {
 	*x = LogStatus{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[34]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2813,7 @@ func (x *LogStatus) String() string {
 func (*LogStatus) ProtoMessage() {}
 
 func (x *LogStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[34]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2826,7 @@ func (x *LogStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogStatus.ProtoReflect.Descriptor instead.
 func (*LogStatus) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{34}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LogStatus) GetLogId() string {
@@ -2694,7 +2869,7 @@ type RelayStatus struct {
 
 func (x *RelayStatus) Reset() {
 	*x = RelayStatus{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[35]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2706,7 +2881,7 @@ func (x *RelayStatus) String() string {
 func (*RelayStatus) ProtoMessage() {}
 
 func (x *RelayStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[35]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2719,7 +2894,7 @@ func (x *RelayStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelayStatus.ProtoReflect.Descriptor instead.
 func (*RelayStatus) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{35}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RelayStatus) GetConfigured() bool {
@@ -2782,7 +2957,7 @@ type UpkeepRun struct {
 
 func (x *UpkeepRun) Reset() {
 	*x = UpkeepRun{}
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[36]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +2969,7 @@ func (x *UpkeepRun) String() string {
 func (*UpkeepRun) ProtoMessage() {}
 
 func (x *UpkeepRun) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[36]
+	mi := &file_rollcall_registry_v1_registry_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +2982,7 @@ func (x *UpkeepRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpkeepRun.ProtoReflect.Descriptor instead.
 func (*UpkeepRun) Descriptor() ([]byte, []int) {
-	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{36}
+	return file_rollcall_registry_v1_registry_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UpkeepRun) GetName() string {
@@ -2937,7 +3112,7 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\x8c\x03\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\xb4\x04\n" +
 	"\x10ListNodesRequest\x12\x1d\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\x00R\bpageSize\x12\x1f\n" +
 	"\n" +
@@ -2947,7 +3122,11 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\vmemberships\x18\x05 \x03(\x0e2!.rollcall.node.v1.MembershipStateB\x00R\vmemberships\x12>\n" +
 	"\bstatuses\x18\x06 \x03(\x0e2 .rollcall.registry.v1.NodeStatusB\x00R\bstatuses\x122\n" +
 	"\x05types\x18\a \x03(\x0e2\x1a.rollcall.node.v1.NodeTypeB\x00R\x05types\x127\n" +
-	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x85\x01\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12E\n" +
+	"\vconnections\x18\t \x03(\x0e2!.rollcall.node.v1.ConnectionStateB\x00R\vconnections\x12E\n" +
+	"\vschedulings\x18\n" +
+	" \x03(\x0e2!.rollcall.node.v1.SchedulingStateB\x00R\vschedulings\x12\x18\n" +
+	"\x06search\x18\v \x01(\tB\x00R\x06search\"\x85\x01\n" +
 	"\x11ListNodesResponse\x12,\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x16.rollcall.node.v1.NodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
@@ -3000,8 +3179,9 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\achanges\x18\x01 \x03(\v2 .rollcall.registry.v1.NodeChangeR\achanges\x12+\n" +
 	"\x11snapshot_complete\x18\x02 \x01(\bR\x10snapshotComplete\x12!\n" +
 	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\x04R\brevision\"\x1a\n" +
-	"\x18GetClusterSummaryRequest\"\x84\x04\n" +
+	"\brevision\x18\x04 \x01(\x04R\brevision\"A\n" +
+	"\x18GetClusterSummaryRequest\x12%\n" +
+	"\x0einclude_labels\x18\x01 \x01(\bR\rincludeLabels\"\xf5\x04\n" +
 	"\x19GetClusterSummaryResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12E\n" +
@@ -3012,7 +3192,18 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\x05total\x18\x06 \x01(\v2\x1e.rollcall.registry.v1.CapacityR\x05total\x12<\n" +
 	"\tavailable\x18\a \x01(\v2\x1e.rollcall.registry.v1.CapacityR\tavailable\x127\n" +
 	"\aoffered\x18\b \x01(\v2\x1d.rollcall.registry.v1.WorkSumR\aoffered\x12;\n" +
-	"\tallocated\x18\t \x01(\v2\x1d.rollcall.registry.v1.WorkSumR\tallocated\"\x9f\x01\n" +
+	"\tallocated\x18\t \x01(\v2\x1d.rollcall.registry.v1.WorkSumR\tallocated\x128\n" +
+	"\x06labels\x18\n" +
+	" \x03(\v2 .rollcall.registry.v1.LabelCountR\x06labels\x125\n" +
+	"\x05holds\x18\v \x03(\v2\x1f.rollcall.registry.v1.HoldCountR\x05holds\"Q\n" +
+	"\tHoldCount\x12.\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1a.rollcall.node.v1.HoldKindR\x04kind\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\"J\n" +
+	"\n" +
+	"LabelCount\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\"\x9f\x01\n" +
 	"\aWorkSum\x12\x1e\n" +
 	"\n" +
 	"millicores\x18\x01 \x01(\x04R\n" +
@@ -3126,7 +3317,7 @@ func file_rollcall_registry_v1_registry_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_registry_v1_registry_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rollcall_registry_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_rollcall_registry_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_rollcall_registry_v1_registry_proto_goTypes = []any{
 	(NodeStatus)(0),                       // 0: rollcall.registry.v1.NodeStatus
 	(JoinTokenEnforcement)(0),             // 1: rollcall.registry.v1.JoinTokenEnforcement
@@ -3158,113 +3349,122 @@ var file_rollcall_registry_v1_registry_proto_goTypes = []any{
 	(*WatchNodesResponse)(nil),            // 27: rollcall.registry.v1.WatchNodesResponse
 	(*GetClusterSummaryRequest)(nil),      // 28: rollcall.registry.v1.GetClusterSummaryRequest
 	(*GetClusterSummaryResponse)(nil),     // 29: rollcall.registry.v1.GetClusterSummaryResponse
-	(*WorkSum)(nil),                       // 30: rollcall.registry.v1.WorkSum
-	(*NodeCount)(nil),                     // 31: rollcall.registry.v1.NodeCount
-	(*StateCount)(nil),                    // 32: rollcall.registry.v1.StateCount
-	(*Capacity)(nil),                      // 33: rollcall.registry.v1.Capacity
-	(*GetControlPlaneStatusRequest)(nil),  // 34: rollcall.registry.v1.GetControlPlaneStatusRequest
-	(*GetControlPlaneStatusResponse)(nil), // 35: rollcall.registry.v1.GetControlPlaneStatusResponse
-	(*JoiningStatus)(nil),                 // 36: rollcall.registry.v1.JoiningStatus
-	(*LogStatus)(nil),                     // 37: rollcall.registry.v1.LogStatus
-	(*RelayStatus)(nil),                   // 38: rollcall.registry.v1.RelayStatus
-	(*UpkeepRun)(nil),                     // 39: rollcall.registry.v1.UpkeepRun
-	(*timestamppb.Timestamp)(nil),         // 40: google.protobuf.Timestamp
-	(*v1.NodeInfo)(nil),                   // 41: rollcall.node.v1.NodeInfo
-	(*v1.Node)(nil),                       // 42: rollcall.node.v1.Node
-	(*v11.Event)(nil),                     // 43: rollcall.events.v1.Event
-	(v1.MembershipState)(0),               // 44: rollcall.node.v1.MembershipState
-	(v1.NodeType)(0),                      // 45: rollcall.node.v1.NodeType
-	(*fieldmaskpb.FieldMask)(nil),         // 46: google.protobuf.FieldMask
-	(*v1.Membership)(nil),                 // 47: rollcall.node.v1.Membership
-	(*v1.Connection)(nil),                 // 48: rollcall.node.v1.Connection
-	(*v1.Health)(nil),                     // 49: rollcall.node.v1.Health
-	(*v1.Scheduling)(nil),                 // 50: rollcall.node.v1.Scheduling
-	(*v1.Label)(nil),                      // 51: rollcall.node.v1.Label
-	(v1.HealthState)(0),                   // 52: rollcall.node.v1.HealthState
-	(v1.SchedulingState)(0),               // 53: rollcall.node.v1.SchedulingState
+	(*HoldCount)(nil),                     // 30: rollcall.registry.v1.HoldCount
+	(*LabelCount)(nil),                    // 31: rollcall.registry.v1.LabelCount
+	(*WorkSum)(nil),                       // 32: rollcall.registry.v1.WorkSum
+	(*NodeCount)(nil),                     // 33: rollcall.registry.v1.NodeCount
+	(*StateCount)(nil),                    // 34: rollcall.registry.v1.StateCount
+	(*Capacity)(nil),                      // 35: rollcall.registry.v1.Capacity
+	(*GetControlPlaneStatusRequest)(nil),  // 36: rollcall.registry.v1.GetControlPlaneStatusRequest
+	(*GetControlPlaneStatusResponse)(nil), // 37: rollcall.registry.v1.GetControlPlaneStatusResponse
+	(*JoiningStatus)(nil),                 // 38: rollcall.registry.v1.JoiningStatus
+	(*LogStatus)(nil),                     // 39: rollcall.registry.v1.LogStatus
+	(*RelayStatus)(nil),                   // 40: rollcall.registry.v1.RelayStatus
+	(*UpkeepRun)(nil),                     // 41: rollcall.registry.v1.UpkeepRun
+	(*timestamppb.Timestamp)(nil),         // 42: google.protobuf.Timestamp
+	(*v1.NodeInfo)(nil),                   // 43: rollcall.node.v1.NodeInfo
+	(*v1.Node)(nil),                       // 44: rollcall.node.v1.Node
+	(*v11.Event)(nil),                     // 45: rollcall.events.v1.Event
+	(v1.MembershipState)(0),               // 46: rollcall.node.v1.MembershipState
+	(v1.NodeType)(0),                      // 47: rollcall.node.v1.NodeType
+	(*fieldmaskpb.FieldMask)(nil),         // 48: google.protobuf.FieldMask
+	(v1.ConnectionState)(0),               // 49: rollcall.node.v1.ConnectionState
+	(v1.SchedulingState)(0),               // 50: rollcall.node.v1.SchedulingState
+	(*v1.Membership)(nil),                 // 51: rollcall.node.v1.Membership
+	(*v1.Connection)(nil),                 // 52: rollcall.node.v1.Connection
+	(*v1.Health)(nil),                     // 53: rollcall.node.v1.Health
+	(*v1.Scheduling)(nil),                 // 54: rollcall.node.v1.Scheduling
+	(*v1.Label)(nil),                      // 55: rollcall.node.v1.Label
+	(v1.HoldKind)(0),                      // 56: rollcall.node.v1.HoldKind
+	(v1.HealthState)(0),                   // 57: rollcall.node.v1.HealthState
 }
 var file_rollcall_registry_v1_registry_proto_depIdxs = []int32{
-	40, // 0: rollcall.registry.v1.CreateChallengeResponse.expire_time:type_name -> google.protobuf.Timestamp
+	42, // 0: rollcall.registry.v1.CreateChallengeResponse.expire_time:type_name -> google.protobuf.Timestamp
 	5,  // 1: rollcall.registry.v1.RegisterNodeRequest.proof:type_name -> rollcall.registry.v1.NodeProof
-	41, // 2: rollcall.registry.v1.RegisterNodeRequest.info:type_name -> rollcall.node.v1.NodeInfo
-	42, // 3: rollcall.registry.v1.RegisterNodeResponse.node:type_name -> rollcall.node.v1.Node
+	43, // 2: rollcall.registry.v1.RegisterNodeRequest.info:type_name -> rollcall.node.v1.NodeInfo
+	44, // 3: rollcall.registry.v1.RegisterNodeResponse.node:type_name -> rollcall.node.v1.Node
 	5,  // 4: rollcall.registry.v1.RotateNodeKeyRequest.proof:type_name -> rollcall.registry.v1.NodeProof
 	5,  // 5: rollcall.registry.v1.UpdateNodeInfoRequest.proof:type_name -> rollcall.registry.v1.NodeProof
-	41, // 6: rollcall.registry.v1.UpdateNodeInfoRequest.info:type_name -> rollcall.node.v1.NodeInfo
+	43, // 6: rollcall.registry.v1.UpdateNodeInfoRequest.info:type_name -> rollcall.node.v1.NodeInfo
 	5,  // 7: rollcall.registry.v1.DeregisterNodeRequest.proof:type_name -> rollcall.registry.v1.NodeProof
-	42, // 8: rollcall.registry.v1.GetNodeResponse.node:type_name -> rollcall.node.v1.Node
-	40, // 9: rollcall.registry.v1.ExplainNodeRequest.from_time:type_name -> google.protobuf.Timestamp
-	42, // 10: rollcall.registry.v1.ExplainNodeResponse.node:type_name -> rollcall.node.v1.Node
+	44, // 8: rollcall.registry.v1.GetNodeResponse.node:type_name -> rollcall.node.v1.Node
+	42, // 9: rollcall.registry.v1.ExplainNodeRequest.from_time:type_name -> google.protobuf.Timestamp
+	44, // 10: rollcall.registry.v1.ExplainNodeResponse.node:type_name -> rollcall.node.v1.Node
 	18, // 11: rollcall.registry.v1.ExplainNodeResponse.entries:type_name -> rollcall.registry.v1.TimelineEntry
 	19, // 12: rollcall.registry.v1.ExplainNodeResponse.obstacles:type_name -> rollcall.registry.v1.NodeObstacle
-	43, // 13: rollcall.registry.v1.TimelineEntry.event:type_name -> rollcall.events.v1.Event
-	44, // 14: rollcall.registry.v1.ListNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
+	45, // 13: rollcall.registry.v1.TimelineEntry.event:type_name -> rollcall.events.v1.Event
+	46, // 14: rollcall.registry.v1.ListNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
 	0,  // 15: rollcall.registry.v1.ListNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
-	45, // 16: rollcall.registry.v1.ListNodesRequest.types:type_name -> rollcall.node.v1.NodeType
-	46, // 17: rollcall.registry.v1.ListNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	42, // 18: rollcall.registry.v1.ListNodesResponse.nodes:type_name -> rollcall.node.v1.Node
-	24, // 19: rollcall.registry.v1.ListDeletedNodesResponse.deleted_nodes:type_name -> rollcall.registry.v1.DeletedNode
-	45, // 20: rollcall.registry.v1.DeletedNode.type:type_name -> rollcall.node.v1.NodeType
-	40, // 21: rollcall.registry.v1.DeletedNode.delete_time:type_name -> google.protobuf.Timestamp
-	47, // 22: rollcall.registry.v1.DeletedNode.membership:type_name -> rollcall.node.v1.Membership
-	48, // 23: rollcall.registry.v1.DeletedNode.connection:type_name -> rollcall.node.v1.Connection
-	49, // 24: rollcall.registry.v1.DeletedNode.health:type_name -> rollcall.node.v1.Health
-	50, // 25: rollcall.registry.v1.DeletedNode.scheduling:type_name -> rollcall.node.v1.Scheduling
-	51, // 26: rollcall.registry.v1.DeletedNode.labels:type_name -> rollcall.node.v1.Label
-	44, // 27: rollcall.registry.v1.WatchNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
-	0,  // 28: rollcall.registry.v1.WatchNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
-	45, // 29: rollcall.registry.v1.WatchNodesRequest.types:type_name -> rollcall.node.v1.NodeType
-	46, // 30: rollcall.registry.v1.WatchNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	42, // 31: rollcall.registry.v1.NodeChange.upserted:type_name -> rollcall.node.v1.Node
-	26, // 32: rollcall.registry.v1.WatchNodesResponse.changes:type_name -> rollcall.registry.v1.NodeChange
-	31, // 33: rollcall.registry.v1.GetClusterSummaryResponse.orchestrators:type_name -> rollcall.registry.v1.NodeCount
-	31, // 34: rollcall.registry.v1.GetClusterSummaryResponse.compute:type_name -> rollcall.registry.v1.NodeCount
-	32, // 35: rollcall.registry.v1.GetClusterSummaryResponse.states:type_name -> rollcall.registry.v1.StateCount
-	33, // 36: rollcall.registry.v1.GetClusterSummaryResponse.total:type_name -> rollcall.registry.v1.Capacity
-	33, // 37: rollcall.registry.v1.GetClusterSummaryResponse.available:type_name -> rollcall.registry.v1.Capacity
-	30, // 38: rollcall.registry.v1.GetClusterSummaryResponse.offered:type_name -> rollcall.registry.v1.WorkSum
-	30, // 39: rollcall.registry.v1.GetClusterSummaryResponse.allocated:type_name -> rollcall.registry.v1.WorkSum
-	44, // 40: rollcall.registry.v1.StateCount.membership:type_name -> rollcall.node.v1.MembershipState
-	52, // 41: rollcall.registry.v1.StateCount.health:type_name -> rollcall.node.v1.HealthState
-	53, // 42: rollcall.registry.v1.StateCount.scheduling:type_name -> rollcall.node.v1.SchedulingState
-	37, // 43: rollcall.registry.v1.GetControlPlaneStatusResponse.log:type_name -> rollcall.registry.v1.LogStatus
-	38, // 44: rollcall.registry.v1.GetControlPlaneStatusResponse.relay:type_name -> rollcall.registry.v1.RelayStatus
-	39, // 45: rollcall.registry.v1.GetControlPlaneStatusResponse.upkeep:type_name -> rollcall.registry.v1.UpkeepRun
-	36, // 46: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
-	1,  // 47: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
-	40, // 48: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
-	40, // 49: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
-	40, // 50: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 51: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
-	3,  // 52: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
-	6,  // 53: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
-	8,  // 54: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
-	10, // 55: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
-	12, // 56: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
-	14, // 57: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
-	16, // 58: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
-	20, // 59: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
-	22, // 60: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
-	25, // 61: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
-	28, // 62: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
-	34, // 63: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
-	4,  // 64: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
-	7,  // 65: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
-	9,  // 66: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
-	11, // 67: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
-	13, // 68: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
-	15, // 69: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
-	17, // 70: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
-	21, // 71: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
-	23, // 72: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
-	27, // 73: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
-	29, // 74: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
-	35, // 75: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
-	64, // [64:76] is the sub-list for method output_type
-	52, // [52:64] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	47, // 16: rollcall.registry.v1.ListNodesRequest.types:type_name -> rollcall.node.v1.NodeType
+	48, // 17: rollcall.registry.v1.ListNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	49, // 18: rollcall.registry.v1.ListNodesRequest.connections:type_name -> rollcall.node.v1.ConnectionState
+	50, // 19: rollcall.registry.v1.ListNodesRequest.schedulings:type_name -> rollcall.node.v1.SchedulingState
+	44, // 20: rollcall.registry.v1.ListNodesResponse.nodes:type_name -> rollcall.node.v1.Node
+	24, // 21: rollcall.registry.v1.ListDeletedNodesResponse.deleted_nodes:type_name -> rollcall.registry.v1.DeletedNode
+	47, // 22: rollcall.registry.v1.DeletedNode.type:type_name -> rollcall.node.v1.NodeType
+	42, // 23: rollcall.registry.v1.DeletedNode.delete_time:type_name -> google.protobuf.Timestamp
+	51, // 24: rollcall.registry.v1.DeletedNode.membership:type_name -> rollcall.node.v1.Membership
+	52, // 25: rollcall.registry.v1.DeletedNode.connection:type_name -> rollcall.node.v1.Connection
+	53, // 26: rollcall.registry.v1.DeletedNode.health:type_name -> rollcall.node.v1.Health
+	54, // 27: rollcall.registry.v1.DeletedNode.scheduling:type_name -> rollcall.node.v1.Scheduling
+	55, // 28: rollcall.registry.v1.DeletedNode.labels:type_name -> rollcall.node.v1.Label
+	46, // 29: rollcall.registry.v1.WatchNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
+	0,  // 30: rollcall.registry.v1.WatchNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
+	47, // 31: rollcall.registry.v1.WatchNodesRequest.types:type_name -> rollcall.node.v1.NodeType
+	48, // 32: rollcall.registry.v1.WatchNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	44, // 33: rollcall.registry.v1.NodeChange.upserted:type_name -> rollcall.node.v1.Node
+	26, // 34: rollcall.registry.v1.WatchNodesResponse.changes:type_name -> rollcall.registry.v1.NodeChange
+	33, // 35: rollcall.registry.v1.GetClusterSummaryResponse.orchestrators:type_name -> rollcall.registry.v1.NodeCount
+	33, // 36: rollcall.registry.v1.GetClusterSummaryResponse.compute:type_name -> rollcall.registry.v1.NodeCount
+	34, // 37: rollcall.registry.v1.GetClusterSummaryResponse.states:type_name -> rollcall.registry.v1.StateCount
+	35, // 38: rollcall.registry.v1.GetClusterSummaryResponse.total:type_name -> rollcall.registry.v1.Capacity
+	35, // 39: rollcall.registry.v1.GetClusterSummaryResponse.available:type_name -> rollcall.registry.v1.Capacity
+	32, // 40: rollcall.registry.v1.GetClusterSummaryResponse.offered:type_name -> rollcall.registry.v1.WorkSum
+	32, // 41: rollcall.registry.v1.GetClusterSummaryResponse.allocated:type_name -> rollcall.registry.v1.WorkSum
+	31, // 42: rollcall.registry.v1.GetClusterSummaryResponse.labels:type_name -> rollcall.registry.v1.LabelCount
+	30, // 43: rollcall.registry.v1.GetClusterSummaryResponse.holds:type_name -> rollcall.registry.v1.HoldCount
+	56, // 44: rollcall.registry.v1.HoldCount.kind:type_name -> rollcall.node.v1.HoldKind
+	46, // 45: rollcall.registry.v1.StateCount.membership:type_name -> rollcall.node.v1.MembershipState
+	57, // 46: rollcall.registry.v1.StateCount.health:type_name -> rollcall.node.v1.HealthState
+	50, // 47: rollcall.registry.v1.StateCount.scheduling:type_name -> rollcall.node.v1.SchedulingState
+	39, // 48: rollcall.registry.v1.GetControlPlaneStatusResponse.log:type_name -> rollcall.registry.v1.LogStatus
+	40, // 49: rollcall.registry.v1.GetControlPlaneStatusResponse.relay:type_name -> rollcall.registry.v1.RelayStatus
+	41, // 50: rollcall.registry.v1.GetControlPlaneStatusResponse.upkeep:type_name -> rollcall.registry.v1.UpkeepRun
+	38, // 51: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
+	1,  // 52: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
+	42, // 53: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
+	42, // 54: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
+	42, // 55: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 56: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
+	3,  // 57: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
+	6,  // 58: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
+	8,  // 59: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
+	10, // 60: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
+	12, // 61: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
+	14, // 62: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
+	16, // 63: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
+	20, // 64: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
+	22, // 65: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
+	25, // 66: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
+	28, // 67: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
+	36, // 68: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
+	4,  // 69: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
+	7,  // 70: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
+	9,  // 71: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
+	11, // 72: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
+	13, // 73: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
+	15, // 74: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
+	17, // 75: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
+	21, // 76: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
+	23, // 77: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
+	27, // 78: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
+	29, // 79: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
+	37, // 80: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
+	69, // [69:81] is the sub-list for method output_type
+	57, // [57:69] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_registry_v1_registry_proto_init() }
@@ -3286,7 +3486,7 @@ func file_rollcall_registry_v1_registry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_registry_v1_registry_proto_rawDesc), len(file_rollcall_registry_v1_registry_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

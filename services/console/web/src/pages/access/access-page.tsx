@@ -15,7 +15,7 @@ import { roleWord } from "../../state/roles.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { type DataColumn, DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Check } from "../../ui/field.tsx";
@@ -57,7 +57,7 @@ export function AccessPage() {
           </Button>
         )}
         <ExportMenu name="access" of={() => (read.data?.accessTokens ?? []).map(valuesOf)} />
-        <CopyButton text={command("access", "list", ...(ended ? ["--all"] : []))}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("access", "list", ...(ended ? ["--all"] : []))} />
       </PageHead>
       <div className="page-body">
         <Read from={read}>

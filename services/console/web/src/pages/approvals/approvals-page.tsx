@@ -2,12 +2,14 @@ import { useEffect, useMemo, useState } from "react";
 import { usePageKeys } from "../../app/shell-keys.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
+import { useLook } from "../../live/use-look.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, nodeCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
+import type { NodeScope } from "../../state/nodes/node-scope.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton, CopyCommand } from "../../ui/copy.tsx";
+import { CopyCommand, CopyCommandButton } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
@@ -17,6 +19,7 @@ import { Applicant } from "./applicant.tsx";
 import { decide, waiting } from "./decisions.ts";
 
 const WAITING = { ...NO_FILTER, approval: ["PENDING"] };
+const PENDING: NodeScope = { filter: WAITING, by: "created", reversed: false };
 /** More than these are not listed at once; the list goes on as they are decided. */
 const MOST_LISTED = 200;
 
@@ -25,6 +28,7 @@ export function ApprovalsPage() {
   const rights = useRights();
   const version = useObservable(fleet.version);
   const complete = useObservable(fleet.complete);
+  useLook(PENDING);
   const decided = useObservable(waiting);
   const [chosen, setChosen] = useState<string | null>(null);
   const [rejecting, setRejecting] = useState<readonly string[] | null>(null);
@@ -36,6 +40,11 @@ export function ApprovalsPage() {
         .sort((a, b) => (a.createdMs ?? 0) - (b.createdMs ?? 0) || (a.id < b.id ? -1 : 1)),
     [version],
   );
+  const isShort = pending.length < MOST_LISTED;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: as the first are decided, the next are read.
+  useEffect(() => {
+    if (isShort) fleet.more();
+  }, [isShort, version]);
   const gone = useMemo(() => new Set(decided.flatMap(({ what }) => what.ids)), [decided]);
   const rows = useMemo(() => pending.filter(({ id }) => !gone.has(id)), [pending, gone]);
   // Once the chosen one has left the list no other takes its place: a key would decide on one that was not looked at.
@@ -73,7 +82,7 @@ export function ApprovalsPage() {
             </Button>
           </>
         )}
-        <CopyButton text={listCommand(WAITING, { by: "id", reversed: false })}>Copy as command</CopyButton>
+        <CopyCommandButton text={listCommand(WAITING, { by: "id", reversed: false })} />
       </PageHead>
       <div className="page-body">
         {rows.length === 0 && !complete ? (
@@ -111,7 +120,7 @@ export function ApprovalsPage() {
                     <Button look="danger" onClick={() => setRejecting([row.id])}>
                       Reject <kbd>r</kbd>
                     </Button>
-                    <CopyButton text={nodeCommand("approve", [row.id])}>Copy as command</CopyButton>
+                    <CopyCommandButton text={nodeCommand("approve", [row.id])} />
                   </div>
                 )}
               </Applicant>

@@ -66,10 +66,16 @@ function advance({ queue, send }: undo.Step<Decision>): void {
   if (next !== null) timer = window.setTimeout(() => advance(undo.sendDue(waiting.value, performance.now())), next);
 }
 
+/** What a page no longer looks at of a large fleet is the server's to refuse. */
+function isPending(id: string): boolean {
+  const row = fleet.rows.get(id);
+  return row === undefined ? fleet.large.value : row.membership.word === "PENDING";
+}
+
 /** Send a decision, and tell the reader what came of it. Answers what went wrong. */
 async function deliver({ verb, ids, reason }: Decision): Promise<string> {
   const what = verb === "approve" ? "Approve" : "Reject";
-  const { still, late } = undo.splitStill(ids, (id) => fleet.rows.get(id)?.membership.word === "PENDING");
+  const { still, late } = undo.splitStill(ids, isPending);
   const wrong = late.length === 0 ? [] : [`not sent, since they wait no more: ${late.join(", ").slice(0, 200)}`];
   try {
     // Loaded with the first decision: every page has this file, and few have anything to decide.

@@ -7,7 +7,7 @@ import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -63,7 +63,7 @@ export function AuditPage() {
       <PageHead title="Audit">
         <Button onClick={verify}>Verify the chain</Button>
         <ExportMenu name="audit" of={() => entries.map(valuesOf)} />
-        <CopyButton text={command("audit", "list", ...words)}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("audit", "list", ...words)} />
       </PageHead>
       <div className="page-body">
         <search className="filters">

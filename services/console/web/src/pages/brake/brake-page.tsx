@@ -6,10 +6,12 @@ import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Notice, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
@@ -32,7 +34,8 @@ export function BrakePage() {
   return (
     <>
       <PageHead title="Brake">
-        <CopyButton text={command("brake", "status")}>Copy as command</CopyButton>
+        <ExportMenu name="brakes" of={() => (read.data?.brakes ?? []).map(valuesOf)} />
+        <CopyCommandButton text={command("brake", "status")} />
       </PageHead>
       <div className="page-body">
         <p className="soft">
@@ -140,4 +143,17 @@ function BrakeDialog({
       <p className="soft">{tells}</p>
     </ReasonDialog>
   );
+}
+
+function valuesOf(brake: Brake) {
+  const { group, size, silent, lost, pending, frozenBy, frozenReason } = brake;
+  return {
+    group,
+    state: enumWord(BrakeStateSchema, brake.state),
+    since: isoTime(toMs(brake.since)),
+    ...{ size, silent, lost, pending },
+    "released-per-minute": brake.releasedPerMinute,
+    "frozen-by": frozenBy,
+    "frozen-reason": frozenReason,
+  };
 }

@@ -6,25 +6,31 @@ import { clientOf, registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
+import { useLook } from "../../live/use-look.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
+import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
 import { shortDuration } from "../../state/time-words.ts";
 import { formatBytes, formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
+const PROCESSES: NodeScope = { ...WHOLE_FLEET, filter: { ...NO_FILTER, type: ["control-plane"] } };
+
 /** The control plane itself: its processes and their leases, the log, the relay and upkeep. */
 export function ControlPlanePage() {
   const rights = useRights();
   const version = useObservable(fleet.version);
   const complete = useObservable(fleet.complete);
+  useLook(PROCESSES);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const processes = useMemo(
     () =>
@@ -38,11 +44,9 @@ export function ControlPlanePage() {
     <>
       <PageHead title="Processes">
         <Button onClick={() => status.refetch()}>Read again</Button>
-        <CopyButton
+        <CopyCommandButton
           text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}
-        >
-          Copy as command
-        </CopyButton>
+        />
       </PageHead>
       <div className="page-body">
         <Panel title="Leases" flush>

@@ -5,15 +5,18 @@ import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
+import { useLook } from "../../live/use-look.ts";
 import { useStream } from "../../live/use-stream.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
+import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
+import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Empty, Loading, Notice } from "../../ui/notices.tsx";
@@ -23,11 +26,13 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 import { jobPath } from "../jobs/execution-table.tsx";
 
 const MOST_SHOWN = 500;
+const DRAINED: NodeScope = { ...WHOLE_FLEET, filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED"] } };
 
 /** Nodes that are emptied, and what each still waits for. */
 export function DrainsPage() {
   const version = useObservable(fleet.version);
   const complete = useObservable(fleet.complete);
+  useLook(DRAINED);
   const rights = useRights();
   const [chosen, setChosen] = useState<string | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
@@ -43,9 +48,9 @@ export function DrainsPage() {
     <>
       <PageHead title="Drains">
         <ExportMenu name="drains" of={() => rows.map(valuesOf)} />
-        <CopyButton text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}>
-          Copy as command
-        </CopyButton>
+        <CopyCommandButton
+          text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}
+        />
       </PageHead>
       <div className="page-body">
         <Panel title={countOf(rows.length, "node")} flush>
@@ -116,10 +121,7 @@ function DrainPanel({ id }: { readonly id: string }) {
     };
   });
   return (
-    <Panel
-      title={`Drain of ${id}`}
-      actions={<CopyButton text={command("node", "drain", id, "--monitor")}>Copy as command</CopyButton>}
-    >
+    <Panel title={`Drain of ${id}`} actions={<CopyCommandButton text={command("node", "drain", id, "--monitor")} />}>
       <div className="stack">
         {over !== "" && <Notice tone="good">{over}</Notice>}
         {drain === null ? (

@@ -8,7 +8,7 @@ import { command } from "../../state/cli-command.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { EventList } from "../../ui/event-list.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -87,7 +87,7 @@ export function EventsPage() {
           {isPaused ? "Go on" : "Pause"}
         </Button>
         <ExportMenu name="events" of={() => shown.map(valuesOf)} />
-        <CopyButton text={command("events", "-f", ...words)}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("events", "-f", ...words)} />
       </PageHead>
       <div className="page-body">
         <search className="filters">

@@ -9,7 +9,7 @@ import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Empty, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
@@ -27,6 +27,7 @@ export function ExecutionPage() {
   const read = useRead(["execution", id], (signal) => jobs.getExecution({ execution: id }, { signal }), {
     on: ["job."],
   });
+  const job = read.data?.execution?.job ?? "";
   const why = useRead(
     ["execution-why", id],
     (signal) => jobs.explainExecution({ subject: { case: "execution", value: id } }, { signal }),
@@ -34,13 +35,16 @@ export function ExecutionPage() {
   );
   return (
     <>
-      <PageHead title={`Execution ${id.slice(0, 12)}`}>
+      <PageHead
+        title={`Execution ${id.slice(0, 12)}`}
+        within={job === "" ? <PageLink to="/jobs">Jobs</PageLink> : <PageLink to={jobPath(job)}>{job}</PageLink>}
+      >
         {rights.submit && (
           <Button look="danger" onClick={() => setStopping(true)}>
             Stop
           </Button>
         )}
-        <CopyButton text={command("job", "why", id)}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("job", "why", id)} />
       </PageHead>
       <div className="page-body">
         <div className="grid">
@@ -120,11 +124,7 @@ export function ExecutionPage() {
             </Read>
           </Panel>
         </div>
-        <Panel
-          title="Output"
-          flush
-          actions={<CopyButton text={command("job", "logs", id, "-f")}>Copy as command</CopyButton>}
-        >
+        <Panel title="Output" flush actions={<CopyCommandButton text={command("job", "logs", id, "-f")} />}>
           {rights.submit ? (
             <ExecutionLog id={id} />
           ) : (

@@ -4,6 +4,7 @@ import { JobSpecSchema, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/wor
 import { useParams } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
+import { PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { useStream } from "../../live/use-stream.ts";
@@ -11,9 +12,10 @@ import { useRights } from "../../session/session.ts";
 import { RequestIds } from "../../state/bulk.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Failure, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
@@ -22,6 +24,7 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 import { ExecutionExport, ExecutionTable, useExecutions } from "./execution-table.tsx";
 
 const jobs = clientOf(JobService);
+const WITHIN = <PageLink to="/jobs">Jobs</PageLink>;
 type Verb = "scale" | "restart" | "stop";
 
 /** One job: where it stands and why, its executions, and what was asked for. */
@@ -53,7 +56,7 @@ function NamedJob({ name }: { readonly name: string }) {
   if (job === undefined) {
     return (
       <>
-        <PageHead title={name} />
+        <PageHead title={name} within={WITHIN} />
         {read.error !== null ? <Failure cause={read.error} onRetry={() => read.refetch()} /> : <Loading />}
       </>
     );
@@ -61,7 +64,7 @@ function NamedJob({ name }: { readonly name: string }) {
   const word = enumWord(JobStateSchema, job.state);
   return (
     <>
-      <PageHead title={name}>
+      <PageHead title={name} within={WITHIN}>
         {rights.submit && word === "ACTIVE" && (
           <>
             <Button onClick={() => setAsked("scale")}>Scale</Button>
@@ -71,7 +74,7 @@ function NamedJob({ name }: { readonly name: string }) {
             </Button>
           </>
         )}
-        <CopyButton text={command("job", "describe", name)}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("job", "describe", name)} />
       </PageHead>
       <div className="page-body">
         {job.update?.halted && <Notice tone="bad">The update stopped: {job.update.message}</Notice>}
@@ -92,14 +95,14 @@ function NamedJob({ name }: { readonly name: string }) {
               ]}
             />
           </Panel>
-          <Panel title="Why" actions={<CopyButton text={command("job", "why", name)}>Copy as command</CopyButton>}>
+          <Panel title="Why" actions={<CopyCommandButton text={command("job", "why", name)} />}>
             <Read from={why}>
               {({ summary, history, refusals }) => (
                 <div className="stack">
                   <p>{summary}</p>
                   {refusals.map(({ reason, message, nodes }) => (
                     <Notice key={reason} tone="warn">
-                      {nodes} nodes: {message} <code>{reason}</code>
+                      {countOf(Number(nodes), "node")}: {message} <code>{reason}</code>
                     </Notice>
                   ))}
                   <ul className="stack tight small" style={{ paddingLeft: 16 }}>

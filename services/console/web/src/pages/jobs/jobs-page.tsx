@@ -11,7 +11,7 @@ import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Choice } from "../../ui/field.tsx";
@@ -74,9 +74,7 @@ export function JobsPage() {
           ]}
         />
         <ExportMenu name="jobs" of={() => shown.map(valuesOf)} />
-        <CopyButton text={command("job", "list", ...(state === "" ? [] : ["--states", state.toLowerCase()]))}>
-          Copy as command
-        </CopyButton>
+        <CopyCommandButton text={command("job", "list", ...(state === "" ? [] : ["--states", state.toLowerCase()]))} />
       </PageHead>
       <div className="page-body">
         <Panel title={countOf(shown.length, "job")} flush>

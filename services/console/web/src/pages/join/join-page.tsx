@@ -1,4 +1,4 @@
-import { JoinTokenService, JoinTokenStateSchema } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { type JoinToken, JoinTokenService, JoinTokenStateSchema } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { useSearch } from "../../app/address.ts";
@@ -7,10 +7,12 @@ import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { CutShort, Empty, Notice, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
@@ -36,7 +38,8 @@ export function JoinPage() {
   return (
     <>
       <PageHead title="Join">
-        <CopyButton text={command("token", "list")}>Copy as command</CopyButton>
+        <ExportMenu name="join-tokens" of={() => (list.data?.tokens ?? []).map(valuesOf)} />
+        <CopyCommandButton text={command("token", "list")} />
       </PageHead>
       <div className="page-body">
         {status.data?.joining?.warnings.map((warning) => (
@@ -118,4 +121,22 @@ export function JoinPage() {
       )}
     </>
   );
+}
+
+function valuesOf(token: JoinToken) {
+  return {
+    id: token.id,
+    description: token.description,
+    state: enumWord(JoinTokenStateSchema, token.state),
+    uses: token.uses,
+    "max-uses": token.maxUses,
+    names: token.nodeNamePattern,
+    preauthorized: String(token.preauthorized),
+    ephemeral: String(token.ephemeral),
+    labels: Object.entries(token.labels)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(","),
+    expires: isoTime(toMs(token.expireTime)),
+    created: isoTime(toMs(token.createTime)),
+  };
 }

@@ -2,6 +2,8 @@ import { useMemo } from "react";
 import { NodeLink } from "../../app/link.tsx";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
+import { useLook } from "../../live/use-look.ts";
+import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
@@ -9,10 +11,12 @@ import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
 const MOST_SHOWN = 100;
+const NEWEST: NodeScope = { ...WHOLE_FLEET, by: "created", reversed: true };
 
 /** The machines that joined with a token, as they appear. */
 export function JoinedNodes({ tokenId }: { readonly tokenId: string }) {
   const version = useObservable(fleet.version);
+  useLook(NEWEST);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const rows = useMemo(
     () =>

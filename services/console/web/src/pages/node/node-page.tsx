@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { VERBS } from "../../actions/verbs.ts";
 import { useSearch, useSetSearch } from "../../app/address.ts";
+import { PageLink } from "../../app/link.tsx";
 import { usePageKeys } from "../../app/shell-keys.ts";
 import { registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
@@ -12,7 +13,7 @@ import { useRights } from "../../session/session.ts";
 import { command, type NodeVerb } from "../../state/cli-command.ts";
 import { type NodeRow, toRow } from "../../state/nodes/node-row.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Failure, Loading, Notice } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
@@ -24,6 +25,7 @@ import { TimelineTab } from "./timeline-tab.tsx";
 import { UsageTab } from "./usage-tab.tsx";
 import { WorkTab } from "./work-tab.tsx";
 
+const WITHIN = <PageLink to="/nodes">Nodes</PageLink>;
 const TABS = [
   ["why", "Why"],
   ["usage", "Usage"],
@@ -63,18 +65,18 @@ export function NodePage() {
   if (row === undefined) {
     return (
       <>
-        <PageHead title={id} />
+        <PageHead title={id} within={WITHIN} />
         {read.error !== null ? <Failure cause={read.error} onRetry={() => read.refetch()} /> : <Loading lines={6} />}
       </>
     );
   }
   const tab = TABS.find(([name]) => name === search.tab)?.[0] ?? "why";
-  const isGone = fleet.complete.value && !fleet.rows.has(id);
+  const isGone = fleet.large.value ? read.error !== null : fleet.complete.value && !fleet.rows.has(id);
   return (
     <>
-      <PageHead title={row.id}>
+      <PageHead title={row.id} within={WITHIN}>
         {rights.operate && <Actions row={row} />}
-        <CopyButton text={command("node", "describe", row.id)}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("node", "describe", row.id)} />
       </PageHead>
       <div className="page-body">
         {isGone && <Notice tone="warn">This node was removed. What is shown is what it last was.</Notice>}
@@ -90,11 +92,12 @@ export function NodePage() {
   );
 }
 
-/** What fits the node as it is, the most likely first. */
+/** What fits the node as it is, the most likely first. What harms is not beside it, but for what awaits a decision. */
 function Actions({ row }: { readonly row: NodeRow }) {
   const verbs = (Object.keys(VERBS) as readonly NodeVerb[]).filter((verb) => VERBS[verb].fits(row));
-  const first = verbs.slice(0, 2);
-  const rest = verbs.slice(2);
+  const isOpen = row.membership.word === "PENDING";
+  const first = verbs.filter((verb) => isOpen || !VERBS[verb].danger).slice(0, 2);
+  const rest = verbs.filter((verb) => !first.includes(verb));
   if (row.type !== "compute") return null;
   return (
     <>

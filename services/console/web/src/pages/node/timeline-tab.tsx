@@ -3,7 +3,7 @@ import { registry } from "../../live/clients.ts";
 import { showEvent } from "../../live/events-read.ts";
 import { useRead } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Shape } from "../../ui/state-mark.tsx";
@@ -16,7 +16,7 @@ export function TimelineTab({ id }: { readonly id: string }) {
     subject: id,
   });
   return (
-    <Panel title="Why" actions={<CopyButton text={command("node", "why", id)}>Copy as command</CopyButton>}>
+    <Panel title="Why" actions={<CopyCommandButton text={command("node", "why", id)} />}>
       <Read from={why}>
         {({ summary, obstacles, entries, hasEarlier }) => (
           <div className="stack">

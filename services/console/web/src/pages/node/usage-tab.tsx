@@ -3,10 +3,12 @@ import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { lazy, Suspense, useState } from "react";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/use-stream.ts";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { shortDuration } from "../../state/time-words.ts";
 import { addSample, NO_SAMPLES, type UsageSeries } from "../../state/usage-series.ts";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
+import { ExactTime } from "../../ui/time.tsx";
 
 const Chart = lazy(() => import("../../ui/chart.tsx").then((module) => ({ default: module.Chart })));
 
@@ -49,6 +51,7 @@ export function UsageTab({
   }
   const seconds = (time: { readonly seconds: bigint; readonly nanos: number } | undefined) =>
     time === undefined ? "" : shortDuration(Number(time.seconds) * 1000 + Math.round(time.nanos / 1e6));
+  const isBehind = seconds(latest.clockSkew).startsWith("-");
   return (
     <div className="stack">
       <Suspense fallback={<Loading />}>
@@ -76,23 +79,26 @@ export function UsageTab({
                 <Chart
                   series={series}
                   lines={[`gpu${index}`, `gpu${index}-memory`, `gpu${index}-temperature`]}
+                  words={["busy", "memory", "temperature"]}
                   unit="% and °C"
+                  max={100}
                 />
               </Panel>
             ))}
           </div>
         )}
       </Suspense>
-      <Panel title="Heartbeats">
+      <Panel title="Session and heartbeats">
         <Facts
           of={[
+            ["Held by", latest.replicaId],
+            ["Session epoch", String(latest.sessionEpoch)],
+            ["Connected since", <ExactTime key="since" ms={isConnected ? toMs(node?.connection?.since) : null} />],
             ["Silent for", seconds(latest.silentFor)],
             ["Interval", seconds(latest.heartbeatInterval)],
             ["Unhealthy after", seconds(latest.unhealthyAfter)],
             ["Unknown after", seconds(latest.unknownAfter)],
-            ["Held by", latest.replicaId],
-            ["Session epoch", String(latest.sessionEpoch)],
-            ["Clock ahead by", seconds(latest.clockSkew)],
+            [isBehind ? "Clock behind by" : "Clock ahead by", seconds(latest.clockSkew).replace(/^-/, "")],
             ["Missing", latest.telemetryUnavailable],
           ]}
         />

@@ -1,8 +1,8 @@
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { command } from "../../state/cli-command.ts";
 import { formatBytes, formatMillicores } from "../../state/units.ts";
-import { CopyButton } from "../../ui/copy.tsx";
-import { Meter } from "../../ui/meters.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
+import { GivenFacts } from "../../ui/meters.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { ExecutionExport, ExecutionTable, useExecutions } from "../jobs/execution-table.tsx";
 
@@ -17,26 +17,17 @@ export function WorkTab({ id, node }: { readonly id: string; readonly node: Node
         {offered === undefined ? (
           <p className="soft">The machine takes no work: its own configuration names no executor.</p>
         ) : (
-          <dl className="facts">
-            {[
-              ["Cores", taken?.millicores ?? 0, offered.millicores, formatMillicores] as const,
-              ["Memory", Number(taken?.memoryBytes ?? 0n), Number(offered.memoryBytes), formatBytes] as const,
-              ["Disk", Number(taken?.diskBytes ?? 0n), Number(offered.diskBytes), formatBytes] as const,
-              ["GPUs", taken?.gpuUuids.length ?? 0, node?.info?.gpus.length ?? 0, String] as const,
-            ].map(([name, part, whole, format]) => (
-              <div key={name} style={{ display: "contents" }}>
-                <dt>{name}</dt>
-                <dd className="stack tight">
-                  <span className="number">
-                    {format(part)} of {format(whole)} given
-                  </span>
-                  <Meter part={part} whole={whole} label={`${name} given`} />
-                </dd>
-              </div>
-            ))}
+          <GivenFacts
+            of={[
+              ["Cores", taken?.millicores ?? 0, offered.millicores, formatMillicores],
+              ["Memory", Number(taken?.memoryBytes ?? 0n), Number(offered.memoryBytes), formatBytes],
+              ["Disk", Number(taken?.diskBytes ?? 0n), Number(offered.diskBytes), formatBytes],
+              ["GPUs", taken?.gpuUuids.length ?? 0, node?.info?.gpus.length ?? 0, String],
+            ]}
+          >
             <dt>Executors</dt>
             <dd>{offered.executors.join(", ")}</dd>
-          </dl>
+          </GivenFacts>
         )}
       </Panel>
       <Panel
@@ -45,7 +36,7 @@ export function WorkTab({ id, node }: { readonly id: string; readonly node: Node
         actions={
           <>
             <ExecutionExport executions={executions} />
-            <CopyButton text={command("job", "executions", "--node", id)}>Copy as command</CopyButton>
+            <CopyCommandButton text={command("job", "executions", "--node", id)} />
           </>
         }
       >

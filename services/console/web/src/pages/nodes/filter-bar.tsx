@@ -1,7 +1,9 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useSetSearch } from "../../app/address.ts";
+import { registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
+import { useRead } from "../../live/queries.ts";
 import {
   filterToSearch,
   isFiltered,
@@ -10,11 +12,17 @@ import {
   STATE_CHOICES,
   STATE_FIELDS,
 } from "../../state/nodes/node-filter.ts";
-import { completeSelector, indexLabels } from "../../state/nodes/selector-completion.ts";
+import {
+  completeSelector,
+  indexLabels,
+  type LabelIndex,
+  labelsOfCounts,
+} from "../../state/nodes/selector-completion.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";
 
+const NO_LABELS: LabelIndex = new Map();
 const TITLES = {
   type: "Type",
   approval: "Approval",
@@ -90,7 +98,14 @@ function SelectorField({
   }, [value]);
   const complete = useObservable(fleet.complete);
   // Labels are counted when the field is entered, or once the nodes are known where that is later.
-  const index = useMemo(() => (open && complete ? indexLabels(fleet.rows.values()) : new Map()), [open, complete]);
+  const large = useObservable(fleet.large);
+  const counted = useRead(["labels"], (signal) => registry.getClusterSummary({ includeLabels: true }, { signal }), {
+    enabled: open && large,
+  });
+  const index = useMemo(() => {
+    if (!open || (!large && !complete)) return NO_LABELS;
+    return large ? labelsOfCounts(counted.data?.labels ?? []) : indexLabels(fleet.rows.values());
+  }, [open, complete, large, counted.data]);
   const found = open ? completeSelector(text, index) : [];
   const set = (next: string) => {
     own.current = next.trim();

@@ -6,14 +6,16 @@ import { nodePath } from "../../app/link.tsx";
 import { usePageKeys } from "../../app/shell-keys.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
+import { useLook } from "../../live/use-look.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, type NodeVerb } from "../../state/cli-command.ts";
-import { filterFromSearch, isFiltered, nodeTest } from "../../state/nodes/node-filter.ts";
+import { filterFromSearch, isFiltered, NO_FILTER, type NodeFilter, nodeTest } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { isListed } from "../../state/nodes/node-scope.ts";
 import { isOrder, type OrderBy } from "../../state/nodes/sorted-view.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
@@ -36,6 +38,16 @@ const MORE_BULK: readonly NodeVerb[] = [
   "delete",
 ];
 
+const showMore = () => fleet.more();
+const isAnyOrder = () => true;
+
+/** The last filter that could be asked: a selector that is being typed is wrong half of the time. */
+function useRight(filter: NodeFilter): NodeFilter {
+  const last = useRef(filter);
+  if (nodeTest(filter).ok) last.current = filter;
+  return nodeTest(last.current).ok ? last.current : NO_FILTER;
+}
+
 /** Every node, with filters, in any order, and what can be done with many of them. */
 export function NodesPage() {
   const search = useSearch();
@@ -47,7 +59,10 @@ export function NodesPage() {
     const by: OrderBy = isOrder(search.sort ?? "") ? (search.sort as OrderBy) : "id";
     return { by, reversed: search.desc === "1" };
   }, [search.sort, search.desc]);
-  const { rows, version, wrong } = useNodesView(filter, order.by, order.reversed);
+  const large = useLook({ filter: useRight(filter), ...order });
+  const by = large && !isListed(order.by) ? "id" : order.by;
+  const { rows, version, wrong } = useNodesView(filter, by, order.reversed);
+  const { machines } = useObservable(fleet.summary);
   const columns = useMemo(() => columnsOf(search.show), [search.show]);
   const [cursor, setCursor] = useState<string | null>(null);
   const [picked, setPicked] = useState(NONE);
@@ -126,7 +141,7 @@ export function NodesPage() {
         >
           Export
         </Menu>
-        <CopyButton text={listCommand(filter, order)}>Copy as command</CopyButton>
+        <CopyCommandButton text={listCommand(filter, order)} />
       </PageHead>
       <div className="page-body">
         <FilterBar filter={filter} wrong={wrong} />
@@ -172,7 +187,9 @@ export function NodesPage() {
             <NodesTable
               rows={rows}
               columns={columns}
-              order={order}
+              order={{ by, reversed: order.reversed }}
+              canOrder={large ? isListed : isAnyOrder}
+              onEnd={showMore}
               cursor={{ id: cursor, picked: chosenIds }}
               canPick={rights.operate}
               onOrder={setOrder}
@@ -183,7 +200,9 @@ export function NodesPage() {
           )}
           <div className="nodes-foot">
             <span role="status" data-testid="node-count">
-              {formatCount(rows.length)} of {formatCount(fleet.rows.size)} nodes
+              {large
+                ? `${formatCount(rows.length)} read of a fleet of ${formatCount(machines)}; scrolling reads more`
+                : `${formatCount(rows.length)} of ${formatCount(fleet.rows.size)} nodes`}
               {complete ? "" : ", more are coming"}
             </span>
             {search.show !== undefined && search.show !== DEFAULT_COLUMNS.join(",") && (

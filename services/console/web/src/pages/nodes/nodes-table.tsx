@@ -1,14 +1,29 @@
 // biome-ignore-all lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type MouseEvent, type RefObject, useEffect, useRef } from "react";
+import { type MouseEvent, type RefObject, useEffect, useRef, useSyncExternalStore } from "react";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import type { NodeColumn } from "./columns.tsx";
 import { useUsage } from "./use-usage.ts";
 
 const ROW_PX = 36;
+/** So many rows before the last one the next are asked for. */
+const NEAR_END = 200;
 const NEVER_WATCHED: readonly string[] = [];
+/** Widths of columns with which the first three fit a narrow screen. */
+const NARROW_PX: Readonly<Record<string, number>> = { id: 104, approval: 102, health: 102 };
+const narrow = window.matchMedia("(max-width: 640px)");
 const LIVE_COLUMNS = ["cpu", "memory-used", "seen"];
+
+function useNarrow(): boolean {
+  return useSyncExternalStore(
+    (listener) => {
+      narrow.addEventListener("change", listener);
+      return () => narrow.removeEventListener("change", listener);
+    },
+    () => narrow.matches,
+  );
+}
 
 /** Which rows are chosen, and where the keys are. */
 export interface Cursor {
@@ -26,6 +41,8 @@ export function NodesTable({
   onOrder,
   onCursor,
   onPick,
+  canOrder,
+  onEnd,
   scroller,
 }: {
   readonly rows: readonly NodeRow[];
@@ -36,6 +53,9 @@ export function NodesTable({
   readonly onOrder: (by: OrderBy) => void;
   readonly onCursor: (id: string) => void;
   readonly onPick: (ids: readonly string[], picked: boolean) => void;
+  readonly canOrder: (by: OrderBy) => boolean;
+  /** The last rows are in sight, or nearly so. */
+  readonly onEnd: () => void;
   readonly scroller: RefObject<HTMLDivElement | null>;
 }) {
   const virtual = useVirtualizer({
@@ -46,6 +66,12 @@ export function NodesTable({
     scrollPaddingStart: ROW_PX,
   });
   const items = virtual.getVirtualItems();
+  const isAtEnd = (items.at(-1)?.index ?? 0) >= rows.length - NEAR_END;
+  const { length } = rows;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after each piece that came, the end may still be in sight.
+  useEffect(() => {
+    if (isAtEnd) onEnd();
+  }, [isAtEnd, onEnd, length]);
   const isLive = columns.some(({ name }) => LIVE_COLUMNS.includes(name));
   const usage = useUsage(isLive ? items.flatMap(({ index }) => rows[index]?.id ?? []) : NEVER_WATCHED);
   const lastPick = useRef<string | null>(null);
@@ -53,7 +79,14 @@ export function NodesTable({
     const at = rows.findIndex(({ id }) => id === cursor.id);
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
   }, [cursor.id, rows, virtual]);
-  const width = columns.reduce((sum, column) => sum + column.width, canPick ? 40 : 0);
+  const isNarrow = useNarrow();
+  const widthOf = ({ name, width: px }: NodeColumn) => (isNarrow ? (NARROW_PX[name] ?? px) : px);
+  const pickPx = canPick ? (isNarrow ? 36 : 40) : 0;
+  const width = columns.reduce((sum, column) => sum + widthOf(column), pickPx);
+  const styleOf = (column: NodeColumn) =>
+    column.name === "id" ? { width: widthOf(column), left: pickPx } : { width: widthOf(column) };
+  const classesOf = ({ name, right }: NodeColumn) =>
+    ["nodes-cell", right && "right", name === "id" && "stays"].filter(Boolean).join(" ");
   // By id: the rows change in place before they are drawn again, and an index would name another node.
   const pick = (picked: string, event: MouseEvent) => {
     const ends = [lastPick.current, picked].map((end) => rows.findIndex(({ id }) => id === end));
@@ -75,7 +108,7 @@ export function NodesTable({
         <div role="rowgroup">
           <div role="row" className="nodes-head" tabIndex={-1}>
             {canPick && (
-              <div role="columnheader" className="nodes-cell pick" tabIndex={-1}>
+              <div role="columnheader" className="nodes-cell pick stays" style={{ width: pickPx }} tabIndex={-1}>
                 <input
                   type="checkbox"
                   aria-label="Choose all nodes of this view"
@@ -89,24 +122,27 @@ export function NodesTable({
                 />
               </div>
             )}
-            {columns.map(({ name, title, width: px, order: by, right }) => (
-              <div
-                key={name}
-                role="columnheader"
-                tabIndex={-1}
-                className={right ? "nodes-cell right" : "nodes-cell"}
-                style={{ width: px }}
-                aria-sort={by === order.by ? (order.reversed ? "descending" : "ascending") : undefined}
-              >
-                {by === undefined ? (
-                  title
-                ) : (
-                  <button type="button" onClick={() => onOrder(by)}>
-                    {title} {by === order.by ? (order.reversed ? "↓" : "↑") : ""}
-                  </button>
-                )}
-              </div>
-            ))}
+            {columns.map((column) => {
+              const { name, title, order: by } = column;
+              return (
+                <div
+                  key={name}
+                  role="columnheader"
+                  tabIndex={-1}
+                  className={classesOf(column)}
+                  style={styleOf(column)}
+                  aria-sort={by === order.by ? (order.reversed ? "descending" : "ascending") : undefined}
+                >
+                  {by === undefined || !canOrder(by) ? (
+                    title
+                  ) : (
+                    <button type="button" onClick={() => onOrder(by)}>
+                      {title} {by === order.by ? (order.reversed ? "↓" : "↑") : ""}
+                    </button>
+                  )}
+                </div>
+              );
+            })}
           </div>
         </div>
         <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
@@ -127,7 +163,7 @@ export function NodesTable({
                 onClick={() => onCursor(row.id)}
               >
                 {canPick && (
-                  <div role="cell" className="nodes-cell pick">
+                  <div role="cell" className="nodes-cell pick stays" style={{ width: pickPx }}>
                     <input
                       type="checkbox"
                       aria-label={`Choose ${row.id}`}
@@ -137,14 +173,9 @@ export function NodesTable({
                     />
                   </div>
                 )}
-                {columns.map(({ name, width: px, right, cell }) => (
-                  <div
-                    key={name}
-                    role="cell"
-                    className={right ? "nodes-cell right" : "nodes-cell"}
-                    style={{ width: px }}
-                  >
-                    {cell(row, usage.get(row.id))}
+                {columns.map((column) => (
+                  <div key={column.name} role="cell" className={classesOf(column)} style={styleOf(column)}>
+                    {column.cell(row, usage.get(row.id))}
                   </div>
                 ))}
               </div>

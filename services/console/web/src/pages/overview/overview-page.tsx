@@ -10,11 +10,12 @@ import { useRead } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
 import { STATE_CHOICES } from "../../state/nodes/node-filter.ts";
 import { formatBytes, formatCount, formatMillicores } from "../../state/units.ts";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { EventList } from "../../ui/event-list.tsx";
-import { Meter, Sparkline, StateBar } from "../../ui/meters.tsx";
+import { GivenFacts, StateBar } from "../../ui/meters.tsx";
 import { Empty, Loading, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel, Tile } from "../../ui/panel.tsx";
+import { HealthHistory } from "./health-history.tsx";
 import { NeedsPerson } from "./needs-person.tsx";
 import { OwnHealth } from "./own-health.tsx";
 
@@ -37,7 +38,7 @@ export function OverviewPage() {
   return (
     <>
       <PageHead title="Overview">
-        <CopyButton text={command("node", "summary")}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("node", "summary")} />
       </PageHead>
       <div className="page-body">
         {summary.machines === 0 && <FirstMachine />}
@@ -76,7 +77,7 @@ export function OverviewPage() {
             <div className="stack">
               <StateBar counts={summary.health} words={STATE_CHOICES.health} onChoose={chosen("health")} />
               <StateBar counts={summary.scheduling} words={STATE_CHOICES.scheduling} onChoose={chosen("scheduling")} />
-              <OverTime />
+              <HealthHistory />
             </div>
           </Panel>
         </div>
@@ -111,25 +112,6 @@ function FirstMachine() {
   );
 }
 
-/** How many may take work, since the page was opened. */
-function OverTime() {
-  const samples = useObservable(fleet.samples);
-  const values = samples.map(({ mayTakeWork }) => mayTakeWork);
-  const unwell = samples.map(({ health }) => (health.UNHEALTHY ?? 0) + (health.UNKNOWN ?? 0));
-  return (
-    <div className="grid narrow">
-      <figure>
-        <Sparkline values={values} label={`May take work: ${values.at(-1) ?? 0} now`} />
-        <figcaption className="soft small">May take work, since the page was opened</figcaption>
-      </figure>
-      <figure>
-        <Sparkline values={unwell} tone="bad" label={`Unhealthy or unknown: ${unwell.at(-1) ?? 0} now`} />
-        <figcaption className="soft small">Unhealthy or unknown</figcaption>
-      </figure>
-    </div>
-  );
-}
-
 function WorkCapacity() {
   const summary = useRead(["cluster-summary"], (signal) => registry.getClusterSummary({}, { signal }), {
     on: ["job.", "node.registered", "node.approved", "node.rejected", "node.deleted", "node.info"],
@@ -140,25 +122,16 @@ function WorkCapacity() {
         offered === undefined || offered.millicores === 0n ? (
           <p className="soft">No approved machine offers anything to executions.</p>
         ) : (
-          <dl className="facts">
-            {[
-              ["Cores", allocated?.millicores ?? 0n, offered.millicores, formatMillicores] as const,
-              ["Memory", allocated?.memoryBytes ?? 0n, offered.memoryBytes, formatBytes] as const,
-              ["GPUs", allocated?.gpus ?? 0n, offered.gpus, String] as const,
-            ].map(([name, part, whole, format]) => (
-              <div key={name} style={{ display: "contents" }}>
-                <dt>{name}</dt>
-                <dd className="stack tight">
-                  <span className="number">
-                    {format(Number(part))} of {format(Number(whole))} given
-                  </span>
-                  <Meter part={Number(part)} whole={Number(whole)} label={`${name} given to executions`} />
-                </dd>
-              </div>
-            ))}
+          <GivenFacts
+            of={[
+              ["Cores", Number(allocated?.millicores ?? 0n), Number(offered.millicores), formatMillicores],
+              ["Memory", Number(allocated?.memoryBytes ?? 0n), Number(offered.memoryBytes), formatBytes],
+              ["GPUs", Number(allocated?.gpus ?? 0n), Number(offered.gpus), String],
+            ]}
+          >
             <dt>Executions</dt>
             <dd className="number">{formatCount(Number(allocated?.executions ?? 0n))}</dd>
-          </dl>
+          </GivenFacts>
         )
       }
     </Read>

@@ -8,9 +8,11 @@ import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { policyValueText, scopeWords } from "../../state/policy-values.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { CutShort, Empty, Read } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -35,7 +37,8 @@ export function PoliciesPage() {
             Set a policy
           </Button>
         )}
-        <CopyButton text={command("policy", "list")}>Copy as command</CopyButton>
+        <ExportMenu name="policies" of={() => (read.data?.policies ?? []).map(valuesOf)} />
+        <CopyCommandButton text={command("policy", "list")} />
       </PageHead>
       <div className="page-body">
         <p className="soft">
@@ -139,4 +142,16 @@ export function PoliciesPage() {
       )}
     </>
   );
+}
+
+function valuesOf({ scope, selector, priority, values, reason, actor, updateTime }: HealthPolicy) {
+  return {
+    for: scopeWords(scope).join(" "),
+    selector,
+    priority,
+    ...Object.fromEntries(NAMES.map((name) => [name, policyValueText(values, name)])),
+    reason,
+    actor,
+    set: isoTime(toMs(updateTime)),
+  };
 }

@@ -5,7 +5,7 @@ import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
@@ -22,7 +22,7 @@ export function WebhookPanel({ name, onClose }: { readonly name: string; readonl
       title={`Webhook ${name}`}
       actions={
         <>
-          <CopyButton text={command("webhook", "show", name)}>Copy as command</CopyButton>
+          <CopyCommandButton text={command("webhook", "show", name)} />
           <Button small onClick={onClose}>
             Close
           </Button>

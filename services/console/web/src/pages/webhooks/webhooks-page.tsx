@@ -10,7 +10,7 @@ import { isoTime } from "../../state/time-words.ts";
 import { formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy.tsx";
+import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Menu } from "../../ui/menu.tsx";
@@ -60,7 +60,7 @@ export function WebhooksPage() {
         )}
         <Button onClick={() => read.refetch()}>Read again</Button>
         <ExportMenu name="webhooks" of={() => all.map(valuesOf)} />
-        <CopyButton text={command("webhook", "list")}>Copy as command</CopyButton>
+        <CopyCommandButton text={command("webhook", "list")} />
       </PageHead>
       <div className="page-body">
         {editing !== null && (

@@ -1,3 +1,6 @@
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { GetClusterSummaryResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { healthWord, holdWord, membershipWord, schedulingWord } from "../words.ts";
 import type { NodeRow } from "./node-row.ts";
 
 /** A fleet in numbers. */
@@ -24,6 +27,36 @@ export interface Capacity {
   readonly cores: number;
   readonly memoryBytes: number;
   readonly gpus: number;
+}
+
+/** What the server counted of a fleet. */
+export function fromCounts(counted: GetClusterSummaryResponse): FleetSummary {
+  const { compute, orchestrators, states, mayTakeWork } = counted;
+  const membership: Record<string, number> = {};
+  const health: Record<string, number> = {};
+  const scheduling: Record<string, number> = {};
+  for (const state of states) {
+    count(membership, membershipWord(state.membership), state.count);
+    if (state.membership !== MembershipState.APPROVED) continue;
+    count(health, healthWord(state.health), state.count);
+    count(scheduling, schedulingWord(state.scheduling), state.count);
+  }
+  return {
+    machines: compute?.total ?? 0,
+    connected: compute?.connected ?? 0,
+    mayTakeWork,
+    processes: orchestrators?.total ?? 0,
+    processesConnected: orchestrators?.connected ?? 0,
+    ...{ membership, health, scheduling },
+    holds: Object.fromEntries(counted.holds.map(({ kind, count: nodes }) => [holdWord(kind), nodes])),
+    total: capacityOf(counted.total),
+    available: capacityOf(counted.available),
+  };
+}
+
+function capacityOf(counted: GetClusterSummaryResponse["total"]): Capacity {
+  const { cores = 0n, memoryBytes = 0n, gpus = 0 } = counted ?? {};
+  return { cores: Number(cores), memoryBytes: Number(memoryBytes), gpus: Number(gpus) };
 }
 
 /** Add up a fleet. */
@@ -57,8 +90,8 @@ export function summarize(rows: Iterable<NodeRow>): FleetSummary {
   return { ...counts, membership, health, scheduling, holds, total, available };
 }
 
-function count(counts: Record<string, number>, word: string): void {
-  counts[word] = (counts[word] ?? 0) + 1;
+function count(counts: Record<string, number>, word: string, more = 1): void {
+  counts[word] = (counts[word] ?? 0) + more;
 }
 
 function add(sum: { cores: number; memoryBytes: number; gpus: number }, row: NodeRow): void {

@@ -4,7 +4,7 @@ import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { WatchNodesResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import fc from "fast-check";
 import { toRow } from "./node-row.ts";
-import { NodeSnapshot } from "./node-snapshot.ts";
+import { mostRows, NodeSnapshot } from "./node-snapshot.ts";
 import { SortedView } from "./sorted-view.ts";
 import { testNode } from "./testing/test-rows.ts";
 
@@ -23,7 +23,33 @@ function message(
   });
 }
 
+describe("mostRows()", () => {
+  it("should be what a browser was told, and no more than a page can keep", () => {
+    expect([null, "", "x", "-1", "0", "1.5", "9999999"].map(mostRows)).toEqual(Array(7).fill(100_000));
+    expect(mostRows("400")).toBe(400);
+  });
+});
+
 describe("NodeSnapshot", () => {
+  it("should keep no more than it may, count what it left out, and let all go", () => {
+    const snapshot = new NodeSnapshot(2);
+    snapshot.apply(message(["a", "b", "c"], [], { complete: true, token: "t" }));
+    expect([[...snapshot.rows.keys()], snapshot.progress.leftOut]).toEqual([["a", "b"], 1]);
+    expect(snapshot.clear().map(({ before, after }) => [before?.id, after])).toEqual([
+      ["a", undefined],
+      ["b", undefined],
+    ]);
+    expect([snapshot.rows.size, snapshot.progress]).toMatchObject([0, { leftOut: 0, resumeToken: "" }]);
+  });
+
+  it("should leave out what does not belong, and remove what belongs no more", () => {
+    const snapshot = new NodeSnapshot();
+    snapshot.apply(message(["a", "b"], [], { complete: true }), ({ id }) => id !== "b");
+    expect([...snapshot.rows.keys()]).toEqual(["a"]);
+    const changes = snapshot.apply(message(["a"]), (_, isKnown) => !isKnown);
+    expect(changes).toMatchObject([{ before: { id: "a" }, after: undefined }]);
+  });
+
   it("should have the nodes of a snapshot, and follow changes", () => {
     const snapshot = new NodeSnapshot();
     snapshot.apply(message(["a", "b"], [], { token: "within" }));

@@ -1,8 +1,14 @@
 import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type NodeRow, toRow } from "./node-row.ts";
 
-/** More nodes than this are not kept in a page: filters of the server are for those. */
+/** More nodes than this are not kept in a page: lists of the server are for those. */
 const MOST_ROWS = 100_000;
+
+/** How many nodes a page keeps: fewer where its browser was told so. */
+export function mostRows(told: string | null): number {
+  const most = Number(told ?? "");
+  return Number.isSafeInteger(most) && most > 0 ? Math.min(most, MOST_ROWS) : MOST_ROWS;
+}
 
 /** One change of a fleet, for those who keep something about it. */
 export interface RowChange {
@@ -28,6 +34,11 @@ export class NodeSnapshot {
   readonly rows = new Map<string, NodeRow>();
   #seen: Set<string> | null = new Set();
   #progress: SnapshotProgress = { complete: false, resumeToken: "", leftOut: 0 };
+  readonly #most: number;
+
+  constructor(most = MOST_ROWS) {
+    this.#most = most;
+  }
 
   get progress(): SnapshotProgress {
     return this.#progress;
@@ -39,18 +50,33 @@ export class NodeSnapshot {
     this.#progress = { ...this.#progress, resumeToken: "", leftOut: 0 };
   }
 
-  /** Apply a message. Answers what changed, in order. */
-  apply(message: WatchNodesResponse): readonly RowChange[] {
+  /** Let all nodes go. Answers what changed by that. */
+  clear(): readonly RowChange[] {
+    const changes: RowChange[] = [...this.rows.values()].map((before) => ({ before, after: undefined }));
+    this.rows.clear();
+    this.restart();
+    return changes;
+  }
+
+  /** Apply a message, of which nodes that `belongs` denies are left out. Answers what changed, in order. */
+  apply(
+    message: WatchNodesResponse,
+    belongs: (row: NodeRow, isKnown: boolean) => boolean = () => true,
+  ): readonly RowChange[] {
     const changes: RowChange[] = [];
     let { complete, leftOut } = this.#progress;
     for (const { change } of message.changes) {
       if (change.case === "upserted") {
         const before = this.rows.get(change.value.id);
-        if (before === undefined && this.rows.size >= MOST_ROWS) {
+        const after = toRow(change.value);
+        if (!belongs(after, before !== undefined)) {
+          this.#remove(after.id, changes);
+          continue;
+        }
+        if (before === undefined && this.rows.size >= this.#most) {
           leftOut += 1;
           continue;
         }
-        const after = toRow(change.value);
         this.rows.set(after.id, after);
         this.#seen?.add(after.id);
         changes.push({ before, after });

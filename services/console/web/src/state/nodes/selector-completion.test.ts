@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { completeSelector, indexLabels } from "./selector-completion.ts";
+import { completeSelector, indexLabels, labelsOfCounts } from "./selector-completion.ts";
 import { testRow } from "./testing/test-rows.ts";
 
 const INDEX = indexLabels([
@@ -29,6 +29,18 @@ describe("completeSelector()", () => {
 
   it("should count the nodes, the most first", () => {
     expect(completeSelector("zone=", INDEX)).toMatchObject([{ nodes: 2 }, { nodes: 1 }]);
+  });
+});
+
+describe("labelsOfCounts()", () => {
+  it("should be what the labels of all nodes would be", () => {
+    const rows = [testRow("a", { zone: "a" }), testRow("b", { zone: "b" }), testRow("c", { zone: "b", gpu: "h100" })];
+    const counts = [
+      { key: "gpu", value: "h100", count: 1 },
+      { key: "zone", value: "b", count: 2 },
+      { key: "zone", value: "a", count: 1 },
+    ];
+    expect(labelsOfCounts(counts)).toEqual(indexLabels(rows));
   });
 });
 

@@ -30,6 +30,18 @@ export function indexLabels(rows: Iterable<NodeRow>): LabelIndex {
   return index;
 }
 
+/** The labels that the server counted. */
+export function labelsOfCounts(
+  counts: readonly { readonly key: string; readonly value: string; readonly count: number }[],
+): LabelIndex {
+  const index = new Map<string, Map<string, number>>();
+  for (const { key, value, count } of counts) {
+    const values = index.get(key) ?? new Map<string, number>();
+    index.set(key, values.set(value, count));
+  }
+  return index;
+}
+
 /** What can follow a selector's text: keys after a comma, values after an operator or in brackets. */
 export function completeSelector(text: string, index: LabelIndex): readonly Completion[] {
   const value = /(?:^|,)\s*([^\s=!<>(),]+)\s*(==|=|!=)\s*([^\s=!<>(),]*)$/.exec(text);

@@ -147,7 +147,7 @@ function grouped(rows: readonly NodeRow[], key: (row: NodeRow) => string | numbe
 }
 
 /** By the key, then by id, so that the order of two rows never depends on when they came. */
-function comparison(key: (row: NodeRow) => string | number, reversed: boolean) {
+export function comparison(key: (row: NodeRow) => string | number, reversed: boolean) {
   const sign = reversed ? -1 : 1;
   return (a: NodeRow, b: NodeRow): number => {
     const [x, y] = [key(a), key(b)];
