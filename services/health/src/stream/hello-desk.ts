@@ -51,7 +51,10 @@ export interface HelloDeskOptions {
   readonly random: Random;
   /** Most hellos that wait; more are told to come back. Default 2,000. */
   readonly maxQueued?: number;
-  /** The shortest time between small batches. The first hello after a pause does not wait. */
+  /**
+   * The shortest time between small batches, longer the more come at a time. The first hello after a pause does not
+   * wait, and one of those that come one after the other waits for no longer than this.
+   */
   readonly gatherMs: number;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts | undefined;
@@ -72,6 +75,8 @@ export interface HelloDeskOptions {
 const MOST_HELLOS_A_BATCH = 200;
 /** A hello of so many costs a tenth of one alone: they need not wait for more, see docs/performance.md. */
 const ENOUGH_HELLOS = 50;
+/** Where several come at a time, they are gathered for so many times as long. */
+const MOST_GATHERS = 5;
 const DEFAULT_MAX_QUEUED = 2_000;
 /**
  * Verifying a signature takes a tenth of a millisecond, sending an agent away several: heartbeats must not wait for two
@@ -99,6 +104,7 @@ export class HelloDesk {
       maxRunning: 1,
       maxWaitMs: 0,
       spacingMs: options.gatherMs,
+      longestSpacingMs: options.gatherMs * MOST_GATHERS,
       enoughItems: ENOUGH_HELLOS,
       maxQueued: options.maxQueued ?? DEFAULT_MAX_QUEUED,
       clock: options.clock,
