@@ -14,6 +14,7 @@ import { placement } from "./rows/placement.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { returning } from "./rows/return.ts";
+import { returnModel } from "./rows/return-model.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { simulationWithWork } from "./rows/simulation-with-work.ts";
@@ -27,6 +28,7 @@ const BENCHES: readonly Bench[] = [
   heartbeatsWithWork,
   takeIn,
   returning,
+  returnModel,
   registrations,
   listNodes,
   events,

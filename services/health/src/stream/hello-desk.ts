@@ -123,7 +123,7 @@ export class HelloDesk {
    * other outcome.
    */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
-    const { validator, replica, random, clock, admission, reconnects } = this.#options;
+    const { validator, replica, random, clock, admission } = this.#options;
     validator.check(HelloSchema, hello);
     const invalid = checkNodeId(hello.nodeId, "hello.node_id");
     if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
@@ -141,7 +141,7 @@ export class HelloDesk {
       this.#turnAwayUnheard(arrival);
       return;
     }
-    const verdict = admission.ask(clock.nowMs(), reconnects.others + 1);
+    const verdict = admission.ask(clock.nowMs());
     if (!verdict.ok) {
       this.#turnAway(arrival, overloaded(verdict.retryAfterMs, random), "overloaded");
       return;
@@ -321,8 +321,8 @@ export class HelloDesk {
 
   /** Turn a Hello away: the queue or the budget of heartbeats is full. */
   #turnAwayUnheard(arrival: Arrival): void {
-    const { admission, reconnects, clock, random } = this.#options;
-    const retryAfterMs = admission.turnAway(clock.nowMs(), reconnects.others + 1);
+    const { admission, clock, random } = this.#options;
+    const retryAfterMs = admission.turnAway(clock.nowMs());
     this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
   }
 
