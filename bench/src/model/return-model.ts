@@ -35,6 +35,8 @@ const LONGEST_MS = 3_600_000;
 const BATCH = 200;
 /** An agent gives a connection up that is not answered for so long. */
 const PATIENCE_MS = 5_000;
+/** And one on which there is no Welcome for so long. */
+const WELCOME_PATIENCE_MS = 20_000;
 /** As agents are spread that have found nobody for some seconds. */
 const FIRST_WITHIN_MS = 4_000;
 /** As the server spreads those that have the same turn. */
@@ -50,10 +52,16 @@ export function simulateReturn(plan: ReturnPlan): ReturnOutcome {
   return new Return(plan).run();
 }
 
-/** One replica: who waits for a Welcome, as the times at which they began to. */
+/** Who waits since when, and how often they have failed. */
+interface Waiting {
+  readonly fromMs: number;
+  readonly failures: number;
+}
+
+/** One replica, and who waits for its Welcome. */
 interface Desk {
   readonly admission: HelloAdmission;
-  readonly waiting: number[];
+  readonly waiting: Waiting[];
   /** CPU of earlier steps that was too little for one more. */
   savedMs: number;
   /** How many of `waiting` have their Welcome. */
@@ -74,7 +82,7 @@ class Return {
   #attempts = 0;
   #longestWaitMs = 0;
   /** Connections that wait to be answered, and how many of them have been or gave up. */
-  readonly #connecting: { readonly fromMs: number; readonly failures: number }[] = [];
+  readonly #connecting: Waiting[] = [];
   #accepted = 0;
 
   constructor(plan: ReturnPlan) {
@@ -141,12 +149,22 @@ class Return {
     if (desk === undefined) throw new RangeError("a fleet needs replicas");
     const verdict = desk.admission.ask(nowMs);
     if (verdict.ok && desk.waiting.length - desk.welcomed < helloQueue) {
-      desk.waiting.push(nowMs);
+      desk.waiting.push({ fromMs: nowMs, failures });
       return true;
     }
     const toldMs = verdict.ok ? desk.admission.turnAway(nowMs) : verdict.retryAfterMs;
     this.#comeAgain(nowMs, toldMs + random() * SPREAD_MS, failures);
     return false;
+  }
+
+  /** Those at the head of the queue that have left meanwhile cost next to nothing, and come again. */
+  #forgetGone(desk: Desk, nowMs: number): void {
+    for (;;) {
+      const first = desk.waiting[desk.welcomed];
+      if (first === undefined || nowMs - first.fromMs < WELCOME_PATIENCE_MS) return;
+      desk.welcomed += 1;
+      this.#comeAgain(nowMs, 0, first.failures);
+    }
   }
 
   #comeAgain(nowMs: number, afterMs: number, failures: number): void {
@@ -157,6 +175,7 @@ class Return {
   /** Welcome as many as the CPU of a step allows, in batches. */
   #takeIn(desk: Desk, nowMs: number, cpuMs: number): void {
     const { takeInMs } = this.#plan;
+    this.#forgetGone(desk, nowMs);
     const able = Math.floor((cpuMs + desk.savedMs) / takeInMs);
     const most = Math.min(able, desk.waiting.length - desk.welcomed);
     desk.savedMs = able === 0 ? desk.savedMs + cpuMs : 0;
@@ -167,7 +186,7 @@ class Return {
         desk.batchFromMs = atMs;
         desk.isTelling = desk.waiting.length - desk.welcomed >= BATCH;
       }
-      this.#longestWaitMs = Math.max(this.#longestWaitMs, atMs - (desk.waiting[desk.welcomed] ?? atMs));
+      this.#longestWaitMs = Math.max(this.#longestWaitMs, atMs - (desk.waiting[desk.welcomed]?.fromMs ?? atMs));
       desk.welcomed += 1;
       desk.batchDone += 1;
       this.#held += 1;
