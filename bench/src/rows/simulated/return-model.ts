@@ -1,8 +1,8 @@
 import { seededRandom } from "@rollcall/domain";
-import type { Bench } from "../bench-context.ts";
-import { simulateReturn } from "../model/return-model.ts";
-import type { Figure } from "../report.ts";
-import { AGENTS_A_REPLICA } from "../sizing-formula.ts";
+import type { Bench } from "../../bench-context.ts";
+import { simulateReturn } from "../../model/return-model.ts";
+import type { Figure } from "../../report.ts";
+import { AGENTS_A_REPLICA } from "../../sizing-formula.ts";
 
 /** Sizes of a fleet, cores of its replicas and Postgres, and what an agent that comes in costs. */
 const FLEETS = [
