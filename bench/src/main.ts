@@ -15,8 +15,9 @@ import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { returning } from "./rows/return.ts";
 import { scale } from "./rows/scale.ts";
-import { simulation } from "./rows/simulation.ts";
-import { simulationWithWork } from "./rows/simulation-with-work.ts";
+import { returnModel } from "./rows/simulated/return-model.ts";
+import { simulation } from "./rows/simulated/simulation.ts";
+import { simulationWithWork } from "./rows/simulated/simulation-with-work.ts";
 import { sizing } from "./rows/sizing.ts";
 import { start } from "./rows/start.ts";
 import { takeIn } from "./rows/take-in.ts";
@@ -27,6 +28,7 @@ const BENCHES: readonly Bench[] = [
   heartbeatsWithWork,
   takeIn,
   returning,
+  returnModel,
   registrations,
   listNodes,
   events,

@@ -233,18 +233,21 @@ class ChurnWorld {
       rssBytes[name] = memory.rssBytes;
       lags.push(await greatestOf(service.ports.probes, LAG));
     }
-    return { atMs, heapBytes, rssBytes, lagEvents: Math.max(...lags), tableBytes: await this.#tables() };
+    return { atMs, heapBytes, rssBytes, lagEvents: Math.max(...lags), ...(await this.#tables()) };
   }
 
   /** Dead rows that are not used again make a table grow while its rows stay as many. */
-  async #tables(): Promise<Readonly<Record<string, number>>> {
-    const { rows } = await withClient(this.#fleet.database.url, (client) =>
-      client.query(
-        `select relname as name, pg_total_relation_size(relid)::float8 as bytes
+  async #tables(): Promise<Pick<ChurnSample, "tableBytes" | "bloatBytes">> {
+    const { rows } = await withClient(this.#fleet.database.url, async (client) => {
+      await client.query("create extension if not exists pgstattuple");
+      return client.query(
+        `select relname as name, pg_total_relation_size(relid)::float8 as bytes,
+           (pg_relation_size(relid) - (pgstattuple(relid)).tuple_len)::float8 as bloat
          from pg_stat_user_tables where relname = any($1) order by relname`,
         [STEADY_TABLES],
-      ),
-    );
-    return Object.fromEntries(rows.map(({ name, bytes }) => [String(name), Number(bytes)]));
+      );
+    });
+    const of = (column: string) => Object.fromEntries(rows.map((row) => [String(row.name), Number(row[column])]));
+    return { tableBytes: of("bytes"), bloatBytes: of("bloat") };
   }
 }

@@ -10,6 +10,7 @@ const sample = (minute: number, more: Partial<ChurnSample> = {}): ChurnSample =>
   rssBytes: { "health 1": 200 * MIB },
   lagEvents: 10,
   tableBytes: { nodes: 80 * MIB },
+  bloatBytes: { nodes: 10 * MIB },
   ...more,
 });
 
@@ -49,6 +50,11 @@ describe("churnVerdict()", () => {
       outcome(minutes.map((minute) => sample(minute, { tableBytes: { nodes: (100 + minute / 3) * MIB } }))),
       "GREW",
     ],
+    [
+      "what is no row of a table grows by a tenth of the table",
+      outcome(minutes.map((minute) => sample(minute, { bloatBytes: { nodes: (10 + minute / 4) * MIB } }))),
+      "GREW",
+    ],
     ["a follower lags", outcome([...FLAT, sample(60, { lagEvents: 1_001 })]), "lag, at most:    1001 events"],
     ["a call fails", outcome(FLAT, { failed: 1, lastFailure: "why" }), "failed calls:    1 (why)"],
     ["a node is judged falsely", outcome(FLAT, { falselyJudged: ["n1"] }), "falsely judged:  1 (n1)"],
@@ -57,6 +63,11 @@ describe("churnVerdict()", () => {
     const verdict = churnVerdict(what, LIMITS);
     expect(verdict.passed).toBe(false);
     expect(verdict.text).toContain(text);
+  });
+
+  it("should let dead rows come and go within a twentieth of their table", () => {
+    const samples = minutes.map((minute) => sample(minute, { bloatBytes: { nodes: (10 + minute / 20) * MIB } }));
+    expect(churnVerdict(outcome(samples), LIMITS).passed).toBe(true);
   });
 
   it("should print growth and not judge it where processes never finish warming up", () => {

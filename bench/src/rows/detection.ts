@@ -11,7 +11,7 @@ const INTERVAL_MS = 3_000;
 const FEW = 100;
 const USUAL = 10_000;
 const MOST_VICTIMS = 300;
-const AIM_MS = 1_000;
+const AIM_MS = 300;
 const ARRIVE_WITHIN_MS = 60_000;
 
 /** How long after its threshold the death of a node is known everywhere. */

@@ -15,6 +15,7 @@ import { ServerProcess } from "../servers/server-process.ts";
 const SAMPLES_KEPT = 60;
 /** What an agent may cost beyond the bare server. */
 const ALLOWED_KIB = 8;
+const AIM_HEAP_KIB = 11;
 
 /** The health service beside the least that any grpc-js server must do for the same bytes. */
 export const heartbeats: Bench = {
@@ -115,6 +116,11 @@ function compareWithGo(ours: Measurement, go: Measurement): readonly Figure[] {
 function compare(agents: number, ours: Measurement, bare: Measurement): readonly Figure[] {
   const KIB = 1_024;
   const beside = { against: "bare grpc-js" };
+  const heap = {
+    figure: "memory an agent (heap, external)",
+    measured: ours.heapBytesPerAgent / KIB,
+    unit: "KiB",
+  };
   return [
     {
       figure: "agents held",
@@ -132,21 +138,15 @@ function compare(agents: number, ours: Measurement, bare: Measurement): readonly
       beside: bare.rssBytesPerAgent / KIB + ALLOWED_KIB,
       target: "1 or less",
     },
-    {
-      figure: "memory an agent (heap, external)",
-      measured: ours.heapBytesPerAgent / KIB,
-      unit: "KiB",
-      ...beside,
-      beside: bare.heapBytesPerAgent / KIB,
-      target: "",
-    },
+    { ...heap, ...beside, beside: bare.heapBytesPerAgent / KIB, target: "" },
+    { ...heap, against: "aim", beside: AIM_HEAP_KIB, target: "1 or less" },
     {
       figure: "acknowledged a second a core",
       measured: ours.acksPerCpuSecond,
       unit: "/s",
       ...beside,
       beside: bare.acksPerCpuSecond,
-      target: "0.8 or more",
+      target: "1 or more",
     },
     {
       figure: "agents taken in a second",

@@ -1,3 +1,4 @@
+import { returnAimMs } from "../aims.ts";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import { cpuBetween, Fleet, FULL_SIZE } from "../drills/fleet.ts";
 import type { Figure } from "../report.ts";
@@ -17,6 +18,14 @@ export const returning: Bench = {
     return [
       ...figuresOf("at 200 a second", paced, context, AIM_PACED_MS),
       ...figuresOf("all at once", atOnce, context, AIM_AT_ONCE_MS),
+      {
+        figure: "all at once, until all are HEALTHY",
+        measured: atOnce.tookMs / 1_000,
+        unit: "s",
+        against: "aim",
+        beside: returnAimMs(context.size.agents) / 1_000,
+        target: "1 or less",
+      },
     ];
   },
 };

@@ -4,10 +4,11 @@ import type { HeartbeatOrder, HeartbeatOutcome } from "../load/heartbeat-load.ts
 import { LoadProcess } from "../load/load-process.ts";
 import type { Figure } from "../report.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
+import { startBareGoServer } from "../servers/bare-grpc-go.ts";
 import { startDatabase } from "../servers/database.ts";
 import { quantileOf, readHistogram } from "../servers/replica-metrics.ts";
 import { startService } from "../servers/rollcall.ts";
-import { startBareServer } from "./heartbeats.ts";
+import { type Candidate, startBareServer } from "./heartbeats.ts";
 
 /** So many agents are on their way in at a time: a fleet that comes back does not wait for one another. */
 const AT_ONCE = 1_000;
@@ -27,10 +28,11 @@ interface TakenIn {
 /** How fast known nodes are taken in when all of them come at once. */
 export const takeIn: Bench = {
   name: "take-in",
-  title: `known nodes that come at once, ${AT_ONCE} at a time, to one replica, beside a bare grpc-js server`,
+  title: `known nodes that come at once, ${AT_ONCE} at a time, to one replica, beside bare servers of gRPC`,
   async run(context) {
-    const bare = await takeInto(context, await startBareServer(context));
-    context.progress(`bare server: ${Math.round(bare.perSecond)} agents a second`);
+    const bare = await takeIntoBare(context, "grpc-js", await startBareServer(context));
+    const go = await startBareGoServer(context);
+    const bareGo = go === null ? null : await takeIntoBare(context, "grpc-go", go);
     const database = await startDatabase(context);
     await seedNodes({ url: database.url, count: context.size.agents, identities: true });
     const { server, port, ports } = await startService(context, "health", database.url);
@@ -40,14 +42,18 @@ export const takeIn: Bench = {
     const postgresMs = ((database.cpuSeconds() - before) / ours.held) * 1_000;
     const lagMs = quantileOf(await readHistogram(ports.probes, LAG), 0.99) * 1_000;
     await server.stop();
-    return figuresOf({ agents: context.size.agents, ours, bare, postgresMs, lagMs });
+    return figuresOf({ agents: context.size.agents, ours, bare, bareGo, postgresMs, lagMs });
   },
 };
 
-async function takeInto(
-  context: BenchContext,
-  { server, port }: Awaited<ReturnType<typeof startBareServer>>,
-): Promise<TakenIn> {
+async function takeIntoBare(context: BenchContext, name: string, candidate: Candidate): Promise<TakenIn> {
+  const taken = await takeInto(context, candidate);
+  context.progress(`bare ${name}: ${Math.round(taken.perSecond)} agents a second`);
+  await candidate.server.stop();
+  return taken;
+}
+
+async function takeInto(context: BenchContext, { server, port }: Candidate): Promise<TakenIn> {
   const load = new LoadProcess<HeartbeatOrder, HeartbeatOutcome>("heartbeat-load");
   context.atEnd(() => load.stop());
   const { agents } = context.size;
@@ -63,16 +69,19 @@ function figuresOf(of: {
   readonly agents: number;
   readonly ours: TakenIn;
   readonly bare: TakenIn;
+  /** Null where there is no Go. */
+  readonly bareGo: TakenIn | null;
   readonly postgresMs: number;
   readonly lagMs: number;
 }): readonly Figure[] {
-  const { agents, ours, bare, postgresMs, lagMs } = of;
+  const { agents, ours, bare, bareGo, postgresMs, lagMs } = of;
   const rate = { figure: "agents taken in a second", measured: ours.perSecond, unit: "/s" };
   const cpu = { unit: "ms", against: "bare grpc-js", beside: bare.cpuMsEach, target: "" };
   return [
     { figure: "agents held", measured: ours.held, unit: "", against: "asked for", beside: agents, target: "1" },
     { ...rate, against: "aim", beside: AIM_PER_SECOND, target: "1 or more" },
     { ...rate, against: "bare grpc-js", beside: bare.perSecond, target: "" },
+    ...(bareGo === null ? [] : [{ ...rate, against: "bare grpc-go", beside: bareGo.perSecond, target: "" }]),
     { figure: "CPU of the replica, an agent", measured: ours.cpuMsEach, ...cpu },
     { figure: "CPU of Postgres, an agent", measured: postgresMs, ...cpu },
     {

@@ -56,6 +56,22 @@ export function verifyProof(publicKey: Uint8Array, text: string, signature: Uint
   }
 }
 
+/**
+ * The same, verified by the threads that Node.js has for such work: a fifth of its time is left for the event loop. For
+ * many proofs at a time.
+ */
+export async function verifyProofAside(publicKey: Uint8Array, text: string, signature: Uint8Array): Promise<boolean> {
+  if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false;
+  try {
+    const key = importPublicKey(publicKey);
+    return await new Promise((resolve) => {
+      verify(null, Buffer.from(text, "utf8"), key, signature, (error, isValid) => resolve(error === null && isValid));
+    });
+  } catch {
+    return false;
+  }
+}
+
 /** How a key is named to people: "SHA256:" and the base64url of its hash. */
 export function keyFingerprint(publicKey: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(publicKey).digest("base64url")}`;

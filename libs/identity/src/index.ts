@@ -26,6 +26,7 @@ export {
   privateKeyToPem,
   signProof,
   verifyProof,
+  verifyProofAside,
 } from "./identity-proof.ts";
 export {
   checkReplicaCall,

@@ -63,6 +63,34 @@ describe("Batcher", () => {
     expect(runs.map((run) => run.items)).toEqual([[1], [2, 3], [4]]);
   });
 
+  it("should space runs by how many the last one had, up to the longest spacing", async () => {
+    const { clock, runs, batcher } = fixture({
+      ...{ maxWaitMs: 0, maxItems: 9, maxQueued: 9 },
+      ...{ spacingMs: 100, longestSpacingMs: 250 },
+    });
+    const began: number[] = [];
+    const answers: Promise<string>[] = [];
+    const comeAndRun = async (items: readonly number[]) => {
+      answers.push(...items.map((item) => batcher.submit(item)));
+      const waits = runs.length;
+      const fromMs = clock.nowMs();
+      await clock.pass(0);
+      while (runs.length === waits) await clock.pass(10);
+      began.push(clock.nowMs() - fromMs);
+      runs.at(-1)?.finish();
+      await settle();
+    };
+    await comeAndRun([1]);
+    await comeAndRun([2, 3]);
+    await comeAndRun([4, 5, 6]);
+    await comeAndRun([7]);
+    await comeAndRun([8]);
+    await Promise.all(answers);
+    // The first waits for nothing, and one that came by itself makes the next wait no longer than before.
+    expect(began).toEqual([0, 100, 200, 250, 100]);
+    expect(runs.map((run) => run.items)).toEqual([[1], [2, 3], [4, 5, 6], [7], [8]]);
+  });
+
   it("should not space runs that are full, nor the last ones", async () => {
     const { clock, runs, batcher } = fixture({ maxWaitMs: 0, spacingMs: 100 });
     const answers = [1, 2, 3, 4, 5].map((item) => batcher.submit(item));

@@ -13,6 +13,12 @@ export interface BatcherOptions<I, O> {
    * them. Default 0.
    */
   readonly spacingMs?: number;
+  /**
+   * The same where several come at a time: the spacing is multiplied by how many the last run had, up to here, so that
+   * the more come the more share a run. One that comes by itself waits for no more than `spacingMs`. Default
+   * `spacingMs`.
+   */
+  readonly longestSpacingMs?: number;
   /** So many items begin a run without spacing: sharing it with more would save little. Default `maxItems`. */
   readonly enoughItems?: number;
   /** Most items that wait for a run; one more is refused with RESOURCE_EXHAUSTED, OVERLOADED. */
@@ -41,6 +47,7 @@ export class Batcher<I, O> {
   #queue: Waiting<I, O>[] = [];
   #running = 0;
   #lastRunAtMs = Number.NEGATIVE_INFINITY;
+  #lastRunItems = 0;
   #window: AbortController | null = null;
   #closed = false;
   #onIdle: (() => void)[] = [];
@@ -93,8 +100,9 @@ export class Batcher<I, O> {
       if (this.#window === window) this.#openWindow();
     };
     // The sleep rejects when the window was opened early; then there is nothing left to do.
-    const { maxWaitMs, spacingMs = 0 } = this.#options;
-    const spacedMs = this.#lastRunAtMs + spacingMs - this.#clock.nowMs();
+    const { maxWaitMs, spacingMs = 0, longestSpacingMs = spacingMs } = this.#options;
+    const apartMs = Math.min(longestSpacingMs, spacingMs * Math.max(1, this.#lastRunItems));
+    const spacedMs = this.#lastRunAtMs + apartMs - this.#clock.nowMs();
     this.#clock.sleep(Math.max(maxWaitMs, spacedMs), window.signal).then(open, () => {});
   }
 
@@ -110,6 +118,7 @@ export class Batcher<I, O> {
   async #runBatch(batch: readonly Waiting<I, O>[]): Promise<void> {
     this.#running += 1;
     this.#lastRunAtMs = this.#clock.nowMs();
+    this.#lastRunItems = batch.length;
     try {
       const answers = await this.#options.run(batch.map((waiting) => waiting.item));
       if (answers.length !== batch.length) {

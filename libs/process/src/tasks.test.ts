@@ -148,7 +148,7 @@ describe("superviseTasks()", () => {
 });
 
 describe("Loop", () => {
-  function start(options: { readonly everyMs?: number }) {
+  function start(options: { readonly everyMs?: number; readonly soonMs?: number }) {
     let turns = 0;
     const clock = new ManualClock();
     const turn = async () => {
@@ -166,6 +166,22 @@ describe("Loop", () => {
     loop.call();
     await settle();
     expect(turns()).toBe(2);
+    stop.abort();
+    await supervision.done;
+  });
+
+  it("should take one turn for what may wait and what is in a hurry", async () => {
+    const { loop, clock, turns, stop, supervision } = start({ soonMs: 100 });
+    await settle();
+    loop.callSoon();
+    await clock.pass(99);
+    expect(turns()).toBe(1);
+    loop.call();
+    await settle();
+    expect(turns()).toBe(2);
+    loop.callSoon();
+    await clock.pass(100);
+    expect(turns()).toBe(3);
     stop.abort();
     await supervision.done;
   });

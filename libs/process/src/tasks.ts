@@ -188,6 +188,8 @@ export interface LoopOptions extends Pick<Task, "name" | "retry"> {
   readonly everyMs?: number;
   /** The shortest pause between two turns, which gathers calls into one. Default 0. */
   readonly gatherMs?: number;
+  /** How long a call that is in no hurry waits for others. Default 0. */
+  readonly soonMs?: number;
   /** Do the work that is due. A later turn does what a turn that throws leaves undone. */
   turn(signal: AbortSignal): Promise<void>;
 }
@@ -212,12 +214,17 @@ export class Loop implements Task {
     this.#wakeUp.call();
   }
 
+  /** Request a turn for what may wait for `soonMs`. */
+  callSoon(): void {
+    this.#wakeUp.callSoon();
+  }
+
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { clock, everyMs: atMostMs = UNTIL_CALLED_MS, gatherMs: atLeastMs = 0, turn } = this.#options;
+    const { clock, everyMs: atMostMs = UNTIL_CALLED_MS, gatherMs: atLeastMs = 0, soonMs = 0, turn } = this.#options;
     while (!signal.aborted) {
       await turn(signal);
       succeeded();
-      await this.#wakeUp.rest(clock, { atMostMs, atLeastMs }, signal);
+      await this.#wakeUp.rest(clock, { atMostMs, atLeastMs, soonMs }, signal);
     }
   }
 }

@@ -61,12 +61,59 @@ describe("WakeUp", () => {
     expect(clock.sleepers).toBe(0);
   });
 
+  it("should wait for company when called by what is in no hurry, resting or not", async () => {
+    const clock = new ManualClock();
+    const wakeUp = new WakeUp();
+    const time = { atMostMs: 1_000, soonMs: 30 };
+    const first = watched(wakeUp.rest(clock, time, never));
+    await clock.pass(0);
+    wakeUp.callSoon();
+    wakeUp.callSoon();
+    await clock.pass(29);
+    expect(first.isOver).toBe(false);
+    await clock.pass(1);
+    await first.over;
+    wakeUp.callSoon();
+    const second = watched(wakeUp.rest(clock, { ...time, atLeastMs: 50 }, never));
+    await clock.pass(79);
+    expect(second.isOver).toBe(false);
+    await clock.pass(1);
+    await second.over;
+    const third = watched(wakeUp.rest(clock, time, never));
+    await clock.pass(999);
+    expect(third.isOver).toBe(false);
+    await clock.pass(1);
+    await third.over;
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it("should wait for no company once something is in a hurry", async () => {
+    const clock = new ManualClock();
+    const wakeUp = new WakeUp();
+    const time = { atMostMs: 1_000, soonMs: 30 };
+    wakeUp.callSoon();
+    const rest = watched(wakeUp.rest(clock, time, never));
+    await clock.pass(10);
+    expect(rest.isOver).toBe(false);
+    wakeUp.call();
+    await rest.over;
+    wakeUp.call();
+    wakeUp.callSoon();
+    await wakeUp.rest(clock, time, never);
+    expect(clock.sleepers).toBe(0);
+  });
+
   it("should end with the signal's reason, resting or not", async () => {
     const ending = new AbortController();
     const wakeUp = new WakeUp();
     const rest = wakeUp.rest(new ManualClock(), { atMostMs: 1_000 }, ending.signal);
     ending.abort(new Error("the end"));
     await expect(rest).rejects.toThrow("the end");
+    const another = new AbortController();
+    wakeUp.callSoon();
+    const soon = wakeUp.rest(new ManualClock(), { atMostMs: 1_000, soonMs: 30 }, another.signal);
+    another.abort(new Error("another end"));
+    await expect(soon).rejects.toThrow("another end");
     await expect(wakeUp.rest(new ManualClock(), { atMostMs: 1_000 }, ending.signal)).rejects.toThrow("the end");
   });
 });

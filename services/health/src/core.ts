@@ -13,7 +13,7 @@ import { Rebalancer, rebalanceTask } from "./moves/rebalancer.ts";
 import { Reconnects } from "./moves/reconnects.ts";
 import { SessionMover } from "./moves/session-mover.ts";
 import { type HealthRecord, RECORD_RETRY } from "./record/health-record.ts";
-import { TransitionWriter, writeTransitionsTask } from "./record/transition-writer.ts";
+import { callToWrite, TransitionWriter, writeTransitionsTask } from "./record/transition-writer.ts";
 import type { HeldNode } from "./replica/held-node.ts";
 import { judgeSilenceTask } from "./replica/judge-silence.ts";
 import { Replica } from "./replica/replica.ts";
@@ -88,7 +88,7 @@ export function createCore(options: CoreOptions): Core {
     onChanged: (node) => {
       replica.watched.touched(node);
       transitions.add(node);
-      writing.call();
+      callToWrite(writing, node);
     },
     onMovedAway: (node) => {
       // The event may be older than the adoption: a replica without its lease took the node just before.

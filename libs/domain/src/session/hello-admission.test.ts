@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { HelloAdmission } from "./hello-admission.ts";
 
-function asks(admission: HelloAdmission, count: number, nowMs: number, replicas = 1) {
-  return Array.from({ length: count }, () => admission.ask(nowMs, replicas));
+function asks(admission: HelloAdmission, count: number, nowMs: number) {
+  return Array.from({ length: count }, () => admission.ask(nowMs));
 }
 
 const admitted = (verdicts: readonly { readonly ok: boolean }[]) => verdicts.filter(({ ok }) => ok).length;
@@ -27,14 +27,14 @@ describe("HelloAdmission", () => {
     expect(waits[499]).toBe(5_000);
   });
 
-  it("should count the other replicas, and those whose turn has come", () => {
+  it("should not count those whose turn has come", () => {
     const admission = new HelloAdmission(100, 0);
-    expect(turns(asks(admission, 500, 0, 2)).at(-1)).toBe(2_000);
-    // 400 are on their way at 200 a second.
-    asks(admission, 100, 1_000, 2);
-    expect(turns(asks(admission, 1, 1_000, 2))).toEqual([1_005]);
-    asks(admission, 100, 60_000, 2);
-    expect(turns(asks(admission, 1, 60_000, 2))).toEqual([1_000]);
+    expect(turns(asks(admission, 500, 0)).at(-1)).toBe(4_000);
+    // 400 were on their way, of which 100 have come.
+    asks(admission, 100, 1_000);
+    expect(turns(asks(admission, 1, 1_000))).toEqual([3_010]);
+    asks(admission, 100, 60_000);
+    expect(turns(asks(admission, 1, 60_000))).toEqual([1_000]);
   });
 
   it("should send no caller away for more than a minute", () => {
@@ -60,24 +60,30 @@ describe("HelloAdmission.tookIn()", () => {
     const admission = new HelloAdmission(100, 0);
     takeIn(admission, 50, 200, 20_000);
     expect(admitted(asks(admission, 150, 0))).toBe(100);
-    takeIn(admission, 50, 200, 1);
+    takeIn(admission, 50, 200, 1_000);
     // 50 wait since before, 200 more: at 100 a second, not at what no batch can prove.
     expect(lastTurn(admission, 200) / 2_500).toBeCloseTo(1, 2);
   });
 
-  it("should let one slow batch, the first one too, change little, and learn nothing from one without a duration", () => {
-    const admission = new HelloAdmission(1_000, 0);
-    admission.tookIn(200, 2_000);
-    admission.tookIn(200, 0);
-    // A quarter of the way from 1,000 to 100: 775 a second.
-    expect(lastTurn(admission, 1_775)).toBe(1_000);
+  it("should count a batch by the time that it took, and learn nothing from one without a duration", () => {
+    const slow = new HelloAdmission(1_000, 0);
+    slow.tookIn(200, 2_000);
+    slow.tookIn(200, 0);
+    // 1 - 1/e of the way from 1,000 to 100: 431 a second.
+    expect(lastTurn(slow, 1_431)).toBe(1_000);
+    expect(lastTurn(slow, 431)).toBe(2_000);
+    const hiccup = new HelloAdmission(1_000, 0);
+    hiccup.tookIn(200, 2_000);
+    // Ten in a row as fast as before take as long as the slow one, and bring two thirds of the pace back.
+    for (let batch = 0; batch < 10; batch += 1) hiccup.tookIn(200, 200);
+    expect(lastTurn(hiccup, 1_790)).toBe(1_000);
   });
 });
 
 describe("HelloAdmission.turnAway()", () => {
   it("should count turns from when it began, and none twice when the clock was read late", () => {
     const admission = new HelloAdmission(1, 50_000);
-    expect([51_000, 50_500, 51_000].map((nowMs) => admission.turnAway(nowMs, 1))).toEqual([1_000, 2_000, 3_000]);
-    expect(admission.turnAway(53_000, 1)).toBe(2_000);
+    expect([51_000, 50_500, 51_000].map((nowMs) => admission.turnAway(nowMs))).toEqual([1_000, 2_000, 3_000]);
+    expect(admission.turnAway(53_000)).toBe(2_000);
   });
 });

@@ -4,16 +4,16 @@ import { reconnectWindow } from "./pacing.ts";
 /** Whether a Hello is taken now, or after which time it is its agent's turn. */
 export type HelloVerdict = { readonly ok: true } | { readonly ok: false; readonly retryAfterMs: number };
 
-/** How far one batch moves what is known of the pace: a slow one is no new pace yet. */
-const SHARE_OF_LAST = 0.25;
+/** The pace is what was seen in about so long: a batch counts by the time that it took. */
+const PACE_OVER_MS = 2_000;
 
 /** The longest time for which an agent is sent away. */
 const LONGEST_RETRY_MS = 60_000;
 
 /**
  * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one
- * after the other: as fast as all replicas together can welcome them, each no faster than this one was seen to. All
- * times are monotonic milliseconds.
+ * after the other, as fast as this replica was seen to welcome them: when a fleet comes back the others have as many to
+ * send away, and as many of theirs come here. All times are monotonic milliseconds.
  */
 export class HelloAdmission {
   readonly #limits: BucketLimits;
@@ -31,10 +31,10 @@ export class HelloAdmission {
     this.#backlogAtMs = nowMs;
   }
 
-  /** A Hello has come. `replicas` are all that take agents in, this one among them. */
-  ask(nowMs: number, replicas: number): HelloVerdict {
+  /** A Hello has come. */
+  ask(nowMs: number): HelloVerdict {
     const taken = takeOne(this.#bucket, this.#limits, nowMs);
-    if (taken === null) return { ok: false, retryAfterMs: this.turnAway(nowMs, replicas) };
+    if (taken === null) return { ok: false, retryAfterMs: this.turnAway(nowMs) };
     this.#bucket = taken;
     return { ok: true };
   }
@@ -43,17 +43,16 @@ export class HelloAdmission {
   tookIn(hellos: number, tookMs: number): void {
     if (tookMs <= 0) return;
     const perSecond = Math.min(this.#limits.perSecond, (hellos * 1000) / tookMs);
-    this.#pacePerSecond += (perSecond - this.#pacePerSecond) * SHARE_OF_LAST;
+    this.#pacePerSecond += (perSecond - this.#pacePerSecond) * (1 - Math.exp(-tookMs / PACE_OVER_MS));
   }
 
   /** Send an agent away for whatever reason. Answers the time after which it may come back. */
-  turnAway(nowMs: number, replicas: number): number {
-    const perSecond = this.#pacePerSecond * Math.max(1, replicas);
-    const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
-    this.#backlog = Math.max(0, this.#backlog - (elapsedMs * perSecond) / 1000) + 1;
-    this.#backlogAtMs = Math.max(this.#backlogAtMs, nowMs);
+  turnAway(nowMs: number): number {
     const hellosPerSecond = this.#pacePerSecond;
-    const windowMs = reconnectWindow({ agents: this.#backlog, replicas, hellosPerSecond });
+    const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
+    this.#backlog = Math.max(0, this.#backlog - (elapsedMs * hellosPerSecond) / 1000) + 1;
+    this.#backlogAtMs = Math.max(this.#backlogAtMs, nowMs);
+    const windowMs = reconnectWindow({ agents: this.#backlog, replicas: 1, hellosPerSecond });
     return Math.min(LONGEST_RETRY_MS, windowMs);
   }
 }

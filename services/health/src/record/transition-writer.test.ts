@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Transition } from "@rollcall/store";
+import { ManualClock, settle } from "@rollcall/testkit/time";
 import { BareStream, bareReplica, HELLO, NO_METRICS, opening } from "../testing/bare-replica.ts";
-import { TransitionWriter } from "./transition-writer.ts";
+import { callToWrite, TransitionWriter, writeTransitionsTask } from "./transition-writer.ts";
 
 const LOST = new Error("the answer is lost");
 
@@ -130,5 +131,45 @@ describe("TransitionWriter.flush()", () => {
     }
     await writer.flush();
     expect(written.map(({ length }) => length)).toEqual([500, 1]);
+  });
+});
+
+describe("callToWrite()", () => {
+  /** The task, running, and when it wrote. */
+  async function running() {
+    const clock = new ManualClock();
+    const { writer, written, node, lose } = setUp();
+    const task = writeTransitionsTask(writer, { clock, gatherMs: 100 });
+    const ending = new AbortController();
+    const done = task.run(ending.signal, () => {}).catch(() => {});
+    // The first turn is at once, and the rest after it is over.
+    await clock.pass(150);
+    const stop = async () => {
+      ending.abort();
+      await done;
+    };
+    return { clock, written, node, lose, task, stop };
+  }
+
+  it("should let a return wait for others, and no longer than that", async () => {
+    const { clock, written, node, lose, task, stop } = await running();
+    lose();
+    callToWrite(task, { connection: { ...node.connection, state: "CONNECTED" }, health: node.health });
+    await clock.pass(99);
+    expect(written).toHaveLength(0);
+    await clock.pass(1);
+    expect(written).toHaveLength(1);
+    await stop();
+  });
+
+  it("should not let a loss wait, nor what has waited with it", async () => {
+    const { clock, written, node, lose, task, stop } = await running();
+    callToWrite(task, node);
+    await clock.pass(10);
+    lose();
+    callToWrite(task, node);
+    await settle();
+    expect(written).toHaveLength(1);
+    await stop();
   });
 });

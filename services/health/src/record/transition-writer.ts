@@ -126,10 +126,17 @@ export class TransitionWriter {
   }
 }
 
+/** Have a change written. A node that is well again may wait for those that come back with it; a loss never waits. */
+export function callToWrite(writing: Loop, { connection, health }: Pick<HeldNode, "connection" | "health">): void {
+  if (connection.state === "CONNECTED" && health.state === "HEALTHY") writing.callSoon();
+  else writing.call();
+}
+
 /** Write transitions when something changes. */
 export function writeTransitionsTask(
   writer: TransitionWriter,
   shared: SharedLoop & { readonly gatherMs: number },
 ): Loop {
-  return new Loop({ ...shared, name: "write-transitions", turn: () => writer.flush() });
+  const soonMs = shared.gatherMs;
+  return new Loop({ ...shared, soonMs, name: "write-transitions", turn: () => writer.flush() });
 }

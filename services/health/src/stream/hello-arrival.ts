@@ -1,6 +1,6 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
-import { verifyProof } from "@rollcall/identity";
+import { verifyProof, verifyProofAside } from "@rollcall/identity";
 import {
   keysInForce,
   type LabelsOfNode,
@@ -43,23 +43,32 @@ export function greetingOf({ hello, stream }: Arrival): Greeting {
 }
 
 /** The key in force that signed a Hello. */
-export function signerOf(
+export async function signerOf(
   arrival: Arrival,
   keys: NodeKeys,
   clusterId: string,
-  isSigned: ProofCheck,
-): PublicKey | undefined {
-  return keysInForce(keys).find(({ publicKey }) => isSigned(arrival, publicKey, clusterId));
+  isSigned: ProofCheck | null,
+): Promise<PublicKey | undefined> {
+  for (const key of keysInForce(keys)) {
+    const isIts =
+      isSigned === null
+        ? await verifyProofAside(key.publicKey, textOf(arrival, clusterId), arrival.hello.signature)
+        : isSigned(arrival, key.publicKey, clusterId);
+    if (isIts) return key;
+  }
+  return undefined;
 }
 
 /** Reports whether a key signed a Hello. */
 export type ProofCheck = (arrival: Arrival, publicKey: Uint8Array, clusterId: string) => boolean;
 
 /** Whether this key signed a Hello. */
-export function isSignedBy({ stream, hello, nonce }: Arrival, publicKey: Uint8Array, clusterId: string): boolean {
-  const { nodeId, signature } = hello;
-  const text = proofText({ method: stream.proofMethod, clusterId, nodeId, nonce });
-  return verifyProof(publicKey, text, signature);
+export function isSignedBy(arrival: Arrival, publicKey: Uint8Array, clusterId: string): boolean {
+  return verifyProof(publicKey, textOf(arrival, clusterId), arrival.hello.signature);
+}
+
+function textOf({ stream, hello, nonce }: Arrival, clusterId: string): string {
+  return proofText({ method: stream.proofMethod, clusterId, nodeId: hello.nodeId, nonce });
 }
 
 /** Whether a key is still in force. */

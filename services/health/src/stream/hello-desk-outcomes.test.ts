@@ -44,20 +44,23 @@ interface Facts {
   readonly isCollected?: boolean;
   /** Whether the signature holds. */
   readonly isSigned?: boolean;
+  readonly gatherMs?: number;
 }
 
 /** A desk whose record answers each question as the facts say. */
 function setUp(facts: Facts = {}) {
-  const { keys = KEYS, opened = opening(1), isCollected = false, isSigned = true } = facts;
+  const { keys = KEYS, opened = opening(1), isCollected = false, isSigned = true, gatherMs = 0 } = facts;
   const { replica, clock } = bareReplica();
   let asked = 0;
+  const batches: number[] = [];
   let uncertain = 0;
   const limiter = () => new FailureLimiter({ ...NODE_FAILURE_LIMITS, limits: { perSecond: 1, burst: 2 } });
   const desk = new HelloDesk({
     record: {
       clusterId: () => "c",
-      keysOf: async () => {
+      keysOf: async (nodeIds) => {
         asked += 1;
+        batches.push(nodeIds.length);
         const known = asked % 2 === 0 && facts.keysAfter !== undefined ? facts.keysAfter : keys;
         return new Map(known === null ? [] : [["n1", known]]);
       },
@@ -76,7 +79,7 @@ function setUp(facts: Facts = {}) {
     log: silentLogger,
     clock,
     random: () => 0,
-    gatherMs: 0,
+    gatherMs,
     failures: new FailedAttempts({ node: limiter(), token: limiter() }, clock),
     admission: new HelloAdmission(100, 0),
     reconnects: { others: 1, all: ["own:1", "other:1"], windowMs: () => 0 } as unknown as ConstructorParameters<
@@ -95,7 +98,7 @@ function setUp(facts: Facts = {}) {
     await settle();
     return stream;
   };
-  return { desk, replica, hello, uncertain: () => uncertain };
+  return { desk, replica, clock, batches, hello, uncertain: () => uncertain };
 }
 
 describe("HelloDesk", () => {
@@ -157,5 +160,32 @@ describe("HelloDesk", () => {
     await settle();
     expect(stream.said).toMatchObject({ reason: "SERVER_SHUTTING_DOWN", action: "RECONNECT" });
     expect(replica.nodes.size).toBe(0);
+  });
+
+  it("should gather for longer the more come at a time, and not hold up one that comes by itself", async () => {
+    const { desk, clock, batches } = setUp({ gatherMs: 100 });
+    let next = 0;
+    const come = async (hellos: number, afterMs: number) => {
+      for (let hello = 0; hello < hellos; hello += 1) {
+        next += 1;
+        desk.submit(new Greeted(), create(HelloSchema, { nodeId: `unknown-${next}` }), new Uint8Array(32));
+      }
+      await clock.pass(afterMs);
+    };
+    await come(1, 0);
+    await come(1, 99);
+    expect(batches).toEqual([1]);
+    await come(1, 1);
+    expect(batches).toEqual([1, 2]);
+    await come(9, 199);
+    expect(batches).toEqual([1, 2]);
+    await come(1, 1);
+    expect(batches).toEqual([1, 2, 10]);
+    await come(10, 499);
+    expect(batches).toEqual([1, 2, 10]);
+    await come(10, 1);
+    expect(batches).toEqual([1, 2, 10, 20]);
+    await come(50, 0);
+    expect(batches).toEqual([1, 2, 10, 20, 50]);
   });
 });

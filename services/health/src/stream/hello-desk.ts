@@ -51,7 +51,10 @@ export interface HelloDeskOptions {
   readonly random: Random;
   /** Most hellos that wait; more are told to come back. Default 2,000. */
   readonly maxQueued?: number;
-  /** The shortest time between small batches. The first hello after a pause does not wait. */
+  /**
+   * The shortest time between small batches, longer the more come at a time. The first hello after a pause does not
+   * wait, and one of those that come one after the other waits for no longer than this.
+   */
   readonly gatherMs: number;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts | undefined;
@@ -63,7 +66,7 @@ export interface HelloDeskOptions {
   readonly onUncertain: () => void;
   /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
-  /** Verifies the proof of a Hello; by its signature when absent. */
+  /** Verifies the proof of a Hello at once; by its signature when absent, those of a batch beside the event loop. */
   readonly isSigned?: ProofCheck;
   /** Resolves after all other work had a turn; by Node's event loop when absent. */
   readonly nextTurn?: () => Promise<void>;
@@ -72,12 +75,11 @@ export interface HelloDeskOptions {
 const MOST_HELLOS_A_BATCH = 200;
 /** A hello of so many costs a tenth of one alone: they need not wait for more, see docs/performance.md. */
 const ENOUGH_HELLOS = 50;
+/** Where several come at a time, they are gathered for so many times as long. */
+const MOST_GATHERS = 5;
 const DEFAULT_MAX_QUEUED = 2_000;
-/**
- * Verifying a signature takes a tenth of a millisecond, sending an agent away several: heartbeats must not wait for two
- * hundred of them.
- */
-const PROOFS_A_TURN = 8;
+/** To send an agent away takes several tenths of a millisecond: heartbeats must not wait for two hundred of them. */
+const SENT_AWAY_A_TURN = 8;
 
 /** Admits agents, many hellos in a batch, so that a storm costs few round trips. */
 export class HelloDesk {
@@ -99,6 +101,7 @@ export class HelloDesk {
       maxRunning: 1,
       maxWaitMs: 0,
       spacingMs: options.gatherMs,
+      longestSpacingMs: options.gatherMs * MOST_GATHERS,
       enoughItems: ENOUGH_HELLOS,
       maxQueued: options.maxQueued ?? DEFAULT_MAX_QUEUED,
       clock: options.clock,
@@ -120,7 +123,7 @@ export class HelloDesk {
    * other outcome.
    */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
-    const { validator, replica, random, clock, admission, reconnects } = this.#options;
+    const { validator, replica, random, clock, admission } = this.#options;
     validator.check(HelloSchema, hello);
     const invalid = checkNodeId(hello.nodeId, "hello.node_id");
     if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
@@ -138,7 +141,7 @@ export class HelloDesk {
       this.#turnAwayUnheard(arrival);
       return;
     }
-    const verdict = admission.ask(clock.nowMs(), reconnects.others + 1);
+    const verdict = admission.ask(clock.nowMs());
     if (!verdict.ok) {
       this.#turnAway(arrival, overloaded(verdict.retryAfterMs, random), "overloaded");
       return;
@@ -189,24 +192,31 @@ export class HelloDesk {
 
   /** Return the arrivals with a valid proof, one for each node; the others are refused. */
   async #verify(arrivals: readonly Arrival[]): Promise<readonly Candidate[]> {
-    const { record, random, nextTurn = nextTurnOfNode, isSigned = isSignedBy } = this.#options;
+    const { record, random, nextTurn = nextTurnOfNode, isSigned = null } = this.#options;
     const keys = await record.keysOf(idsOf(arrivals));
+    const proofs = await Promise.all(
+      arrivals.map(async (arrival) => {
+        const known = keys.get(arrival.hello.nodeId);
+        const key = known && (await signerOf(arrival, known, record.clusterId(), isSigned));
+        return { arrival, key };
+      }),
+    );
     const candidates = new Map<string, Candidate>();
-    for (const [index, arrival] of arrivals.entries()) {
-      if (index % PROOFS_A_TURN === PROOFS_A_TURN - 1) await nextTurn();
+    let sentAway = 0;
+    for (const { arrival, key } of proofs) {
       const { nodeId } = arrival.hello;
-      const known = keys.get(nodeId);
-      const key = known && signerOf(arrival, known, record.clusterId(), isSigned);
-      if (known === undefined) {
-        this.#refuse(arrival, notRegistered(nodeId, random));
-      } else if (key === undefined) {
-        this.#refuse(arrival, proofInvalid(nodeId, random));
+      const earlier = key === undefined ? undefined : candidates.get(nodeId);
+      if (key === undefined) {
+        const isKnown = keys.has(nodeId);
+        this.#refuse(arrival, isKnown ? proofInvalid(nodeId, random) : notRegistered(nodeId, random));
       } else {
-        const earlier = candidates.get(nodeId);
         if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, random), "superseded");
         this.#gate.proven(greetingOf(arrival));
         candidates.set(nodeId, { ...arrival, key, events: [] });
       }
+      if (key !== undefined && earlier === undefined) continue;
+      sentAway += 1;
+      if (sentAway % SENT_AWAY_A_TURN === 0) await nextTurn();
     }
     return [...candidates.values()];
   }
@@ -311,8 +321,8 @@ export class HelloDesk {
 
   /** Turn a Hello away: the queue or the budget of heartbeats is full. */
   #turnAwayUnheard(arrival: Arrival): void {
-    const { admission, reconnects, clock, random } = this.#options;
-    const retryAfterMs = admission.turnAway(clock.nowMs(), reconnects.others + 1);
+    const { admission, clock, random } = this.#options;
+    const retryAfterMs = admission.turnAway(clock.nowMs());
     this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
   }
 

@@ -1,5 +1,5 @@
 import { ALL_FAULTS, OWN_FAULTS, type SimulationVerdict, simulate } from "@rollcall/health/simulation";
-import type { Bench, BenchContext } from "../bench-context.ts";
+import type { Bench, BenchContext } from "../../bench-context.ts";
 
 const HOUR_MS = 3_600_000;
 const REPLICAS = 4;
