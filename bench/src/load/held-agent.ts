@@ -32,6 +32,8 @@ export type RequestFrame = NonNullable<MessageInitShape<typeof HeartbeatRequestS
 
 /** What an agent tells the load that drives it. */
 export interface AgentListener {
+  /** The server has taken the agent in: before any frame that follows, which may come with the Welcome. */
+  readonly onWelcome?: (agent: HeldAgent) => void;
   /** The server acknowledged the outstanding Beat. */
   onAck(agent: HeldAgent): void;
   /** The stream ended, for whatever reason; `refusal` is the server's word for it if it gave one. */
@@ -152,8 +154,10 @@ export class HeldAgent {
     }
     const { frame } = fromBinary(HeartbeatResponseSchema, message);
     if (frame.case === "challenge") this.#hello(frame.value);
-    else if (frame.case === "welcome") this.#welcomed();
-    else if (frame.case === "goAway") {
+    else if (frame.case === "welcome") {
+      this.#listener.onWelcome?.(this);
+      this.#welcomed();
+    } else if (frame.case === "goAway") {
       const { message: refusal, retryAfter } = frame.value;
       this.#refusal = refusal;
       if (retryAfter !== undefined) this.#retryAfterMs = durationMs(retryAfter);

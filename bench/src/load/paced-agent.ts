@@ -95,6 +95,7 @@ export class PacedAgent {
     const port = ports[this.#turn % ports.length] ?? 0;
     this.#turn += 1;
     const stream = new HeldAgent(this.identity, { port }, this.#frames, {
+      onWelcome: () => this.#onWelcome(stream),
       onAck: () => {
         if (this.#stream !== stream) return;
         this.#lastAckMs = performance.now();
@@ -108,10 +109,7 @@ export class PacedAgent {
     this.#log(nowMs);
     // The listener is called at its end.
     stream.open().catch(() => this.#onEnd(stream));
-    stream.welcome.then(
-      () => this.#onWelcome(stream),
-      () => this.#onEnd(stream),
-    );
+    stream.welcome.catch(() => this.#onEnd(stream));
   }
 
   /** Beat if it is time to, and leave if nothing has come for too long. */
