@@ -15,6 +15,7 @@ const LONGEST = [
   "kits",
   "upgrade",
   "brake-with-work",
+  "job-table",
   "java",
   "first-day",
 ];

@@ -1,38 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
-import { FaultProxy } from "../../libs/testkit/src/fault-proxy.ts";
 import { until } from "../../libs/testkit/src/time.ts";
 import { endProcess } from "../../services/rollcall/src/testing/rollcall-process.ts";
 import { RUNS_WORK, WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
+import { AgentPath } from "./agent-path.ts";
 
 const MANY = 100;
 const LIMIT_MS = 300_000;
 const NODES = ["alpha", "beta", "gamma"];
-
-/** An agent's own path to the control plane: an address of the loopback interface, with the same ports. */
-class AgentPath {
-  readonly server: string;
-  readonly #proxies: readonly FaultProxy[];
-
-  private constructor(server: string, proxies: readonly FaultProxy[]) {
-    this.server = server;
-    this.#proxies = proxies;
-  }
-
-  static async open({ addresses }: WorkFixture, host: string): Promise<AgentPath> {
-    const ports = [addresses.server, addresses.agentsAddress].map((address) => Number(address.split(":")[1]));
-    const proxies = await Promise.all(ports.map((port) => FaultProxy.start(port, port, host)));
-    return new AgentPath(`${host}:${ports[0]}`, proxies);
-  }
-
-  cut(isCut: boolean): void {
-    for (const proxy of this.#proxies) proxy.silence(isCut);
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.#proxies.map((proxy) => proxy.close()));
-  }
-}
 
 // Executions are another user's: only root can make them so.
 const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;

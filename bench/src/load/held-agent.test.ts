@@ -1,13 +1,8 @@
-import { createServer } from "node:http2";
-import type { AddressInfo } from "node:net";
-import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { ServerCredentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createBareServer } from "../servers/bare-grpcjs-server.ts";
 import { BeatFrames } from "./beat-frames.ts";
 import { agentIdentity, HeldAgent } from "./held-agent.ts";
-import { FRAME_HEADER_BYTES, messageFrame } from "./http2-frames.ts";
 
 describe("HeldAgent", () => {
   const server = createBareServer();
@@ -52,39 +47,3 @@ describe("HeldAgent", () => {
     });
   });
 });
-
-describe("HeldAgent, frames in one packet", () => {
-  it("should tell of its Welcome before what comes with it", async () => {
-    const server = createServer().on("stream", (stream) => {
-      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: false });
-      stream.write(message({ case: "challenge", value: {} }));
-      stream.once("data", () => {
-        stream.write(
-          Buffer.concat([message({ case: "welcome", value: {} }), message({ case: "executions", value: {} })]),
-        );
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const told: string[] = [];
-    await new Promise<void>((resolve) => {
-      const { port } = server.address() as AddressInfo;
-      const agent = new HeldAgent(agentIdentity(0), { port }, new BeatFrames(), {
-        onAck: () => {},
-        onEnd: () => resolve(),
-        onWelcome: () => told.push("welcome"),
-        onWork: (_, { case: kind }) => {
-          told.push(kind ?? "");
-          agent.close();
-        },
-      });
-      agent.open().catch(() => resolve());
-    });
-    server.close();
-    expect(told).toEqual(["welcome", "executions"]);
-  });
-});
-
-function message(frame: MessageInitShape<typeof HeartbeatResponseSchema>["frame"]): Buffer {
-  const bytes = toBinary(HeartbeatResponseSchema, create(HeartbeatResponseSchema, { frame }));
-  return messageFrame(1, bytes).subarray(FRAME_HEADER_BYTES);
-}

@@ -32,12 +32,12 @@ export type RequestFrame = NonNullable<MessageInitShape<typeof HeartbeatRequestS
 
 /** What an agent tells the load that drives it. */
 export interface AgentListener {
+  /** The server has taken the agent in: before any frame that follows, which may come with the Welcome. */
+  readonly onWelcome?: (agent: HeldAgent) => void;
   /** The server acknowledged the outstanding Beat. */
   onAck(agent: HeldAgent): void;
   /** The stream ended, for whatever reason; `refusal` is the server's word for it if it gave one. */
   onEnd(agent: HeldAgent, refusal: string): void;
-  /** The server has taken the agent in: called before any frame that follows the Welcome in the same packet. */
-  readonly onWelcome?: (agent: HeldAgent) => void;
   /** A frame about work came. Absent for an agent that runs none. */
   readonly onWork?: (agent: HeldAgent, frame: HeartbeatResponse["frame"]) => void;
 }
@@ -155,8 +155,8 @@ export class HeldAgent {
     const { frame } = fromBinary(HeartbeatResponseSchema, message);
     if (frame.case === "challenge") this.#hello(frame.value);
     else if (frame.case === "welcome") {
-      this.#welcomed();
       this.#listener.onWelcome?.(this);
+      this.#welcomed();
     } else if (frame.case === "goAway") {
       const { message: refusal, retryAfter } = frame.value;
       this.#refusal = refusal;

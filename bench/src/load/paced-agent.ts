@@ -95,13 +95,13 @@ export class PacedAgent {
     const port = ports[this.#turn % ports.length] ?? 0;
     this.#turn += 1;
     const stream = new HeldAgent(this.identity, { port }, this.#frames, {
+      onWelcome: () => this.#onWelcome(stream),
       onAck: () => {
         if (this.#stream !== stream) return;
         this.#lastAckMs = performance.now();
         this.#work?.seen();
       },
       onEnd: () => this.#onEnd(stream),
-      onWelcome: () => this.#onWelcome(stream),
       ...(this.#work !== null && { onWork: (_agent, frame) => this.#onWork(stream, frame) }),
     });
     this.#stream = stream;
@@ -109,6 +109,7 @@ export class PacedAgent {
     this.#log(nowMs);
     // The listener is called at its end.
     stream.open().catch(() => this.#onEnd(stream));
+    stream.welcome.catch(() => this.#onEnd(stream));
   }
 
   /** Beat if it is time to, and leave if nothing has come for too long. */

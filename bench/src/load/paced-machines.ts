@@ -33,7 +33,7 @@ export class PacedMachines {
       nowMs: () => performance.now(),
       wallMs: () => Math.floor(performance.timeOrigin + performance.now()),
       random: Math.random,
-      after: (ms, run) => void setTimeout(run, ms),
+      after: runAt,
       started: () => {
         this.#starts += 1;
       },
@@ -59,6 +59,17 @@ export class PacedMachines {
       closed: () => agent.closed(),
     };
   }
+}
+
+/** Run something when so much time has passed: a timer alone counts from before, where its turn took long. */
+function runAt(ms: number, run: () => void): void {
+  const dueMs = performance.now() + ms;
+  const look = (): void => {
+    const leftMs = dueMs - performance.now();
+    if (leftMs > 0) setTimeout(look, Math.ceil(leftMs));
+    else run();
+  };
+  setTimeout(look, Math.ceil(ms));
 }
 
 function toRequest(frame: AgentWorkFrame): Parameters<Parameters<PacedWork["opened"]>[0]>[0] {

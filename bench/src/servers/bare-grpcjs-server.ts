@@ -1,4 +1,4 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import {
   type HeartbeatRequest,
@@ -13,10 +13,16 @@ type Stream = grpc.ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
  * The bound that the health service is measured against: the same transport and the same bytes, decoded and
  * acknowledged, and nothing else. No signature is checked, nothing is remembered.
  */
-export function createBareServer(): grpc.Server {
+export function createBareServer({ told = [] }: BareServerOptions = {}): grpc.Server {
   const server = new grpc.Server();
-  server.addService(SERVICE, { heartbeat });
+  server.addService(SERVICE, { heartbeat: (stream: Stream) => heartbeat(stream, told) });
   return server;
+}
+
+/** What a bare server does besides. */
+interface BareServerOptions {
+  /** Frames that follow the Welcome at once. */
+  readonly told?: readonly NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>[];
 }
 
 const SERVICE: grpc.ServiceDefinition = {
@@ -31,7 +37,7 @@ const SERVICE: grpc.ServiceDefinition = {
   },
 };
 
-function heartbeat(stream: Stream): void {
+function heartbeat(stream: Stream, told: NonNullable<BareServerOptions["told"]>): void {
   stream.on("data", ({ frame }: HeartbeatRequest) => {
     if (frame.case === "beat") {
       const ack = { sequence: frame.value.sequence };
@@ -39,6 +45,7 @@ function heartbeat(stream: Stream): void {
     } else if (frame.case === "hello") {
       const welcome = { sessionEpoch: 1n, clusterId: "bare" };
       stream.write(create(HeartbeatResponseSchema, { frame: { case: "welcome", value: welcome } }));
+      for (const frame of told) stream.write(create(HeartbeatResponseSchema, { frame }));
     }
   });
   stream.on("end", () => stream.end());

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -102,6 +102,12 @@ export class KeeperProgram {
   /** A directory of an execution's own. */
   homeOf(id: string): string {
     return join(this.root, "agent-work", id);
+  }
+
+  /** Whether the process of an execution is there. */
+  async runs(id: string): Promise<boolean> {
+    const pid = await pidIn(join(this.root, "agent/keeper/executions", id, "run/child"));
+    return pid > 1 && (await stat(`/proc/${pid}`).catch(() => null)) !== null;
   }
 
   async dispose(): Promise<void> {

@@ -1,7 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { GoodbyeKind } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { GoAwayAction, GoodbyeKind } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import {
   DesiredState,
   EndReason,
@@ -174,6 +175,30 @@ describe("an agent with work", () => {
     // It has heard of it once that is acknowledged, and what it wants counts from then on.
     expect(reports()[0]?.observations).toMatchObject([{ id: "e1", state: ObservedState.READY }]);
     await served("its end", inState("e1", ObservedState.ENDED));
+  });
+
+  it.each([
+    ["is rejected", { reason: ErrorReason.NODE_REJECTED, action: GoAwayAction.RECONNECT }],
+    ["is deleted", { reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP }],
+  ])("should end what runs when its node %s", async (_, goAway) => {
+    tell(RUN, "e1");
+    await served("an execution that is ready", inState("e1", ObservedState.READY));
+    expect(await program.runs("e1")).toBe(true);
+    harness.plane.latest.goAway(goAway);
+    await until("its end", async () => !(await program.runs("e1")));
+  });
+
+  it("should leave what runs when a server that has told nothing casts its node out", async () => {
+    tell(RUN, "e1");
+    const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
+    harness.plane.latest.end(new Error("the record was restored"));
+    await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
+    harness.plane.latest.goAway({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP });
+    await until("it to be idle", () => harness.agent.status().phase === "idle");
+    await harness.kill();
+    harness = await startWorking();
+    const again = await served("the same execution", inState("e1", ObservedState.READY));
+    expect(again.startTime).toEqual(before.startTime);
   });
 
   it("should say of what its keeper has lost that it is gone, and not start it again", async () => {

@@ -6,6 +6,7 @@ import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
 import { AbsentKeeper } from "./absent-keeper.ts";
 import {
   applyExecutions,
+  castOut,
   type DesiredWork,
   dropPartial,
   hexOf,
@@ -139,6 +140,13 @@ export class AgentWork implements WorkFeed, KeeperListener {
   reported(ids: readonly string[]): void {
     for (const id of ids) this.#toBind.add(id);
     this.#bindReported();
+  }
+
+  castOut(): void {
+    if (this.#sessionLogId === null || this.#sessionLogId !== this.#desired.logId) return;
+    this.#desired = castOut(this.#desired, this.#kept);
+    this.#options.log.warn({ executions: this.#desired.references.size }, "node was cast out, its executions end");
+    this.#planning.call();
   }
 
   seen(): void {

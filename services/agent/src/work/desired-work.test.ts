@@ -9,6 +9,7 @@ import {
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import {
   applyExecutions,
+  castOut,
   type KeptWork,
   NOTHING_DESIRED,
   planWork,
@@ -54,6 +55,17 @@ describe("applyExecutions()", () => {
     const known = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }));
     expect(applyExecutions(known, frame(2, { a: STOP }))).toBe(known);
     expect(applyExecutions(known, frame(9, { a: STOP }, { whole: false, logId: "log-2" }))).toBe(known);
+  });
+});
+
+describe("castOut()", () => {
+  it("should stop what the history knows, start nothing more, and leave what another one knows", () => {
+    const desired = applyExecutions(NOTHING_DESIRED, frame(4, { here: RUN, waits: RUN }));
+    const machine = new Map([kept("here", RUNNING), kept("unnamed", RUNNING), kept("other", RUNNING, "log-2")]);
+    const after = castOut(desired, machine);
+    expect(namesOf(after)).toEqual({ here: STOP, unnamed: STOP });
+    // A history that takes the node back says more with its next list.
+    expect(namesOf(applyExecutions(after, frame(4, { here: RUN })))).toEqual({ here: RUN });
   });
 });
 

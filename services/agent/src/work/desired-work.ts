@@ -1,8 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import type { Executions } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   DesiredState,
   type ExecutionObservation,
   type ExecutionReference,
+  ExecutionReferenceSchema,
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 
@@ -68,6 +70,18 @@ export function applyExecutions(desired: DesiredWork, frame: Executions): Desire
 /** A session has ended: parts of a list that it sent are worth nothing. */
 export function dropPartial(desired: DesiredWork): DesiredWork {
   return { ...desired, partial: null };
+}
+
+/**
+ * The node was rejected or deleted by the history that has spoken: all that runs by it is to stop, and nothing more of
+ * it is started. What another history knows goes on.
+ */
+export function castOut(desired: DesiredWork, kept: ReadonlyMap<string, KeptWork>): DesiredWork {
+  const stopped = [...kept].filter(([, { logId }]) => logId === desired.logId);
+  const references = new Map(
+    stopped.map(([id]) => [id, create(ExecutionReferenceSchema, { id, desired: DesiredState.STOP })]),
+  );
+  return { ...desired, references, partial: null };
 }
 
 /** Let go of executions that are to be forgotten, and have been. */

@@ -172,6 +172,21 @@ describe("WorkDesk, specs", () => {
     await tasks.close();
   });
 
+  it("should serve all agents that wait once the record can be read again", async () => {
+    const { record, replica, clock, desk, stream, node, tasks } = setUp();
+    const others = new BareStream();
+    const other = replica.take(others, opening(1, { nodeId: "n2" }), HELLO);
+    for (const one of [node, other]) desk.opened(one);
+    await until("both lists", () => stream.work.length + others.work.length === 2);
+    record.failures = 1;
+    for (const one of [node, other]) desk.receive(one, { kind: "want-specs", digests: [DIGEST] });
+    await until("a spec each", () => {
+      clock.advance(10);
+      return [stream, others].every(({ work }) => work.some(({ kind }) => kind === "spec"));
+    });
+    await tasks.close();
+  });
+
   it("should wait for an agent that does not read, and refuse one that asks for too much", async () => {
     const { desk, stream, node, tasks, sent } = setUp();
     desk.opened(node);

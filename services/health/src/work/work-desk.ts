@@ -141,7 +141,8 @@ export class WorkDesk implements WorkHost {
       }
     }
     while (this.#untold.size > 0) await this.#tellSome(take(this.#untold, NODES_A_READ));
-    for (const node of take(this.#wanting, this.#wanting.size)) await this.#sendSpecs(node);
+    // One at a time: those after one whose specs cannot be read go on waiting.
+    while (this.#wanting.size > 0) for (const node of take(this.#wanting, 1)) await this.#sendSpecs(node);
   }
 
   async #tellSome(nodes: readonly HeldNode[]): Promise<void> {

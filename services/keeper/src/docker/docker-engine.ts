@@ -17,12 +17,16 @@ export interface DockerEngineOptions {
   /** As DOCKER_HOST; null for the engine that is found. */
   readonly host: string | null;
   readonly log: Logger;
+  readonly limits?: AnswerLimits;
 }
 
 /** How long an answer may take. What is created may be copied first; what is followed has no end. */
 export type Patience = "quick" | "slow" | "endless";
 
-const LIMITS_MS: Readonly<Record<Patience, number | undefined>> = { quick: 20_000, slow: 300_000, endless: undefined };
+/** In milliseconds. */
+type AnswerLimits = Readonly<Record<Exclude<Patience, "endless">, number>>;
+
+const LIMITS: AnswerLimits = { quick: 20_000, slow: 300_000 };
 const LOOK_EVERY_MS = 2_000;
 
 /** The container engine of this machine, whether it answers or not. */
@@ -90,7 +94,8 @@ export class DockerEngine {
   async client(patience: Patience, socket?: string): Promise<Docker> {
     const path = socket ?? (await this.socket());
     const key = `${patience} ${path}`;
-    const client = this.#clients.get(key) ?? connectTo(path, LIMITS_MS[patience]);
+    const limits = this.#options.limits ?? LIMITS;
+    const client = this.#clients.get(key) ?? connectTo(path, patience === "endless" ? null : limits[patience]);
     this.#clients.set(key, client);
     return client;
   }
@@ -119,9 +124,43 @@ export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
 }
 
 /** The library is loaded where there is an engine: most machines run processes alone. */
-async function connectTo(socketPath: string, timeout: number | undefined): Promise<Docker> {
+async function connectTo(socketPath: string, limitMs: number | null): Promise<Docker> {
   const { default: Client } = await import("dockerode");
-  return new Client({ socketPath, ...(timeout !== undefined && { timeout }) });
+  const client = new Client({ socketPath });
+  if (limitMs !== null) limitAnswers(client.modem, limitMs);
+  return client;
+}
+
+type Answered = (error: Error | null, answer?: unknown) => void;
+
+/** The part of the library that asks: each call of it goes through `dial`. */
+interface Modem {
+  dial(options: { readonly abortSignal?: AbortSignal }, answered: Answered): void;
+}
+
+/**
+ * Have each call end within a time, whatever becomes of its answer: the library tells nothing of one that is cut off
+ * after it has begun, and its own limit only counts while nothing comes.
+ */
+function limitAnswers(modem: Modem, limitMs: number): void {
+  const dial = modem.dial.bind(modem);
+  modem.dial = (options, answered) => {
+    const ending = new AbortController();
+    const { abortSignal: given } = options;
+    const abortSignal = given === undefined ? ending.signal : AbortSignal.any([given, ending.signal]);
+    let isAnswered = false;
+    const answerOnce: Answered = (error, answer) => {
+      if (isAnswered) return;
+      isAnswered = true;
+      clearTimeout(late);
+      answered(error, answer);
+    };
+    const late = setTimeout(() => {
+      answerOnce(new Error(`no whole answer within ${limitMs / 1_000} s`));
+      ending.abort();
+    }, limitMs);
+    dial({ ...options, abortSignal }, answerOnce);
+  };
 }
 
 function toFacts(version: Docker.DockerVersion, info: Readonly<Record<string, unknown>>): EngineFacts {

@@ -1,0 +1,61 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import { DockerEngine } from "./docker-engine.ts";
+import { ExecCheck } from "./exec-check.ts";
+
+/** As much as the test wants to wait: real engines have 20 s. */
+const LIMITS = { quick: 200, slow: 200 };
+
+/** How an answer may end before it is whole. */
+const CUTS: Readonly<Record<string, (answer: ServerResponse) => void>> = {
+  "is cut off": (answer) => answer.write('{"Vers', () => answer.destroy()),
+  "stops in the middle": (answer) => answer.write('{"Vers'),
+  "never begins": () => {},
+};
+
+describe("an engine whose answer", () => {
+  let root: string;
+  let server: Server;
+  let engine: DockerEngine;
+  let cut: ((answer: ServerResponse) => void) | null;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "rollcall-engine-"));
+    const socket = join(root, "socket");
+    server = createServer((_, answer) => {
+      if (cut === null) answer.end('{"Version":"4.3"}');
+      else {
+        answer.setHeader("content-length", 100);
+        cut(answer);
+      }
+    });
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    engine = new DockerEngine({ host: `unix://${socket}`, log: silentLogger, limits: LIMITS });
+  });
+
+  afterEach(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await rm(root, { recursive: true });
+  });
+
+  it.each(Object.keys(CUTS))("%s should be looked at again", async (name) => {
+    cut = CUTS[name] ?? null;
+    await engine.look();
+    expect(engine.facts).toBeNull();
+    expect(engine.problem).toContain("does not answer");
+    cut = null;
+    await engine.look();
+    expect(engine.facts).toMatchObject({ kind: "docker", version: "4.3" });
+  });
+
+  it.each(Object.keys(CUTS))("%s should end the try of a check", async (name) => {
+    cut = CUTS[name] ?? null;
+    const check = new ExecCheck(engine);
+    expect(await check.run("c1", ["true"], 60_000)).toMatchObject({ passed: false });
+  });
+});
