@@ -82,7 +82,7 @@ class PeerCalls implements SimulatedClient {
   #heard(nodeId: string, silentMs: number): void {
     const { core, observer } = this.#self;
     const node = core.replica.nodes.find(nodeId);
-    if (node?.publicKey !== null || node.stream !== null || node.watch.health !== "HEALTHY") return;
+    if (node?.publicKey !== null || node.stream !== null || node.timing.health !== "HEALTHY") return;
     observer.heard(indexOf(nodeId), this.#world.schedule.nowMs, silentMs);
   }
 

@@ -86,13 +86,13 @@ export class UnaryDesk implements UnarySessions {
     node: HeldNode,
     more: { readonly sessionToken: string } | { readonly sequence: number },
   ): ReportHeartbeatResponse {
-    const { membership, intervals, watch } = node;
+    const { membership, intervals, timing } = node;
     return create(ReportHeartbeatResponseSchema, {
       ...more,
       sessionEpoch: BigInt(node.epoch),
       ...(membership === null ? {} : { membership: membershipToProto(membership) }),
       ...(intervals === null ? {} : { heartbeatInterval: durationFromMs(intervals.heartbeatMs) }),
-      unhealthyAfter: durationFromMs(watch.thresholds.unhealthyAfterMs),
+      unhealthyAfter: durationFromMs(timing.thresholds.unhealthyAfterMs),
     });
   }
 
