@@ -4,7 +4,6 @@ import base from "./jest.config.js";
 export default {
   ...base,
   testMatch: ["<rootDir>/tests/acceptance/**/*.acceptance.ts"],
-  testSequencer: "<rootDir>/tests/acceptance/longest-first.cjs",
   maxWorkers: 2,
   testTimeout: 1_800_000,
 };

@@ -11,7 +11,7 @@ export type UnaryAnswer =
 
 /** Sessions by calls, where a call for one arrives. */
 export interface UnarySessions {
-  /** Open a session for a Hello whose nonce was consumed. It is refused for the reasons for which a stream's Hello is. */
+  /** Open a session for a Hello whose nonce was consumed; it is refused for the same reasons as that of a stream. */
   open(hello: Hello, nonce: Uint8Array, peer: string): Promise<UnaryAnswer>;
   /** The claims of the token that a call carries; null for a token that does not belong to its node. */
   claimsOf(request: ReportHeartbeatRequest): SessionClaims | null;
