@@ -7,7 +7,6 @@ import base from "./jest.config.js";
 export default {
   ...base,
   testMatch: ["<rootDir>/tests/acceptance/**/*.acceptance.ts"],
-  testSequencer: "<rootDir>/tests/acceptance/longest-first.cjs",
   maxWorkers: 3,
   testTimeout: 1_800_000,
 };

@@ -11,6 +11,7 @@ export default {
     "<rootDir>/bench/src/**/*.test.ts",
     "<rootDir>/tests/**/*.test.ts",
   ],
+  testSequencer: "<rootDir>/tests/support/longest-first.cjs",
   modulePathIgnorePatterns: ["/dist/"],
   maxWorkers: 2,
   // Of `it.concurrent`, in one file.

@@ -238,6 +238,20 @@ describe("node label", () => {
     expect((await rig.run("node label n1 zone=b --strict")).code).toBe(0);
   });
 
+  it("should say of which of many there is nothing to change, and refuse those with --strict", async () => {
+    for (const id of ["n1", "n2"]) await rig.register(id);
+    await rig.run("node label n1 zone=a");
+    const outcomes = (out: string) => out.split("\n").map((line) => line.trim().split(/ {2,}/));
+    const said = [["NODE", "OUTCOME"], ["n1", "nothing to change"], ["n2", "Ok"], [""]];
+    const many = await rig.run("node label n1 n2 zone=a --yes");
+    expect({ ...many, out: outcomes(many.out) }).toEqual({ code: 0, out: said, err: "" });
+    const again = await rig.run("node label n1 n2 zone=a --strict --yes");
+    expect(again).toMatchObject({ code: 1, err: expect.stringMatching(/^failed to label 2 of 2 nodes/) });
+    // Without a terminal: there is nothing to ask about.
+    expect((await rig.run("node label n1 n2 zone=a")).code).toBe(0);
+    expect((await rig.run("node label n1 n2 zone=a --request-id r1 --yes")).out).toContain("Ok");
+  });
+
   it("should say that a label is the node's own", async () => {
     await rig.register("n1", { ...INFO, labels: { rack: "7" } });
     const { code, err } = await rig.run("node label n1 rack-");

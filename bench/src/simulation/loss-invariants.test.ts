@@ -114,4 +114,13 @@ describe("LossInvariants", () => {
   it("should notice what takes the place of one that is lost and wanted", () => {
     expect(judge([lost, change(null, NEXT, { kind: "PLACED" })])).toContain("which is wanted");
   });
+
+  it("should notice what takes the place of one that is still told to stop, in a batch job", () => {
+    const stopping: ExecutionRecord = { ...LIVE, desired: "STOP", reason: "NODE_DRAINED" };
+    const placed = change(null, { ...NEXT, previous: null }, { kind: "PLACED" });
+    expect(judge([change(stopping, stopping), placed], { type: "batch" })).toContain("which has not ended");
+    expect(judge([change(stopping, stopping), placed], { type: "service" })).toBeNull();
+    const stopped: ExecutionRecord = { ...stopping, state: "STOPPED" };
+    expect(judge([change(stopping, stopped), placed], { type: "batch" })).toBeNull();
+  });
 });

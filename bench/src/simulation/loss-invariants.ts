@@ -77,12 +77,24 @@ export class LossInvariants {
     }
   }
 
-  /** Nothing takes the place of one that is lost and wanted, unless the record says that it was replaced. */
+  /**
+   * Nothing takes the place of one that is lost and wanted, unless the record says that it was replaced; nor, in a
+   * batch job, of one that is still told to stop.
+   */
   #checkBeside(placed: ExecutionRecord, changed: ReadonlyMap<string, ExecutionChange>): void {
+    const { tables } = this.#world;
+    if (this.#world.specOf(placed.job)?.type === "batch") {
+      for (const { record, isOrphan } of tables.ofPlace(placed)) {
+        const own = changed.get(record.id)?.after ?? record;
+        if (isOrphan || own.id === placed.id || own.state !== "LIVE" || own.replacedBy !== null) continue;
+        this.#world.fail(
+          `${describeExecution(placed)} took the place of ${describeExecution(own)}, which has not ended`,
+        );
+      }
+    }
     const { previous } = placed;
     if (previous === null) return;
-    const row = this.#world.tables.rows.executions.get(previous);
-    const own = changed.get(previous)?.after ?? row?.record;
+    const own = changed.get(previous)?.after ?? tables.rows.executions.get(previous)?.record;
     if (own?.state !== "LOST" || own.desired !== "RUN" || own.replacedBy !== null) return;
     this.#world.fail(`${describeExecution(placed)} took the place of ${describeExecution(own)}, which is wanted`);
   }

@@ -25,7 +25,7 @@ export interface NodeHealthOptions {
 /** What this replica knows of a node that it holds. */
 export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHealth {
   const { health, replicaId, withSamples, clock } = options;
-  const { watch, lastFrameAtMs, samples, clockSkewMs } = node;
+  const { timing, lastFrameAtMs, samples, clockSkewMs } = node;
   const nowMs = clock.nowMs();
   const toProto = (sample: Sample) => sampleToProto(sample, nowMs);
   const latest = samples?.latest() ?? null;
@@ -34,8 +34,8 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
     health: healthToProto(health),
     ...(lastFrameAtMs === null ? {} : seen(nowMs - lastFrameAtMs, clock)),
     ...intervalsToProto(node),
-    unhealthyAfter: durationFromMs(watch.thresholds.unhealthyAfterMs),
-    unknownAfter: durationFromMs(watch.thresholds.unknownAfterMs),
+    unhealthyAfter: durationFromMs(timing.thresholds.unhealthyAfterMs),
+    unknownAfter: durationFromMs(timing.thresholds.unknownAfterMs),
     replicaId,
     sessionEpoch: BigInt(node.epoch),
     ...(latest === null ? {} : { latest: toProto(latest) }),

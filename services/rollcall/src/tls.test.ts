@@ -8,7 +8,7 @@ import { TestAuthority } from "@rollcall/testkit/certificates";
 import { until } from "@rollcall/testkit/time";
 import { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createTestShell } from "./testing/test-shell.ts";
-import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
+import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
 // Real processes on a busy machine: each wait has its own bound, and a test has several.
 jest.setTimeout(180_000);
@@ -67,7 +67,7 @@ async function serialOf(address: string): Promise<string> {
 
 describe("rollcall up --tls", () => {
   it("should serve this user and this machine's agent without another word, and tell all others what to do", async () => {
-    const up = await fixture.up("--tls", "--set", "Compute.Name=here");
+    const up = await fixture.up("--tls", "--set", "Compute.Name=here", ...WITHOUT_WORK);
     const ca = join(fixture.dataDirectory, "tls/ca.pem");
     await isHealthy("here");
     for (const key of ["ca-key.pem", "server-key.pem"]) {
@@ -127,7 +127,7 @@ describe("rollcall up --tls-cert", () => {
   it("should take a new certificate without a restart, keep the streams that stand, and refuse a broken one", async () => {
     const { certFile, keyFile } = authority.write("server");
     const files = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];
-    const up = await fixture.up(...files, "--set", "Compute.Name=here");
+    const up = await fixture.up(...files, "--set", "Compute.Name=here", ...WITHOUT_WORK);
     await isHealthy("here");
     const first = await serialOf(fixture.server);
     authority.write("server");
@@ -151,7 +151,7 @@ describe("rollcall up --tls-cert", () => {
     const files = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];
     const agent = [`Compute.TLS.CertFile=${own.certFile}`, `Compute.TLS.KeyFile=${own.keyFile}`];
     const settings = ["Compute.Name=here", ...agent].flatMap((setting) => ["--set", setting]);
-    await fixture.up(...files, "--tls-client-ca", authority.caFile, ...settings);
+    await fixture.up(...files, "--tls-client-ca", authority.caFile, ...settings, ...WITHOUT_WORK);
     const without = await client("node list");
     expect(without.code).toBe(1);
     expect(without.text).toContain("name one with --client-cert and --client-key");

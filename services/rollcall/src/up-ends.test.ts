@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
 import { haveEnded, processesOf } from "./testing/processes.ts";
 import { endProcess, type RollcallProcess } from "./testing/rollcall-process.ts";
-import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
+import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
 const WELL = "APPROVED CONNECTED HEALTHY";
 const WATCHER = "rollcall-postgres-watcher";
@@ -25,8 +25,9 @@ describe("the end of rollcall up", () => {
     const own = await ownNode();
     const epoch = await fixture.client.epoch(own);
     await up.killed();
+    // Its keeper among them.
     await nothingIsLeft();
-    up = await fixture.up();
+    up = await fixture.up(...WITHOUT_WORK);
     await until("a new stream", async () => (await fixture.client.epoch(own)) > epoch);
     // The agent was not asked to leave.
     const events = await fixture.client.events(own);
@@ -44,7 +45,7 @@ describe("the end of rollcall up", () => {
   });
 
   it("should take along an agent that has only just begun, and let the next one start at once", async () => {
-    up = fixture.launch();
+    up = fixture.launch(...WITHOUT_WORK);
     const started = [await pidOf("postgres started"), await pidOf("local agent started")];
     await up.killed();
     up = await fixture.up(...WITHOUT_AGENT);
@@ -88,7 +89,7 @@ describe("the end of rollcall up", () => {
   });
 
   it("should take several workers along after a SIGKILL of their primary", async () => {
-    up = await fixture.up("--workers", "2");
+    up = await fixture.up("--workers", "2", ...WITHOUT_WORK);
     await ownNode();
     await up.killed();
     await nothingIsLeft();

@@ -102,6 +102,8 @@ function agentEvent(kind: AgentEvent["kind"], random: () => number): AgentEvent 
       return { kind, isOwnWish: random() < 0.3, retryAfterMs: Math.floor(random() * 3_000), endpoints };
     case "membership":
       return { kind, membership: "REJECTED" };
+    case "close":
+      return { kind, reason: "bye" };
     default:
       return { kind };
   }
@@ -199,6 +201,8 @@ function toSessionEvent(json: SessionJson): SessionEvent {
 }
 
 function toJsonEvent(event: AgentEvent): JsonObject {
+  // Why it leaves is each agent's own.
+  if (event.kind === "close") return { kind: event.kind };
   return JSON.parse(JSON.stringify(event, (_, value) => (typeof value === "bigint" ? String(value) : value)));
 }
 

@@ -52,6 +52,7 @@ class Run {
     this.state = state;
     return effects.map((effect) => {
       if (effect.kind === "open") return `open ${effect.endpoint}`;
+      if (effect.kind === "goodbye") return `goodbye: ${effect.reason}`;
       return effect.kind === "log-end" ? `log ${effect.next.kind}` : effect.kind;
     });
   }
@@ -126,7 +127,7 @@ describe("stepAgent()", () => {
     const run = connected();
     expect(run.step(ended(refused("NODE_DELETED")))).toEqual(["log idle", "forget"]);
     expect(dueAtMs(run.state)).toBeNull();
-    expect(run.step({ kind: "close" })).toEqual(["give-up"]);
+    expect(run.step({ kind: "close", reason: "stopped" })).toEqual(["give-up"]);
     expect(run.state.stage.kind).toBe("closed");
   });
 
@@ -197,7 +198,7 @@ describe("stepAgent()", () => {
     const run = connected();
     run.step(moveAsked());
     run.wait();
-    expect(run.step({ kind: "close" })).toEqual(["give-up", "goodbye"]);
+    expect(run.step({ kind: "close", reason: "stopped" })).toEqual(["give-up", "goodbye: stopped"]);
     expect(run.step(opened())).toEqual([]);
     expect(run.step(ended({ kind: "left" }))).toEqual([]);
     expect(run.state.stage.kind).toBe("closed");

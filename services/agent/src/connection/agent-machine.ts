@@ -59,7 +59,7 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
     case "due":
       return onDue(state, input);
     case "close":
-      return close(state);
+      return close(state, event.reason);
     case "abort":
       if (stage.kind === "closed") return stay(state);
       return { state: closed(state), effects: [{ kind: "give-up" }, { kind: "drop" }] };
@@ -178,7 +178,7 @@ function onDue(state: AgentState, input: AgentInput): AgentStep {
   return openFirst(state, inTurn(places, state.turn)) ?? afterFailedMove(state, move, NO_REPLICA, input);
 }
 
-function close(state: AgentState): AgentStep {
+function close(state: AgentState, reason: string): AgentStep {
   const { stage } = state;
   if (stage.kind === "closing" || stage.kind === "closed") return stay(state);
   const giveUp: AgentEffect = { kind: "give-up" };
@@ -187,7 +187,7 @@ function close(state: AgentState): AgentStep {
   // The present stream is the one that says goodbye.
   return {
     state: { ...state, stage: { kind: "closing" } },
-    effects: [giveUp, { kind: "goodbye", limitMs: GOODBYE_LIMIT_MS }],
+    effects: [giveUp, { kind: "goodbye", reason, limitMs: GOODBYE_LIMIT_MS }],
   };
 }
 

@@ -108,8 +108,8 @@ export type AgentEvent =
   | { readonly kind: "membership"; readonly membership: MembershipState | undefined }
   /** The time that dueAtMs() named has come. */
   | { readonly kind: "due" }
-  /** End for good, with a goodbye. */
-  | { readonly kind: "close" }
+  /** End for good, with a goodbye that gives this reason. */
+  | { readonly kind: "close"; readonly reason: string }
   /** End for good, at once. */
   | { readonly kind: "abort" };
 
@@ -125,7 +125,7 @@ export type AgentEffect =
   | { readonly kind: "drop" }
   /** Give up what was begun by `register` or `open`: no answer is wanted. */
   | { readonly kind: "give-up" }
-  | { readonly kind: "goodbye"; readonly limitMs: number }
+  | { readonly kind: "goodbye"; readonly reason: string; readonly limitMs: number }
   /** Forget the registration, so that the next start registers. */
   | { readonly kind: "forget" }
   /** Say how an attempt or a stream ended, and what follows. */

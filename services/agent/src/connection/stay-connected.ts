@@ -26,6 +26,11 @@ export interface StayConnectedOptions extends EnrolmentOptions, SessionServices 
   readonly onKeyUsed?: () => void;
 }
 
+/** What `register` or `open` has begun, which ends with one answer to stepAgent(); `give-up` ends it without one. */
+type Begun =
+  | { readonly kind: "registration"; readonly stop: AbortController }
+  | { readonly kind: "stream"; readonly session: HeartbeatSession; readonly welcome: Welcome | null };
+
 /** What keeps the process alive while nothing is due: a service manager would start it again, as a new node. */
 const IDLE_TURN_MS = 86_400_000;
 
@@ -37,10 +42,10 @@ export class StayConnected {
   readonly #alarm: Alarm;
   readonly #closed = new AbortController();
   #state: AgentState;
+  /** The stream of the state's session. */
   #held: HeartbeatSession | null = null;
-  #candidate: { readonly session: HeartbeatSession; readonly welcome: Welcome | null } | null = null;
-  #registering = new AbortController();
-  #goodbyeReason = "";
+  #begun: Begun | null = null;
+  /** Of the task that runs. */
   #succeeded: () => void = () => {};
 
   constructor(options: StayConnectedOptions) {
@@ -95,8 +100,7 @@ export class StayConnected {
 
   /** Say goodbye and end for good. */
   async close(reason: string): Promise<void> {
-    this.#goodbyeReason = reason;
-    this.#dispatch({ kind: "close" });
+    this.#dispatch({ kind: "close", reason });
     await this.#ended();
   }
 
@@ -137,7 +141,7 @@ export class StayConnected {
         const { pace } = this.#held ?? this.#state;
         const onNews = (session: HeartbeatSession, news: SessionNews): void => this.#onNews(session, news);
         const session = new HeartbeatSession(this.#options, { endpoint: effect.endpoint, pace, onNews });
-        this.#candidate = { session, welcome: null };
+        this.#begun = { kind: "stream", session, welcome: null };
         return;
       }
       case "hold":
@@ -146,15 +150,11 @@ export class StayConnected {
       case "drop":
         this.#drop();
         return;
-      case "give-up": {
-        this.#registering.abort();
-        const session = this.#candidate?.session;
-        this.#candidate = null;
-        session?.drop();
+      case "give-up":
+        this.#giveUp();
         return;
-      }
       case "goodbye":
-        this.#held?.goodbye(this.#goodbyeReason, effect.limitMs);
+        this.#held?.goodbye(effect.reason, effect.limitMs);
         return;
       case "forget":
         void this.#enrolment.forget();
@@ -168,10 +168,11 @@ export class StayConnected {
   async #register(): Promise<void> {
     const { phase } = this.#options.identity.keys;
     const stop = new AbortController();
-    this.#registering = stop;
+    this.#begun = { kind: "registration", stop };
     const outcome = await this.#enrolment.register(stop.signal);
     this.#noteKey(phase);
     if (stop.signal.aborted) return;
+    this.#begun = null;
     if (outcome.ok) {
       const endpoints = this.#enrolment.sentinel?.healthEndpoints ?? [];
       this.#dispatch({ kind: "registered", membership: outcome.membership, endpoints });
@@ -181,20 +182,20 @@ export class StayConnected {
   }
 
   #onNews(session: HeartbeatSession, news: SessionNews): void {
-    if (session === this.#candidate?.session) this.#onCandidate(session, news);
+    if (this.#begun?.kind === "stream" && session === this.#begun.session) this.#onBegun(session, news);
     else if (session === this.#held) this.#onHeld(session, news);
   }
 
-  #onCandidate(session: HeartbeatSession, news: SessionNews): void {
+  #onBegun(session: HeartbeatSession, news: SessionNews): void {
     if (news.kind === "opened") {
       const { welcome } = news;
-      this.#candidate = { session, welcome };
+      this.#begun = { kind: "stream", session, welcome };
       const endpoints = this.#options.registrar.resolve(welcome.healthEndpoints);
       const membership = stateOf(welcome.membership);
       const hasNewerKey = session.keyPair !== this.#options.identity.keys.toUse();
       this.#dispatch({ kind: "opened", epoch: welcome.sessionEpoch, membership, endpoints, hasNewerKey });
     } else if (news.kind === "ended") {
-      this.#candidate = null;
+      this.#begun = null;
       const { end } = news;
       const { keys } = this.#options.identity;
       this.#dispatch({ kind: "not-opened", end, hasOtherKey: isKeyRefused(end) && keys.refused(session.keyPair) });
@@ -235,10 +236,9 @@ export class StayConnected {
   }
 
   #hold(): void {
-    const candidate = this.#candidate;
-    if (candidate?.welcome == null) return;
-    const { session, welcome } = candidate;
-    this.#candidate = null;
+    if (this.#begun?.kind !== "stream" || this.#begun.welcome === null) return;
+    const { session, welcome } = this.#begun;
+    this.#begun = null;
     this.#drop();
     this.#held = session;
     this.#succeeded();
@@ -258,6 +258,14 @@ export class StayConnected {
     await keys.accepted(keyPair);
     this.#noteKey(phase);
     await this.#enrolment.remember(clusterId, endpoints);
+  }
+
+  /** The answer to what was begun is no event any more. */
+  #giveUp(): void {
+    const begun = this.#begun;
+    this.#begun = null;
+    if (begun?.kind === "registration") begun.stop.abort();
+    else begun?.session.drop();
   }
 
   /** Its end is no event any more. */

@@ -9,7 +9,7 @@ import {
   type ExecutionObservation,
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { silentLogger, systemClock } from "@rollcall/process";
+import { type Clock, silentLogger, systemClock } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import type { AgentHarness } from "../testing/agent-harness.ts";
 import type { ServedStream } from "../testing/fake-control-plane.ts";
@@ -23,7 +23,13 @@ const STOP = DesiredState.STOP;
 const FORGET = DesiredState.FORGET;
 const UNTIL_TOLD = shellSpec("echo begun; while ! [ -e $HOME/go ]; do sleep 0.05; done; exit 4");
 
+/** An agent starts no more than one keeper within this. */
+const START_EVERY_MS = 10_000;
+
 describe("an agent with work", () => {
+  /** How far the agent's clock for its keeper is ahead. Its timers are real. */
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
   let program: KeeperProgram;
   let harness: AgentHarness;
   let generation = 0n;
@@ -46,8 +52,8 @@ describe("an agent with work", () => {
           new AgentWork({
             keeper,
             nodeId: "node-1",
-            clock: systemClock,
-            random: () => 0,
+            clock,
+            random: () => 0.5,
             log: silentLogger,
             onOffer,
           }),
@@ -106,6 +112,12 @@ describe("an agent with work", () => {
     return last?.state === state ? last : undefined;
   };
 
+  /** Kill the keeper, when it is time to start another one. */
+  async function killKeeper(): Promise<void> {
+    aheadMs += START_EVERY_MS;
+    await program.kill();
+  }
+
   async function stopAll(): Promise<void> {
     for (const id of ["e1", "e2"]) await writeFile(join(program.homeOf(id), "go"), "").catch(() => {});
   }
@@ -128,7 +140,7 @@ describe("an agent with work", () => {
   it("should offer nothing while its keeper is gone, and the same as before once one is back", async () => {
     const offered = await served("the capacity", () => infos().at(-1)?.work);
     const release = program.holdStarts();
-    await program.kill();
+    await killKeeper();
     await served("no capacity", () => infos().at(-1)?.work === undefined || undefined);
     release();
     expect(await served("the capacity again", () => infos().at(-1)?.work)).toEqual(offered);
@@ -205,7 +217,7 @@ describe("an agent with work", () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
     await program.loseRecords();
-    await program.kill();
+    await killKeeper();
     const gone = await served("its end", inState("e1", ObservedState.ENDED));
     expect(gone).toMatchObject({ endReason: EndReason.GONE });
     expect(gone.startTime).toBeUndefined();
@@ -254,7 +266,7 @@ describe("an agent with work", () => {
   it("should start a keeper in place of one that was killed, and lose nothing", async () => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
-    await program.kill();
+    await killKeeper();
     await served("another keeper", () => (program.starts > 1 ? true : undefined));
     await writeFile(join(program.homeOf("e1"), "go"), "");
     expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({

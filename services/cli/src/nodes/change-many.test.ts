@@ -27,7 +27,7 @@ function shellOf(isTerminal = false) {
 function work(call: ManyWork["call"]): ManyWork {
   const choice = chooseNodes([], { all: true });
   if (choice.kind !== "many") throw new Error("all nodes are many");
-  const how = { yes: true, dryRun: false, strict: false, format: "table" } as const;
+  const how = { yes: true, dryRun: false, strict: false, format: "table", isAlready: null } as const;
   return { verb: "cordon", selector: choice.selector, requestId: "", ...how, call };
 }
 

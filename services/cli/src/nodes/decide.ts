@@ -1,6 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { LabelTier, type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { alreadyDone } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Invocation, Verb } from "../command.ts";
@@ -79,57 +79,58 @@ export function nodeDecide(verb: NodeVerb): Verb<NodeDecideOptions> {
   return (invocation) => decideNodes(invocation, verb, invocation.args, CALLS[verb]);
 }
 
-/**
- * Do a verb to the nodes that are named, or chosen by the options. `remarks` returns what a single node that was
- * changed gives reason to say.
- */
+/** What a verb knows of nodes beside its call. */
+interface VerbKnowledge {
+  /** What a single node that was changed gives reason to say. */
+  remarks(node: Node): readonly string[];
+  /** Whether a node is as the verb would make it, which is no refusal of the API. */
+  isAlready(node: Node): boolean;
+}
+
+/** Do a verb to the nodes that are named, or chosen by the options. */
 export async function decideNodes(
   { shell, options }: Invocation<NodeDecideOptions>,
   verb: string,
   names: readonly string[],
   call: NodeCall,
-  remarks: (node: Node) => readonly string[] = () => [],
+  known: VerbKnowledge | null = null,
 ): Promise<void> {
   const format = outputFormat(options, ["table", "name", "json", "yaml"]);
   const choice = chooseNodes(names, options);
   const control = reachControlPlane(shell, options);
   const admin = control.client("admin", AdminService);
   const { message: reason = "", etag = "", requestId = "", strict = false } = options;
+  // A repeated request has had its effect before.
+  const isAlready = requestId === "" && known !== null ? known.isAlready : null;
   if (choice.kind === "many" || options.dryRun === true) {
     if (etag !== "") throw new UsageError("--etag is for one node that is named");
     const selector = choice.kind === "many" ? choice.selector : selectorOf(choice.node);
     await changeMany(shell, {
-      ...{ verb, selector, requestId, format, strict },
+      ...{ verb, selector, requestId, format, strict, isAlready },
       ...{ yes: options.yes ?? false, dryRun: options.dryRun ?? false },
       call: (command) => control.attempt("admin", `${verb} nodes`, () => call(admin, { ...command, reason, etag })),
     });
     return;
   }
   const { node } = choice;
-  // Labels that are set already are no refusal of the API. A repeated request has had its effect before.
-  const before = verb === "label" && requestId === "" ? await getNode(control, node, verb) : undefined;
+  const before = isAlready === null ? undefined : await getNode(control, node, verb);
   const answer = await control.attempt("admin", `${verb} node ${node}`, () =>
     alreadyDone(shell, strict, () => call(admin, { node, reason, etag, requestId })),
   );
   const changed = answer === null ? await nodeAsItIs(control, node, format) : answer.node;
-  if (before !== undefined && hasLabelsOf(before, answer?.node)) noteSameLabels(shell, before.id, strict);
+  if (before !== undefined && isAlready?.(before)) noteAlready(shell, verb, before.id, strict);
   // Only a ban takes ids that no node has; the id may be mistyped.
   if (answer !== null && answer.node === undefined) shell.err.write(`there is no node ${node}: its id is banned\n`);
-  for (const remark of answer?.node === undefined ? [] : remarks(answer.node))
-    shell.err.write(`${printable(remark)}\n`);
+  const remarks = answer?.node === undefined ? [] : (known?.remarks(answer.node) ?? []);
+  for (const remark of remarks) shell.err.write(`${printable(remark)}\n`);
   if (format === "table") shell.out.write("Ok\n");
   else if (format === "name") shell.out.write(`${changed?.id ?? node}\n`);
   else await writePlain(shell, format, changed === undefined ? {} : toPlain(NodeSchema, changed));
 }
 
-function hasLabelsOf(before: Node, after: Node | undefined): boolean {
-  const labelsIn = (node: Node) => JSON.stringify(node.labels.map(({ key, value, tier }) => [key, value, tier]));
-  return after !== undefined && labelsIn(before) === labelsIn(after);
-}
-
-function noteSameLabels({ err }: Pick<Shell, "err">, id: string, strict: boolean): void {
+function noteAlready({ err }: Pick<Shell, "err">, verb: string, id: string, strict: boolean): void {
   const text = `the labels of node ${printable(id)} are already so`;
-  if (strict) throw new Failure(`failed to label node ${printable(id)}: ${text}`);
+  if (strict) throw new Failure(`failed to ${verb} node ${printable(id)}: ${text}`);
   err.write(`nothing to change: ${text}\n`);
 }
 
@@ -187,7 +188,14 @@ export const nodeLabel: Verb<NodeDecideOptions> = async (invocation) => {
     node.labels
       .filter(({ key }) => remove.includes(key))
       .map(({ key, value, tier }) => `${key}=${value} is in effect now, set by ${tierWord(tier)}`);
-  await decideNodes(invocation, "label", names, call, remarks);
+  const ofOperator = (node: Node) => node.labels.filter(({ tier }) => tier === LabelTier.OPERATOR);
+  const isAlready = (node: Node) => {
+    const labels = new Map(ofOperator(node).map(({ key, value }) => [key, value]));
+    return (
+      Object.entries(set).every(([key, value]) => labels.get(key) === value) && !remove.some((it) => labels.has(it))
+    );
+  };
+  await decideNodes(invocation, "label", names, call, { remarks, isAlready });
 };
 
 interface LabelWords {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import type { HealthRecord } from "../record/health-record.ts";
-import { type AdoptOrphansOptions, OrphanAdopter } from "./adopt-orphans.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import { adopted } from "../testing/bare-replica.ts";
+import { heldNode } from "../testing/held-node.ts";
+import { OrphanAdopter } from "./adopt-orphans.ts";
 
 const AWAY = new Error("the record is away");
 
@@ -11,7 +14,7 @@ function setUp(recorded: readonly string[]) {
   const failing = new Set<keyof HealthRecord>();
   const orphans: string[][] = [];
   const held: string[][] = [];
-  const present = new Map<string, { readonly id: string; epoch: number }>();
+  const present = new Map<string, HeldNode>();
   const released: string[] = [];
   /** Called while the record is asked. */
   const meanwhile = { act: () => {} };
@@ -19,7 +22,10 @@ function setUp(recorded: readonly string[]) {
     if (failing.has(name)) throw AWAY;
     return value;
   };
-  const rowsOf = (ids: readonly string[]) => ids.map((nodeId) => ({ nodeId, previousReplicaId: "lost" }));
+  const rowsOf = (ids: readonly string[]) =>
+    ids.map((nodeId) => {
+      return { ...adopted(2), nodeId, previousReplicaId: "lost", connectionBefore: "CONNECTED" as const };
+    });
   const adopter = new OrphanAdopter({
     log: silentLogger,
     record: {
@@ -46,7 +52,7 @@ function setUp(recorded: readonly string[]) {
     policiesKnown: async () => {},
     knowPeers: async () => {},
     onAdopted: () => {},
-  } as unknown as AdoptOrphansOptions);
+  });
   return { adopter, opening, failing, orphans, held, present, released, meanwhile };
 }
 
@@ -63,11 +69,11 @@ describe("OrphanAdopter", () => {
 
   it("should release what is held and is another replica's, unless a session of it opens or has opened since", async () => {
     const { adopter, opening, present, released, meanwhile } = setUp(["ours"]);
-    for (const id of ["ours", "theirs", "opening", "reopened"]) present.set(id, { id, epoch: 1 });
+    for (const id of ["ours", "theirs", "opening", "reopened"]) present.set(id, heldNode(id, { epoch: 1 }));
     opening.add("opening");
     meanwhile.act = () => {
-      present.set("reopened", { id: "reopened", epoch: 2 });
-      present.set("new", { id: "new", epoch: 1 });
+      present.set("reopened", heldNode("reopened", { epoch: 2 }));
+      present.set("new", heldNode("new", { epoch: 1 }));
     };
     adopter.doubt();
     await adopter.turn();

@@ -1,12 +1,15 @@
 import { type Logger, Loop } from "@rollcall/process";
 import type { AdoptedNode, OwnedSession } from "@rollcall/store";
 import type { HealthRecord, SharedLoop } from "../record/health-record.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
 
 export interface AdoptOrphansOptions {
   readonly log: Logger;
-  readonly record: HealthRecord;
-  readonly replica: Replica;
+  readonly record: Pick<HealthRecord, "currentRevision" | "adoptOrphans" | "held" | "labelsOf">;
+  readonly replica: Pick<Replica, "mayOpen" | "notOurs" | "adopt"> & {
+    readonly nodes: Pick<HeldNodes, "all" | "find">;
+  };
   /** Whether a session of this node may be opening. */
   readonly isOpening: (nodeId: string) => boolean;
   /** Resolves once the policy of each node is known. */

@@ -1,12 +1,16 @@
+import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { ProbeNodesResponseSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import type { HealthState } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { releaseLease } from "@rollcall/store";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase, until } from "@rollcall/testkit";
+import { heldNode } from "../testing/held-node.ts";
 import { serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { TestReplicas } from "../testing/test-replica.ts";
-import { AdoptedProber, type ProbeAdoptedOptions } from "./probe-adopted.ts";
+import { AdoptedProber } from "./probe-adopted.ts";
 
 const agents = new FakeAgents();
 const replicas = new TestReplicas();
@@ -24,8 +28,7 @@ afterAll(async () => {
 
 interface Facts {
   readonly publicKey?: Uint8Array;
-  readonly health?: string;
-  readonly stream?: object;
+  readonly health?: HealthState;
 }
 
 /** A prober of nodes that were taken over from "old", which was heard of each of them 4 s ago. */
@@ -33,14 +36,16 @@ function probe(nodes: Readonly<Record<string, Facts>>) {
   const asked: string[][] = [];
   const heard: [string, number][] = [];
   const held = new Map(
-    Object.entries(nodes).map(([id, { publicKey = null, health = "HEALTHY", stream = null }]) => [
-      id,
-      { id, publicKey, stream, watch: { health } },
-    ]),
+    Object.entries(nodes).map(([id, { publicKey = null, health = "HEALTHY" }]) => {
+      const node = heldNode(id, { publicKey });
+      node.timing = { ...node.timing, health };
+      return [id, node];
+    }),
   );
-  const probeNodes = async ({ nodeIds }: { readonly nodeIds: readonly string[] }) => {
+  const probeNodes = async ({ nodeIds = [] }: { readonly nodeIds?: readonly string[] }) => {
     asked.push([...nodeIds]);
-    return { contacts: nodeIds.map((nodeId) => ({ nodeId, silentFor: durationFromMs(4_000) })) };
+    const contacts = nodeIds.map((nodeId) => ({ nodeId, silentFor: durationFromMs(4_000) }));
+    return create(ProbeNodesResponseSchema, { contacts });
   };
   const prober = new AdoptedProber({
     log: silentLogger,
@@ -52,7 +57,7 @@ function probe(nodes: Readonly<Record<string, Facts>>) {
       },
     },
     peers: { remembered: () => ({ client: { probeNodes } }) },
-  } as unknown as ProbeAdoptedOptions);
+  });
   prober.add(Object.keys(nodes).map((nodeId) => ({ nodeId, previousReplicaId: "old" })));
   return { prober, asked, heard };
 }
@@ -102,10 +107,10 @@ describe("AdoptedProber", () => {
     heir.app.onLeaseHeld();
     const node = await until("the adoption", () => heir.app.replica.nodes.find("beats-there"));
     const stillHealthy = async () => {
-      const beforeMs = node.watch.lastReceivedMs;
+      const beforeMs = node.timing.lastReceivedMs;
       await heir.pass(2_000);
       await stream.beatAcknowledged();
-      await eventually(() => expect(node.watch.lastReceivedMs).toBeGreaterThan(beforeMs));
+      await eventually(() => expect(node.timing.lastReceivedMs).toBeGreaterThan(beforeMs));
       expect(node.health.state).toBe("HEALTHY");
     };
     for (let turn = 0; turn < 4; turn++) await stillHealthy();

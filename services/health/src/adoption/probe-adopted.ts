@@ -2,15 +2,17 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { mayHaveEarlierContact } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
-import type { PeerList } from "../internal/peers.ts";
+import type { Peer, PeerClient } from "../internal/peers.ts";
 import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
+import type { Silence } from "../replica/silence.ts";
 
 export interface ProbeAdoptedOptions {
   readonly log: Logger;
-  readonly replica: Replica;
-  readonly peers: PeerList;
+  readonly replica: { readonly nodes: Pick<HeldNodes, "find">; readonly silence: Pick<Silence, "nowMs" | "heard"> };
+  /** The replicas that held nodes before. */
+  readonly peers: { remembered(instance: string): Pick<Peer<Pick<PeerClient, "probeNodes">>, "client"> | null };
 }
 
 const EVERY_MS = 2_000;
@@ -82,7 +84,7 @@ export class AdoptedProber {
 }
 
 function isWaiting(node: HeldNode | undefined): boolean {
-  return node !== undefined && mayHaveEarlierContact(node, node.watch.health);
+  return node !== undefined && mayHaveEarlierContact(node, node.timing.health);
 }
 
 /** Ask every 2 s, and on call. */

@@ -1,42 +1,41 @@
 import { describe, expect, it } from "@jest/globals";
-import { BRAKE_CLUSTER } from "@rollcall/domain";
+import { BRAKE_CLUSTER, type HealthState, type MembershipState } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
+import { HeldNodes } from "../replica/held-nodes.ts";
+import { MEMBERSHIP, recordedHealth } from "../testing/bare-replica.ts";
+import { heldNode } from "../testing/held-node.ts";
 import { BrakeCounter } from "./brake-counter.ts";
 
 const NOW_MS = 100_000;
 
 interface Facts {
-  readonly membership?: string;
-  readonly watched?: string;
-  readonly written?: string;
+  readonly membership?: MembershipState;
+  readonly timed?: HealthState;
+  readonly written?: HealthState;
   readonly reason?: string;
   readonly silentMs?: number;
 }
 
 function nodeOf(facts: Facts): HeldNode {
-  const { membership = "APPROVED", watched = "HEALTHY", written = "HEALTHY", reason = "", silentMs = 0 } = facts;
-  return {
-    membership: { state: membership },
-    watch: {
-      health: watched,
-      lastReceivedMs: NOW_MS - silentMs,
-      thresholds: { unhealthyAfterMs: 60_000, unknownAfterMs: 300_000 },
-    },
-    health: { state: watched, reason },
-    writtenHealth: { state: written },
-    terms: { labels: new Map() },
-  } as unknown as HeldNode;
+  const { membership = "APPROVED", timed = "HEALTHY", written = "HEALTHY", reason = "", silentMs = 0 } = facts;
+  const node = heldNode("n1", {
+    membership: { ...MEMBERSHIP, state: membership },
+    health: { ...recordedHealth(timed), reason },
+    writtenHealth: recordedHealth(written),
+  });
+  const thresholds = { unhealthyAfterMs: 60_000, unknownAfterMs: 300_000 };
+  node.timing = { subject: node, health: timed, lastReceivedMs: NOW_MS - silentMs, thresholds };
+  return node;
 }
 
-function count(nodes: readonly Facts[]) {
-  const replica = { nodes: { all: () => nodes.map(nodeOf) }, silence: { nowMs: () => NOW_MS } };
-  const counter = new BrakeCounter({ replica, label: "zone" } as unknown as ConstructorParameters<
-    typeof BrakeCounter
-  >[0]);
+function count(facts: Facts) {
+  const nodes = new HeldNodes();
+  nodes.add(nodeOf(facts));
+  const counter = new BrakeCounter({ replica: { nodes, silence: { nowMs: () => NOW_MS } }, label: "zone" });
   return counter.count().groups.get(BRAKE_CLUSTER) ?? null;
 }
 
-const declared = { watched: "UNHEALTHY", reason: "HEARTBEATS_MISSED", silentMs: 61_000 };
+const declared: Facts = { timed: "UNHEALTHY", reason: "HEARTBEATS_MISSED", silentMs: 61_000 };
 
 describe("BrakeCounter", () => {
   it.each<[string, Facts, { healthy: number; silent: number } | null]>([
@@ -48,6 +47,6 @@ describe("BrakeCounter", () => {
     ["one that said goodbye", { ...declared, reason: "AGENT_SHUTDOWN" }, null],
     ["one that is not approved", { membership: "PENDING" }, null],
   ])("should count %s", (_, facts, expected) => {
-    expect(count([facts])).toEqual(expected);
+    expect(count(facts)).toEqual(expected);
   });
 });

@@ -7,7 +7,14 @@ import {
   MOST_BRAKE_GROUPS,
 } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
+import type { Silence } from "../replica/silence.ts";
+
+/** The nodes that are counted, and the time by which they are silent. */
+interface CountedReplica {
+  readonly nodes: Pick<HeldNodes, "all">;
+  readonly silence: Pick<Silence, "nowMs">;
+}
 
 interface Count {
   readonly name: string;
@@ -21,19 +28,16 @@ interface Count {
  * of the lease.
  */
 export class BrakeCounter {
-  readonly #replica: Pick<Replica, "nodes" | "silence">;
+  readonly #replica: CountedReplica;
   readonly #label: string;
   /** By value of the label. */
   readonly #groups = new Map<string, Count>();
   #sequence = 0;
 
   /** @param options `label` names the groups; only values of operators and join tokens count. */
-  constructor(options: {
-    readonly replica: Pick<Replica, "nodes" | "silence">;
-    readonly label: string;
-  }) {
-    this.#replica = options.replica;
-    this.#label = options.label;
+  constructor({ replica, label }: { readonly replica: CountedReplica; readonly label: string }) {
+    this.#replica = replica;
+    this.#label = label;
   }
 
   /** The group of a node: "" without the label, or when there are too many groups. */
@@ -53,7 +57,7 @@ export class BrakeCounter {
       count.silent = 0;
     }
     for (const node of this.#replica.nodes.all()) {
-      const counted = countedAs(node, node.watch, nowMs);
+      const counted = countedAs(node, node.timing, nowMs);
       if (counted === null) continue;
       const isSilent = counted === "silent";
       add(cluster, isSilent);

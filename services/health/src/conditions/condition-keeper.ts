@@ -3,7 +3,7 @@ import { type ReservedStore, recordedTroubles, settleConditions, troubledNodes }
 import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import { seedGpus, troublesOf } from "./gpu-watch.ts";
+import { seedGpus, troublesOf } from "./gpu-samples.ts";
 
 export interface ConditionKeeperOptions {
   readonly store: ReservedStore;

@@ -33,8 +33,8 @@ export class SilenceVerdicts {
   }
 
   /** A node is about to become HEALTHY. `nowMs` is of the real clock. */
-  onReturn({ health, evidence, declaredAtMs, watch }: HeldNode, nowMs: number): void {
+  onReturn({ health, evidence, declaredAtMs, timing }: HeldNode, nowMs: number): void {
     if (health.state !== "UNHEALTHY" || evidence === null || declaredAtMs === null) return;
-    if (nowMs - declaredAtMs <= watch.thresholds.unhealthyAfterMs) this.#metrics.returnedAtOnce();
+    if (nowMs - declaredAtMs <= timing.thresholds.unhealthyAfterMs) this.#metrics.returnedAtOnce();
   }
 }

@@ -17,6 +17,7 @@ import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "../query/held-page.ts";
 import type { HeldView } from "../replica/held-view.ts";
 import type { Replica } from "../replica/replica.ts";
+import { responseOf } from "../session/farewell-error.ts";
 import { watchHeld } from "../watch/watch-held.ts";
 
 type Methods = (typeof HealthInternalService)["method"];
@@ -97,7 +98,7 @@ export function forwardHeartbeat({ unary }: HealthServices): MethodImpl<Methods[
     const hello = step.case === "open" ? step.value.hello : undefined;
     const isOpening = step.case === "open" && hello !== undefined;
     const answer = isOpening ? await unary.open(hello, step.value.nonce, peer) : unary.take(heartbeat);
-    return create(ForwardHeartbeatResponseSchema, { answer });
+    return create(ForwardHeartbeatResponseSchema, { answer: responseOf(answer) });
   };
 }
 

@@ -2,18 +2,13 @@ import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Farewell } from "../replica/farewell.ts";
-import { type DrainOptions, drain } from "./drain.ts";
+import { liveReplicas } from "../testing/held-node.ts";
+import { drain } from "./drain.ts";
 import { Reconnects } from "./reconnects.ts";
 
-const replicasOf = (...instances: readonly string[]) =>
-  instances.map((instance) => ({ instance, agentEndpoint: `${instance}:1`, sessions: 0 }));
-
 function reconnectsOf(instances: readonly string[], unhealthyAfterMs = 60_000): Reconnects {
-  const replicas = replicasOf(...instances) as unknown as ConstructorParameters<
-    typeof Reconnects
-  >[0]["peers"]["replicas"];
   const otherEndpoints = instances.filter((it) => it !== "own").map((it) => `${it}:1`);
-  const peers = { replicas, otherEndpoints };
+  const peers = { replicas: liveReplicas(...instances), otherEndpoints };
   return new Reconnects({ instance: "own", peers, hellosPerSecond: 100, unhealthyAfterMs });
 }
 
@@ -44,7 +39,7 @@ function setUp(facts: { readonly sessions: number; readonly stay: number; readon
     withdraw: async () => {
       done.push("withdraw");
     },
-  } as unknown as DrainOptions).then(() => done.push("ended"));
+  }).then(() => done.push("ended"));
   return { clock, done, farewells, ended };
 }
 

@@ -1,15 +1,16 @@
 import type { Clock, Logger } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
 import { moveBeforeEnd, type Random } from "../replica/farewell.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { Reconnects } from "./reconnects.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface DrainOptions {
-  readonly replica: Replica;
+  readonly replica: Pick<Replica, "drain"> & { readonly nodes: Pick<HeldNodes, "sessions"> };
   readonly peers: Pick<PeerList, "refresh">;
   readonly reconnects: Reconnects;
-  readonly mover: SessionMover;
+  readonly mover: Pick<SessionMover, "leaving" | "ask">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;

@@ -1,6 +1,8 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
+import { GetReplicaStateResponseSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { silentLogger } from "@rollcall/process";
-import { CutOffLeaver, type CutOffOptions } from "./leave-when-cut-off.ts";
+import { CutOffLeaver } from "./leave-when-cut-off.ts";
 
 /** A replica in doubt or not, and others of which each holds its lease, does not, or is silent. */
 function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[], onAsked = () => {}) {
@@ -12,7 +14,7 @@ function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[], onAs
       getReplicaState: async () => {
         onAsked();
         if (holdsLease === "silent") throw new Error("silent");
-        return { holdsLease };
+        return create(GetReplicaStateResponseSchema, { holdsLease });
       },
     },
   }));
@@ -29,7 +31,7 @@ function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[], onAs
     },
     log: silentLogger,
     random: () => 0,
-  } as unknown as CutOffOptions);
+  });
   return { turn: () => leaver.turn(), asked: () => asked, replica };
 }
 

@@ -1,17 +1,19 @@
 import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
-import type { PeerList } from "../internal/peers.ts";
+import type { Peer, PeerClient } from "../internal/peers.ts";
 import type { SharedLoop } from "../record/health-record.ts";
 import { moveFromCutOff, type Random } from "../replica/farewell.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { Reconnects } from "./reconnects.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface CutOffOptions {
-  readonly replica: Replica;
-  readonly peers: Pick<PeerList, "known">;
-  readonly reconnects: Reconnects;
-  readonly mover: SessionMover;
+  readonly replica: Pick<Replica, "isInDoubt"> & { readonly nodes: Pick<HeldNodes, "sessions"> };
+  /** The others that were listed when the record was last read. */
+  readonly peers: { known(): readonly Peer<Pick<PeerClient, "getReplicaState">>[] };
+  readonly reconnects: Pick<Reconnects, "windowMs" | "endpoints">;
+  readonly mover: Pick<SessionMover, "leaving" | "ask">;
   readonly log: Logger;
   readonly random: Random;
 }

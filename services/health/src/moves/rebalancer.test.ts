@@ -2,7 +2,8 @@ import { describe, expect, it } from "@jest/globals";
 import type { RebalanceLimits } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
-import { Rebalancer, type RebalancerOptions } from "./rebalancer.ts";
+import { liveReplicas } from "../testing/held-node.ts";
+import { Rebalancer } from "./rebalancer.ts";
 
 /** Ten moves a second, and nothing is too little to be worth one. */
 const LIMITS: RebalanceLimits = {
@@ -25,10 +26,7 @@ function setUp(sessions: number) {
       refresh: async () => {
         refreshes += 1;
       },
-      replicas: [
-        { instance: "own", agentEndpoint: "own:1", sessions: 0 },
-        { instance: "other", agentEndpoint: "other:1", sessions: 0 },
-      ],
+      replicas: liveReplicas("own", "other"),
     },
     mover: {
       leaving: () => 0,
@@ -42,7 +40,7 @@ function setUp(sessions: number) {
     random: () => 0,
     onAsked: () => {},
     limits: LIMITS,
-  } as unknown as RebalancerOptions);
+  });
   return { rebalancer, clock, replica, asked, refreshes: () => refreshes };
 }
 

@@ -9,13 +9,14 @@ import { type Clock, type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
 import type { SharedLoop } from "../record/health-record.ts";
 import { moveForBalance, type Random } from "../replica/farewell.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface RebalancerOptions {
-  readonly replica: Replica;
+  readonly replica: Pick<Replica, "instance" | "mayOpen"> & { readonly nodes: Pick<HeldNodes, "sessions"> };
   readonly peers: Pick<PeerList, "refresh" | "replicas">;
-  readonly mover: SessionMover;
+  readonly mover: Pick<SessionMover, "leaving" | "ask">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import { ManualClock } from "@rollcall/testkit/time";
 import { moveForBalance } from "../replica/farewell.ts";
-import type { HeldNode } from "../replica/held-node.ts";
 import { HeldNodes } from "../replica/held-nodes.ts";
+import { BareStream } from "../testing/bare-replica.ts";
+import { heldNode } from "../testing/held-node.ts";
 import { SessionMover } from "./session-mover.ts";
 
 /** @param canMove false where agents call instead of holding a stream. */
@@ -13,7 +14,7 @@ function setUp(count: number, canMove = true) {
   for (let index = 0; index < count; index += 1) {
     const id = `n${index}`;
     const askMove = () => asked.push(id) > 0 && canMove;
-    nodes.add({ id, stream: { askMove } } as unknown as HeldNode);
+    nodes.add(heldNode(id, { stream: Object.assign(new BareStream(), { askMove }) }));
   }
   const mover = new SessionMover({ nodes, clock });
   return { clock, nodes, asked, ask: (most: number) => mover.ask(most, () => moveForBalance(null)), mover };
@@ -46,7 +47,7 @@ describe("SessionMover", () => {
     ask(3);
     const [first, second] = nodes.all();
     if (first !== undefined) first.stream = null;
-    if (second !== undefined) second.stream = { askMove: () => true } as unknown as HeldNode["stream"];
+    if (second !== undefined) second.stream = Object.assign(new BareStream(), { askMove: () => true });
     expect(mover.leaving()).toBe(1);
     expect(ask(3)).toBe(1);
   });

@@ -48,7 +48,7 @@ async function joined(replica: TestReplica, nodeId: string): Promise<FakeStream>
 }
 
 const thresholdsOf = (replica: TestReplica, nodeId: string) =>
-  Object.values(replica.app.replica.nodes.find(nodeId)?.watch.thresholds ?? {});
+  Object.values(replica.app.replica.nodes.find(nodeId)?.timing.thresholds ?? {});
 
 const told = ({ heartbeatInterval, unhealthyAfter, generation }: Settings) => ({
   heartbeatMs: heartbeatInterval === undefined ? 0 : durationMs(heartbeatInterval),

@@ -13,7 +13,7 @@ function setUp(options?: Parameters<typeof bareReplica>[0]) {
     policies.follow(collectPolicies([{ kind: "default", override }]));
     if (policies.settle(node, node.terms.labels)) policies.retell(node, node.terms.labels);
   };
-  const thresholds = () => [node.watch.thresholds.unhealthyAfterMs, node.watch.thresholds.unknownAfterMs];
+  const thresholds = () => [node.timing.thresholds.unhealthyAfterMs, node.timing.thresholds.unknownAfterMs];
   return { ...bare, policies, stream, node, set, thresholds };
 }
 

@@ -188,7 +188,7 @@ export class NodePolicies {
 
   /** Apply thresholds that became longer. Returns whether one became shorter and must wait. */
   #relax(node: HeldNode): boolean {
-    const kept = node.watch.thresholds;
+    const kept = node.timing.thresholds;
     const wanted = this.#wantedThresholds(node.terms);
     if (isSame(kept, wanted)) return false;
     const laxer = laxerThresholds(kept, wanted);

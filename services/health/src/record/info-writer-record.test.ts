@@ -6,6 +6,7 @@ import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
 import { bareReplica } from "../testing/bare-replica.ts";
+import { heldNode } from "../testing/held-node.ts";
 import { eventsOf, recordOf, register } from "../testing/record.ts";
 import { InfoWriter } from "./info-writer.ts";
 
@@ -52,7 +53,7 @@ async function held({ replicaId = "me", epoch = 3, state = "APPROVED" as "APPROV
   await register(database.store, [{ nodeId: id, publicKey }], state);
   const { db } = database.store;
   await db.updateTable("node_sessions").set({ replica_id: replicaId, epoch }).where("node_id", "=", id).execute();
-  return { id, epoch: 3, infoDigest: null } as unknown as HeldNode;
+  return heldNode(id, { epoch: 3 });
 }
 
 describe("InfoWriter", () => {

@@ -1,6 +1,6 @@
 import { type EventEffect, isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
-import { isInTrouble } from "../conditions/gpu-watch.ts";
+import { isInTrouble } from "../conditions/gpu-samples.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
 

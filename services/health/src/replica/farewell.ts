@@ -18,6 +18,8 @@ export interface Farewell {
   readonly retryAfterMs?: number;
   /** What is wrong with the frame that ended the session. */
   readonly violations?: readonly FieldViolation[];
+  /** What of the caller's a precondition failed on. */
+  readonly subject?: string;
   /** With MOVE: where to, the best first; any replica when absent. */
   readonly endpoints?: readonly string[];
 }
@@ -91,6 +93,33 @@ export function deleted(nodeId: string, by: "operator" | "node"): Farewell {
       : `node ${nodeId} has left the fleet; start the agent again to register it as a new node`;
   return { reason: "NODE_DELETED", message, action: "STOP", ...about(nodeId) };
 }
+
+/** A session by calls that is over, for a reason that is not known here. */
+export function sessionOver(nodeId: string): Farewell {
+  const message = `this session of node ${nodeId} is over; open a new one without a token`;
+  return reconnect("SESSION_SUPERSEDED", message, about(nodeId));
+}
+
+/** A call whose token is another node's, or was not made by this cluster. */
+export function tokenInvalid(nodeId: string): Farewell {
+  const message = `the session token does not belong to node ${nodeId}; open a session without one`;
+  return reconnect("SESSION_TOKEN_INVALID", message, about(nodeId));
+}
+
+/** A call with a sequence that does not follow the one before. Its session goes on. */
+export function notRising(nodeId: string, sequence: number, lastSequence: number): Farewell {
+  const message = `sequence ${sequence} of node ${nodeId} does not follow ${lastSequence}; send a higher one`;
+  const metadata = { node: nodeId, sequence: String(sequence), lastSequence: String(lastSequence) };
+  return { ...reconnect("SEQUENCE_NOT_RISING", message, { metadata }), subject: nodeId };
+}
+
+/** The replica that holds a session by calls, or is to open one, does not answer. */
+export function ownerUnavailable(message: string, metadata?: Readonly<Record<string, string>>): Farewell {
+  const details = { retryAfterMs: OWNER_RETRY_AFTER_MS, ...(metadata === undefined ? {} : { metadata }) };
+  return reconnect("OWNER_UNAVAILABLE", message, details);
+}
+
+const OWNER_RETRY_AFTER_MS = 1_000;
 
 /** Nothing was received for longer than the threshold. */
 export function stale(nodeId: string, silentMs: number): Farewell {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Connection, DEFAULT_HEALTH_POLICY, type Health, type Timing } from "@rollcall/domain";
-import type { NodeTerms } from "../policy/node-terms.ts";
-import { createHeldNode, type HeldNode, unwrittenOf } from "./held-node.ts";
+import { type Connection, DEFAULT_HEALTH_POLICY, type Health } from "@rollcall/domain";
+import { heldNode } from "../testing/held-node.ts";
+import { type HeldNode, unwrittenOf } from "./held-node.ts";
 
 const stated = <S extends string>(state: S, reason: string) => ({
   state,
@@ -16,10 +16,8 @@ const healthy: Health = stated("HEALTHY", "HEARTBEAT_RECEIVED");
 const silent: Health = stated("UNHEALTHY", "HEARTBEATS_MISSED");
 
 const node = (changes: Partial<HeldNode> = {}): HeldNode => {
-  const row = { nodeId: "n1", detectedHealth: healthy, connection: connected };
-  const terms = { resolved: { policy: DEFAULT_HEALTH_POLICY } } as unknown as NodeTerms;
-  const held = createHeldNode(row, terms, (it) => ({ subject: it }) as unknown as Timing<HeldNode>);
-  return Object.assign(held, { epoch: 3 }, changes);
+  const known = { health: healthy, writtenHealth: healthy, connection: connected, writtenConnection: connected };
+  return heldNode("n1", { epoch: 3, ...known, ...changes });
 };
 
 describe("unwrittenOf()", () => {

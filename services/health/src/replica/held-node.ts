@@ -46,7 +46,7 @@ export interface HeldNode {
   /** The only stream whose epoch is current; null while there is none. */
   stream: NodeStream | null;
   /** The detector's state: the node's health, and when it was last heard. */
-  watch: Timing<HeldNode>;
+  timing: Timing<HeldNode>;
   connection: Connection;
   /** As detected, without an operator's mark. */
   health: Health;
@@ -103,14 +103,14 @@ const NO_GPU_KNOWLEDGE: GpuKnowledge = { samples: 0, isSeeded: false };
 /** Shared by all nodes without GPUs. */
 const NO_GPUS: readonly GpuState[] = [];
 
-/** Create the state of a node. `watch` registers it with the detector. */
+/** Create the state of a node. `track` registers it with the detector. */
 export function createHeldNode(
   row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">,
   terms: NodeTerms,
-  watch: (node: HeldNode) => Timing<HeldNode>,
+  track: (node: HeldNode) => Timing<HeldNode>,
 ): HeldNode {
   const { nodeId: id, detectedHealth: health, connection } = row;
-  const node: Omit<HeldNode, "watch"> = {
+  const node: Omit<HeldNode, "timing"> = {
     id,
     epoch: 0,
     stream: null,
@@ -135,9 +135,9 @@ export function createHeldNode(
     declaredAtMs: null,
     work: null,
   };
-  // Node and watch refer to each other; the node is complete before it is returned.
+  // Node and timing refer to each other; the node is complete before it is returned.
   const held = node as HeldNode;
-  held.watch = watch(held);
+  held.timing = track(held);
   return held;
 }
 

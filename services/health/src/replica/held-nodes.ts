@@ -24,9 +24,9 @@ export class HeldNodes {
   /** How many nodes with a stream are silent beyond half of their threshold, at an observed time. Looks at each. */
   countSilent(observedMs: number): number {
     let silent = 0;
-    for (const { stream, watch } of this.#nodes.values()) {
-      const silentMs = observedMs - watch.lastReceivedMs;
-      if (stream !== null && silentMs > watch.thresholds.unhealthyAfterMs / 2) silent += 1;
+    for (const { stream, timing } of this.#nodes.values()) {
+      const silentMs = observedMs - timing.lastReceivedMs;
+      if (stream !== null && silentMs > timing.thresholds.unhealthyAfterMs / 2) silent += 1;
     }
     return silent;
   }

@@ -4,7 +4,6 @@ import { describe, expect, it } from "@jest/globals";
 import { type Clock, systemClock } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import { judgeSilenceTask } from "./judge-silence.ts";
-import type { Replica } from "./replica.ts";
 
 describe("judgeSilenceTask()", () => {
   it("should read what waits in the sockets before it judges, however long the process stood still", async () => {
@@ -34,7 +33,7 @@ describe("judgeSilenceTask()", () => {
         await systemClock.sleep(ms, signal);
       },
     };
-    const replica = { judge: () => heard.push("judgement") } as unknown as Replica;
+    const replica = { judge: () => heard.push("judgement") };
     const task = judgeSilenceTask({ replica, clock, tickMs: 10 });
     const running = task.run(ending.signal, () => {});
     while (!heard.includes("judgement")) await new Promise(setImmediate);
@@ -57,7 +56,7 @@ describe("judgeSilenceTask()", () => {
       turn += 1;
     };
     const ending = new AbortController();
-    const task = judgeSilenceTask({ replica: { judge } as unknown as Replica, clock, tickMs: 100, nextTurn });
+    const task = judgeSilenceTask({ replica: { judge }, clock, tickMs: 100, nextTurn });
     const running = task.run(ending.signal, () => {});
     await clock.pass(200);
     clock.advance(301);

@@ -3,7 +3,7 @@ import type { Clock, Task } from "@rollcall/process";
 import type { Replica } from "./replica.ts";
 
 export interface JudgeSilenceOptions {
-  readonly replica: Replica;
+  readonly replica: Pick<Replica, "judge">;
   readonly clock: Clock;
   readonly tickMs: number;
   /** See HelloDeskOptions. */

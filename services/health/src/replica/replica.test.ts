@@ -49,7 +49,7 @@ describe("Replica.take()", () => {
     expect(older.farewell).toBe("SESSION_SUPERSEDED");
     // Only a Beat may call it healthy, not what was known here before.
     expect(node.health.state).toBe("UNHEALTHY");
-    expect(node.watch.health).toBe("UNHEALTHY");
+    expect(node.timing.health).toBe("UNHEALTHY");
     expect([replica.nodes.size, replica.nodes.sessions]).toEqual([1, 1]);
   });
 });

@@ -9,7 +9,7 @@ import {
   type Wishes,
 } from "@rollcall/domain";
 import type { OwnedSession, StoredEvent } from "@rollcall/store";
-import { watchGpus } from "../conditions/gpu-watch.ts";
+import { takeGpuSample } from "../conditions/gpu-samples.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
@@ -194,7 +194,7 @@ export class Replica {
     node.lastFrameAtMs = nowMs;
     this.#beats += 1;
     if (node.terms.awaited !== null) this.policies.onBeat(node, isFirst);
-    if (isFirst && node.watch.health !== "HEALTHY") {
+    if (isFirst && node.timing.health !== "HEALTHY") {
       this.#verdicts.onReturn(node, this.#options.clock.nowMs());
       node.health = healthAfter({ kind: "beat" }, this.#now());
       node.evidence = null;
@@ -206,7 +206,7 @@ export class Replica {
     if (usage !== undefined) {
       node.samples ??= new SampleRing(nowMs, this.#pages);
       node.samples.add(usage, nowMs);
-      if (watchGpus(node, usage.gpus)) this.#options.onConditionsChanged?.(node);
+      if (takeGpuSample(node, usage.gpus)) this.#options.onConditionsChanged?.(node);
     }
     this.watched.touched(node);
   }

@@ -71,23 +71,23 @@ export class Silence {
     return this.#detector.track(node, { health, lastReceivedMs: this.nowMs(), thresholds });
   }
 
-  untrack({ watch }: HeldNode): void {
-    this.#detector.untrack(watch);
+  untrack({ timing }: HeldNode): void {
+    this.#detector.untrack(timing);
   }
 
   /** Note a frame, at an observed time. O(1), without allocation. */
-  heard({ watch }: HeldNode, observedMs: number): void {
-    this.#detector.touch(watch, observedMs);
+  heard({ timing }: HeldNode, observedMs: number): void {
+    this.#detector.touch(timing, observedMs);
   }
 
   /** Set a node's health. Its silence is timed from now. */
-  declare({ watch }: HeldNode, health: HealthState): void {
-    this.#detector.declare(watch, health, this.nowMs());
+  declare({ timing }: HeldNode, health: HealthState): void {
+    this.#detector.declare(timing, health, this.nowMs());
   }
 
   /** Set a node's thresholds. */
-  setThresholds({ watch }: HeldNode, thresholds: Thresholds): void {
-    if (thresholds !== watch.thresholds) this.#detector.setThresholds(watch, thresholds);
+  setThresholds({ timing }: HeldNode, thresholds: Thresholds): void {
+    if (thresholds !== timing.thresholds) this.#detector.setThresholds(timing, thresholds);
   }
 
   /** A Hello was turned away through no fault of its node: the node has `retryAfterMs` and its full grace to return. */
@@ -97,7 +97,7 @@ export class Silence {
     }
     const untilMs = this.#options.clock.nowMs() + retryAfterMs;
     this.#turnedAwayUntilMs = Math.max(this.#turnedAwayUntilMs, untilMs);
-    if (node !== undefined) this.#detector.touch(node.watch, this.nowMs() + retryAfterMs);
+    if (node !== undefined) this.#detector.touch(node.timing, this.nowMs() + retryAfterMs);
   }
 
   /** A stream broke that this side did not end. `streams` counts those still open. */

@@ -14,7 +14,7 @@ import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 import { proofInvalid } from "../replica/farewell.ts";
-import { errorOf } from "../session/farewell-error.ts";
+import { errorOf, responseOf } from "../session/farewell-error.ts";
 import { handOver } from "../unary/hand-over.ts";
 import { REPORT_METHOD } from "../unary/unary-session.ts";
 
@@ -31,7 +31,7 @@ export function reportHeartbeat(
         return open(services, request.nodeId, step.value, context);
       case "beat":
       case "goodbye":
-        return handOver(services, request);
+        return responseOf(await handOver(services, request));
       case undefined:
         return challenge(services, request.nodeId);
     }
@@ -72,7 +72,7 @@ async function open(
   const isFirstUse = await store.transaction((tx) => useChallenge(tx, nonce));
   if (!isFirstUse) throw challengeInvalid("the challenge was used before");
   const { address } = auditedCall(context, HealthQueryService.method.reportHeartbeat);
-  return unary.open(hello, nonce, address);
+  return responseOf(await unary.open(hello, nonce, address));
 }
 
 async function checkProof(

@@ -7,7 +7,7 @@ import { silentLogger } from "@rollcall/process";
 import type { HeldNode } from "../replica/held-node.ts";
 import { bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
 import { AgentSession } from "./agent-session.ts";
-import type { AgentLink, SessionEnd, WelcomeFacts } from "./session-host.ts";
+import type { AgentLink, SessionEnd } from "./session-host.ts";
 
 const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "token:t" };
 
@@ -82,7 +82,10 @@ function setUp(helloWithinMs: number | null = null) {
   const welcome = (changes: Parameters<typeof opening>[1] = {}): HeldNode => {
     const node = bare.replica.take(session, opening(1, changes), HELLO);
     const settings = bare.replica.policies.settings(node, []);
-    session.welcome(node, { settings, membership: MEMBERSHIP } as unknown as WelcomeFacts);
+    session.welcome(node, {
+      ...{ wallMs: 0, membership: MEMBERSHIP, settings, clusterId: "c" },
+      ...{ nodeInfoWanted: false, healthEndpoints: [], runsWork: false },
+    });
     return node;
   };
   const beat = (sequence: number, { agentTimeMs = 0n, settingsGeneration = 0, executionsDigest = 0n } = {}) =>

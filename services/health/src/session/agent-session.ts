@@ -175,7 +175,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     this.#node = node;
     this.#host.log.info({ node: node.id, epoch: node.epoch, peer: this.peer }, "session opened");
     // The detector times a healthy node. Any other must first show that it beats.
-    if (node.watch.health !== "HEALTHY") this.#expect(node.watch.thresholds.unhealthyAfterMs);
+    if (node.timing.health !== "HEALTHY") this.#expect(node.timing.thresholds.unhealthyAfterMs);
     this.link.sendWelcome(node, facts);
     if (facts.runsWork && this.link.carriesWork) this.#host.work?.opened(node);
     this.#checkReader();

@@ -1,14 +1,23 @@
 import type { ConnectError } from "@connectrpc/connect";
+import type { ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { describeError, isErrorReasonName, mapError, refuse } from "@rollcall/errors";
 import type { Farewell } from "../replica/farewell.ts";
+import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 
 /** A farewell as an error: of a call, or of a stream's status. */
-export function errorOf({ reason, message, metadata, retryAfterMs, violations }: Farewell): ConnectError {
+export function errorOf({ reason, message, metadata, retryAfterMs, violations, subject }: Farewell): ConnectError {
   return refuse(reason, message, {
     ...(metadata === undefined ? {} : { metadata }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(violations === undefined ? {} : { violations }),
+    ...(subject === undefined ? {} : { subject }),
   });
+}
+
+/** What a call is answered with. Throws its farewell, as the error that every protocol carries. */
+export function responseOf(answer: UnaryAnswer): ReportHeartbeatResponse {
+  if (answer.ok) return answer.response;
+  throw errorOf(answer.farewell);
 }
 
 /** The farewell for a thrown error. */

@@ -3,7 +3,8 @@ import {
   ReportHeartbeatRequestSchema,
   type ReportHeartbeatResponse,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { describeError } from "@rollcall/errors";
+import type { Farewell } from "../replica/farewell.ts";
+import { farewellFrom } from "../session/farewell-error.ts";
 import { nodeIdOf, policyOf } from "./simulation-options.ts";
 import type { World, WorldAgent } from "./world.ts";
 
@@ -140,8 +141,8 @@ export class SimulatedCaller implements WorldAgent {
       if (pending.isOpening && hasArrived) return;
       hasArrived = true;
       process.report(request).then(
-        (answer) => reply(() => this.#answered(answer)),
-        (error: unknown) => reply(() => this.#refused(error)),
+        (answer) => reply(() => (answer.ok ? this.#answered(answer.response) : this.#refused(answer.farewell))),
+        (error: unknown) => reply(() => this.#refused(farewellFrom(error))),
       );
     };
     network.sendFrame(this.index, slot, () => this.#world.deliver(process, arrive));
@@ -157,8 +158,7 @@ export class SimulatedCaller implements WorldAgent {
     this.#beat();
   }
 
-  #refused(error: unknown): void {
-    const { reason = "", message, retryAfterMs = 0 } = describeError(error);
+  #refused({ reason, message, retryAfterMs = 0 }: Farewell): void {
     switch (reason) {
       case "SEQUENCE_NOT_RISING":
         // The network has doubled the call, and the answer to the first one was lost.

@@ -1,9 +1,10 @@
-import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Logger } from "@rollcall/process";
 import type { Peers } from "../internal/peers.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import { handOver } from "../unary/hand-over.ts";
 import { UnaryDesk } from "../unary/unary-desk.ts";
+import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 import type { Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedClient } from "./simulated-peers.ts";
@@ -23,9 +24,9 @@ export class ObservedUnaryDesk extends UnaryDesk {
     this.#observer = observer;
   }
 
-  override take(request: ReportHeartbeatRequest): ReportHeartbeatResponse {
+  override take(request: ReportHeartbeatRequest): UnaryAnswer {
     const answer = super.take(request);
-    if (request.step.case === "beat") this.#observer.heard(indexOf(request.nodeId), this.#schedule.nowMs);
+    if (answer.ok && request.step.case === "beat") this.#observer.heard(indexOf(request.nodeId), this.#schedule.nowMs);
     return answer;
   }
 }
@@ -39,7 +40,7 @@ export async function takeCall(
     readonly log: Logger;
   },
   request: ReportHeartbeatRequest,
-): Promise<ReportHeartbeatResponse> {
+): Promise<UnaryAnswer> {
   const { host, unary, peers, log } = process;
   const { step, nodeId } = request;
   if (step.case !== "open") return handOver({ replica: host.replica, unary, peers, log }, request);

@@ -10,6 +10,7 @@ import type { Clock } from "@rollcall/process";
 import type { LiveReplica } from "@rollcall/store";
 import { contactsOf } from "../internal/internal-methods.ts";
 import { type PeerClient, Peers } from "../internal/peers.ts";
+import { responseOf } from "../session/farewell-error.ts";
 import { indexOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
@@ -74,7 +75,7 @@ class PeerCalls implements SimulatedClient {
   forwardHeartbeat: SimulatedClient["forwardHeartbeat"] = async (request) => {
     const { heartbeat } = create(ForwardHeartbeatRequestSchema, request);
     if (heartbeat === undefined) throw new Error("the contract requires a heartbeat");
-    const answer = await this.#call(({ unary }) => unary.take(heartbeat));
+    const answer = await this.#call(({ unary }) => responseOf(unary.take(heartbeat)));
     return create(ForwardHeartbeatResponseSchema, { answer });
   };
 
@@ -82,7 +83,7 @@ class PeerCalls implements SimulatedClient {
   #heard(nodeId: string, silentMs: number): void {
     const { core, observer } = this.#self;
     const node = core.replica.nodes.find(nodeId);
-    if (node?.publicKey !== null || node.stream !== null || node.watch.health !== "HEALTHY") return;
+    if (node?.publicKey !== null || node.stream !== null || node.timing.health !== "HEALTHY") return;
     observer.heard(indexOf(nodeId), this.#world.schedule.nowMs, silentMs);
   }
 

@@ -1,4 +1,4 @@
-import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { collectPolicies, type EventInterest, type HealthPolicies, replicaInterest } from "@rollcall/domain";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
@@ -10,6 +10,7 @@ import type { HealthRecord } from "../record/health-record.ts";
 import { RECORD_RETRY } from "../record/health-record.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { UnaryDesk } from "../unary/unary-desk.ts";
+import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 import { WorkDesk } from "../work/work-desk.ts";
 import { Observer } from "./invariants.ts";
 import { ObservedSilence } from "./observed-silence.ts";
@@ -128,7 +129,7 @@ export class SimulatedProcess {
     this.#desk?.observe();
   }
 
-  report(request: ReportHeartbeatRequest): Promise<ReportHeartbeatResponse> {
+  report(request: ReportHeartbeatRequest): Promise<UnaryAnswer> {
     return takeCall(this, request);
   }
 

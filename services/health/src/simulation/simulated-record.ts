@@ -1,4 +1,5 @@
 import {
+  adoptSession,
   type Connection,
   type ConnectionState,
   connectionAfter,
@@ -131,12 +132,18 @@ export class SimulatedRecord {
       if (this.leases.has(previousReplicaId)) continue;
       for (const session of sessions) {
         if (taken.length === limit) return taken;
-        const connectionBefore = session.connection.state;
+        const { connection: before } = session;
+        const orphan = { nodeId: nodeIdOf(session.node), connection: before, previousReplicaId };
+        const adoption = adoptSession(orphan, { replicaId: instance, atMs: 0 });
         const fence = this.#broken === "adoption-fences" ? 0 : 1;
         this.#give(session, instance, session.epoch + fence);
-        const lost = connectionAfter("replica-lost", { actor: actorOf(instance), atMs: 0 });
-        this.#setConnection(session, lost, previousReplicaId);
-        taken.push({ ...toHeld(session), previousReplicaId, connectionBefore });
+        // As in the store: what is not decided is not written.
+        if (adoption !== null) {
+          session.connection = adoption.connection;
+          this.#append(adoption.event);
+          this.#told(session.node, "connection", before, adoption.connection);
+        }
+        taken.push({ ...toHeld(session), previousReplicaId, connectionBefore: before.state });
       }
     }
     return taken;

@@ -80,13 +80,13 @@ export class StateCheck {
     const { nodes, mayOpen, isClosing } = process.core.replica;
     const held = nodes.find(nodeIdOf(node));
     if (held === undefined) return false;
-    const { stream, epoch, watch, connection } = held;
+    const { stream, epoch, timing, connection } = held;
     // The end of a process says nothing about its nodes.
     if (!isClosing && (connection.state === "CONNECTED") !== (stream !== null)) {
       invariants.fail(`node ${node} is ${connection.state}, and ${stream === null ? "has no" : "has a"} stream`);
     }
     if (mayOpen && !this.#simulation.isStopped(process)) {
-      invariants.checkJudged(process.observer, node, watch.health);
+      invariants.checkJudged(process.observer, node, timing.health);
     }
     const openEpoch = stream instanceof AgentSession ? stream.openEpoch : null;
     if (openEpoch === null || session.epoch !== openEpoch) return false;
@@ -105,7 +105,7 @@ export class StateCheck {
     }
     const isReachable = owner !== null && this.#isAble(owner);
     const held = owner?.core.replica.nodes.find(nodeIdOf(node));
-    const agrees = held?.watch.health === health && held.connection.state === session.connection.state;
+    const agrees = held?.timing.health === health && held.connection.state === session.connection.state;
     if (!isReachable || agrees) {
       this.#differsSinceMs[node] = -1;
       return;
@@ -113,7 +113,7 @@ export class StateCheck {
     const sinceMs = this.#differsSinceMs[node] ?? -1;
     if (sinceMs < 0) this.#differsSinceMs[node] = schedule.nowMs;
     else if (schedule.nowMs - sinceMs > LONGEST_LAG_MS) {
-      const known = held === undefined ? "knows nothing of it" : `says ${held.watch.health}`;
+      const known = held === undefined ? "knows nothing of it" : `says ${held.timing.health}`;
       invariants.fail(`node ${node} is ${health} in the record; its owner ${known}`);
     }
   }

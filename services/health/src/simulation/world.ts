@@ -1,7 +1,8 @@
-import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Core } from "../core.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { UnaryDesk } from "../unary/unary-desk.ts";
+import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
@@ -21,7 +22,7 @@ export interface WorldProcess {
   /** Whether new agents are kept away. */
   readonly isHidden: boolean;
   /** Take the call of an agent. It rejects with the error that the agent gets. */
-  report(request: ReportHeartbeatRequest): Promise<ReportHeartbeatResponse>;
+  report(request: ReportHeartbeatRequest): Promise<UnaryAnswer>;
 }
 
 /** A stream between an agent and a process. */

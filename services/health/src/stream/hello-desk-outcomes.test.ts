@@ -82,9 +82,7 @@ function setUp(facts: Facts = {}) {
     gatherMs,
     failures: new FailedAttempts({ node: limiter(), token: limiter() }, clock),
     admission: new HelloAdmission(100, 0),
-    reconnects: { others: 1, all: ["own:1", "other:1"], windowMs: () => 0 } as unknown as ConstructorParameters<
-      typeof HelloDesk
-    >[0]["reconnects"],
+    reconnects: { others: 1, all: ["own:1", "other:1"], windowMs: () => 0 },
     onUncertain: () => {
       uncertain += 1;
     },

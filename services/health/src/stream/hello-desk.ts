@@ -61,7 +61,7 @@ export interface HelloDeskOptions {
   /** Limits how many hellos are admitted in a second. */
   readonly admission: HelloAdmission;
   /** Where agents go when they are sent away. */
-  readonly reconnects: Reconnects;
+  readonly reconnects: Pick<Reconnects, "others" | "all" | "windowMs">;
   /** Called when the record may have opened sessions that this process does not know. */
   readonly onUncertain: () => void;
   /** Resolves once the policy of each node is known. */

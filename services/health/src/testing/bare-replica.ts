@@ -8,7 +8,8 @@ import type { NodeStream } from "../replica/held-node.ts";
 import { Replica } from "../replica/replica.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
 
-const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };
+/** As an operator has decided. */
+export const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };
 
 /** What `Replica.take()` gets of a Hello. */
 export const HELLO = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };

@@ -1,14 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type ReportHeartbeatRequest,
-  type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { describeError, type ErrorReasonName, isErrorReasonName, refuse } from "@rollcall/errors";
+import type { ErrorReasonName } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
+import { ownerUnavailable, sessionOver, tokenInvalid } from "../replica/farewell.ts";
 import type { HeldView } from "../replica/held-view.ts";
-import { sessionMoved, type UnarySessions } from "./unary-sessions.ts";
+import { farewellFrom } from "../session/farewell-error.ts";
+import { answered, turnedAway, type UnaryAnswer, type UnarySessions } from "./unary-sessions.ts";
 
 /** What is needed to find the replica that holds a session. */
 export interface HandOverOptions {
@@ -18,48 +19,34 @@ export interface HandOverOptions {
   readonly log: Logger;
 }
 
-const OWNER_RETRY_AFTER_MS = 1_000;
-
 /** Forward a heartbeat or a goodbye to the replica that holds the session. */
 export async function handOver(
   { replica, unary, peers, log }: HandOverOptions,
   heartbeat: ReportHeartbeatRequest,
-): Promise<ReportHeartbeatResponse> {
-  const { nodeId, replicaId } = unary.claimsOf(heartbeat);
+): Promise<UnaryAnswer> {
+  const claims = unary.claimsOf(heartbeat);
+  if (claims === null) return turnedAway(tokenInvalid(heartbeat.nodeId));
+  const { nodeId, replicaId } = claims;
   if (replicaId === replica.instance) return unary.take(heartbeat);
   const peer = await peers.find(replicaId);
   // Its lease has run out: any replica may open the next session.
-  if (peer === null) throw sessionMoved(nodeId);
+  if (peer === null) return turnedAway(sessionOver(nodeId));
   try {
     const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
-    return answer ?? create(ReportHeartbeatResponseSchema);
+    return answered(answer ?? create(ReportHeartbeatResponseSchema));
   } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal !== null) throw refusal;
+    const farewell = farewellFrom(error);
+    if (AGENTS_OWN.has(farewell.reason)) return turnedAway(farewell);
     log.warn({ replica: replicaId, node: nodeId, err: error }, "replica did not answer");
     const message =
       `replica ${replicaId}, which holds the session of node ${nodeId}, does not answer; try again, then open a ` +
       "new session";
-    throw refuse("OWNER_UNAVAILABLE", message, {
-      metadata: { node: nodeId, replica: replicaId },
-      retryAfterMs: OWNER_RETRY_AFTER_MS,
-      cause: error,
-    });
+    return turnedAway(ownerUnavailable(message, { node: nodeId, replica: replicaId }));
   }
 }
 
-/** The owner's refusal, as an error that every protocol can carry; null for an error of the transport. */
-function refusalOf(error: unknown): Error | null {
-  const { reason = "", message, metadata, retryAfterMs } = describeError(error);
-  if (!isErrorReasonName(reason) || !AGENTS_OWN.has(reason)) return null;
-  return refuse(reason, message, {
-    metadata,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
-}
-
-/** Reasons that are about the heartbeat itself. */
-const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
+/** Reasons that are about the heartbeat itself; every other is trouble with the owner. */
+const AGENTS_OWN: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "SESSION_TOKEN_INVALID",
   "SESSION_SUPERSEDED",
   "SEQUENCE_NOT_RISING",

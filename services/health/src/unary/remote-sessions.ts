@@ -3,16 +3,16 @@ import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   type ReportHeartbeatRequest,
   ReportHeartbeatRequestSchema,
-  type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { describeError, isErrorReasonName, refuse } from "@rollcall/errors";
+import { describeError, isErrorReasonName } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { Peer, PeerClient, Peers } from "../internal/peers.ts";
-import type { Random } from "../replica/farewell.ts";
+import { ownerUnavailable, type Random, sessionOver } from "../replica/farewell.ts";
+import { farewellFrom } from "../session/farewell-error.ts";
 import type { SessionClaims } from "./session-token.ts";
-import { claimsIn, sessionMoved, type UnarySessions } from "./unary-sessions.ts";
+import { answered, claimsIn, turnedAway, type UnaryAnswer, type UnarySessions } from "./unary-sessions.ts";
 
 /** What sessions are opened elsewhere with. */
 export interface RemoteSessionsOptions {
@@ -22,8 +22,6 @@ export interface RemoteSessionsOptions {
   readonly log: Logger;
 }
 
-const RETRY_AFTER_MS = 1_000;
-
 /** Sessions by calls that arrive at a process which holds no node: each is opened at some replica. */
 export class RemoteSessions implements UnarySessions {
   readonly #options: RemoteSessionsOptions;
@@ -32,34 +30,34 @@ export class RemoteSessions implements UnarySessions {
     this.#options = options;
   }
 
-  async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<ReportHeartbeatResponse> {
+  async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<UnaryAnswer> {
     const { log } = this.#options;
     const replica = await this.#choose();
-    if (replica === null) throw unavailable("no replica of health is known", undefined);
+    if (replica === null) return unavailable("no replica of health is known");
     const heartbeat = create(ReportHeartbeatRequestSchema, {
       nodeId: hello.nodeId,
       step: { case: "open", value: { nonce, hello } },
     });
     try {
       const { answer } = await replica.client.forwardHeartbeat({ heartbeat, peer });
-      return answer ?? create(ReportHeartbeatResponseSchema);
+      return answered(answer ?? create(ReportHeartbeatResponseSchema));
     } catch (error) {
-      const { reason = "", message, metadata, retryAfterMs } = describeError(error);
+      const { reason = "" } = describeError(error);
       // That it does not know this process is nothing to tell an agent.
       if (isErrorReasonName(reason) && reason !== "REPLICA_CREDENTIALS_INVALID") {
-        throw refuse(reason, message, { metadata, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+        return turnedAway(farewellFrom(error));
       }
       log.warn({ replica: replica.instance, node: hello.nodeId, err: error }, "replica did not answer");
-      throw unavailable(`replica ${replica.instance} does not answer`, error);
+      return unavailable(`replica ${replica.instance} does not answer`);
     }
   }
 
-  claimsOf(request: ReportHeartbeatRequest): SessionClaims {
+  claimsOf(request: ReportHeartbeatRequest): SessionClaims | null {
     return claimsIn(request, this.#options.store);
   }
 
-  take({ nodeId }: ReportHeartbeatRequest): ReportHeartbeatResponse {
-    throw sessionMoved(nodeId);
+  take({ nodeId }: ReportHeartbeatRequest): UnaryAnswer {
+    return turnedAway(sessionOver(nodeId));
   }
 
   /** Any replica that takes agents; those that have too many ask some to move. */
@@ -72,9 +70,6 @@ export class RemoteSessions implements UnarySessions {
   }
 }
 
-function unavailable(why: string, cause: unknown): Error {
-  return refuse("OWNER_UNAVAILABLE", `the session cannot be opened: ${why}; try again`, {
-    retryAfterMs: RETRY_AFTER_MS,
-    cause,
-  });
+function unavailable(why: string): UnaryAnswer {
+  return turnedAway(ownerUnavailable(`the session cannot be opened: ${why}; try again`));
 }

@@ -3,21 +3,18 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   type ReportHeartbeatRequest,
-  type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { refuse } from "@rollcall/errors";
 import type { Store } from "@rollcall/store";
 import { membershipToProto } from "@rollcall/wire";
-import type { Farewell } from "../replica/farewell.ts";
+import { type Farewell, notRising, sessionOver, tokenInvalid } from "../replica/farewell.ts";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import { AgentSession } from "../session/agent-session.ts";
-import { errorOf } from "../session/farewell-error.ts";
 import type { SessionEnd, SessionHost } from "../session/session-host.ts";
 import { toText } from "../stream/hello-fields.ts";
 import { type SessionClaims, sealSessionToken } from "./session-token.ts";
 import { openUnarySession, type UnarySession } from "./unary-session.ts";
-import { claimsIn, sessionMoved, type UnarySessions } from "./unary-sessions.ts";
+import { answered, claimsIn, turnedAway, type UnaryAnswer, type UnarySessions } from "./unary-sessions.ts";
 
 export interface UnaryDeskOptions {
   readonly store: Pick<Store, "clusterSecret">;
@@ -38,37 +35,43 @@ export class UnaryDesk implements UnarySessions {
     this.#options = options;
   }
 
-  async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<ReportHeartbeatResponse> {
+  async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<UnaryAnswer> {
     const { store, host } = this.#options;
-    const { node, session } = await openUnarySession({ hello, nonce, peer }, host, (end, ended) => {
+    const opened = await openUnarySession({ hello, nonce, peer }, host, (end, ended) => {
       this.#onEnd(end, ended);
     });
+    if ("reason" in opened) return turnedAway(opened);
+    const { node, session } = opened;
     this.#sessions.add(session);
     const claims = { nodeId: node.id, epoch: node.epoch, replicaId: host.replica.instance };
     return this.#answer(node, { sessionToken: sealSessionToken(store.clusterSecret(), claims) });
   }
 
-  claimsOf(request: ReportHeartbeatRequest): SessionClaims {
+  claimsOf(request: ReportHeartbeatRequest): SessionClaims | null {
     return claimsIn(request, this.#options.store);
   }
 
-  take(request: ReportHeartbeatRequest): ReportHeartbeatResponse {
+  take(request: ReportHeartbeatRequest): UnaryAnswer {
     const claims = this.claimsOf(request);
-    const { node, session } = this.#find(claims);
+    if (claims === null) return turnedAway(tokenInvalid(request.nodeId));
+    const found = this.#find(claims);
+    if ("reason" in found) return turnedAway(found);
+    const { node, session } = found;
     if (request.step.case === "goodbye") {
       session.receive({ kind: "goodbye", isRestarting: false, reason: toText(request.step.value.reason) });
-      return create(ReportHeartbeatResponseSchema);
+      return answered(create(ReportHeartbeatResponseSchema));
     }
     if (request.step.case === "beat") {
       const { sequence, usage } = request.step.value;
       const { lastSequence } = session;
       const isTaken = session.beat({ sequence, usage, settingsGeneration: 0, agentTimeMs: 0n, executionsDigest: 0n });
-      if (!isTaken) throw notRising(node.id, sequence, lastSequence);
+      if (!isTaken) return turnedAway(notRising(node.id, sequence, lastSequence));
     }
     return this.#answer(node, { sequence: session.lastSequence });
   }
 
-  #find(claims: SessionClaims): UnarySession {
+  /** The session of a token; why it has ended otherwise. */
+  #find(claims: SessionClaims): UnarySession | Farewell {
     const { nodeId, epoch, replicaId } = claims;
     const { replica } = this.#options.host;
     const node = replica.nodes.find(nodeId);
@@ -78,22 +81,19 @@ export class UnaryDesk implements UnarySessions {
       return { node, session: stream };
     }
     const ended = this.#ended.get(nodeId);
-    if (ended?.epoch === epoch) throw errorOf(ended.farewell);
-    throw sessionMoved(nodeId);
+    return ended?.epoch === epoch ? ended.farewell : sessionOver(nodeId);
   }
 
-  #answer(
-    node: HeldNode,
-    more: { readonly sessionToken: string } | { readonly sequence: number },
-  ): ReportHeartbeatResponse {
-    const { membership, intervals, watch } = node;
-    return create(ReportHeartbeatResponseSchema, {
+  #answer(node: HeldNode, more: { readonly sessionToken: string } | { readonly sequence: number }): UnaryAnswer {
+    const { membership, intervals, timing } = node;
+    const response = create(ReportHeartbeatResponseSchema, {
       ...more,
       sessionEpoch: BigInt(node.epoch),
       ...(membership === null ? {} : { membership: membershipToProto(membership) }),
       ...(intervals === null ? {} : { heartbeatInterval: durationFromMs(intervals.heartbeatMs) }),
-      unhealthyAfter: durationFromMs(watch.thresholds.unhealthyAfterMs),
+      unhealthyAfter: durationFromMs(timing.thresholds.unhealthyAfterMs),
     });
+    return answered(response);
   }
 
   #onEnd(end: SessionEnd, { id, epoch }: HeldNode): void {
@@ -105,10 +105,4 @@ export class UnaryDesk implements UnarySessions {
       this.#ended.delete(oldest);
     }
   }
-}
-
-function notRising(node: string, sequence: number, lastSequence: number) {
-  const message = `sequence ${sequence} of node ${node} does not follow ${lastSequence}; send a higher one`;
-  const metadata = { node, sequence: String(sequence), lastSequence: String(lastSequence) };
-  return refuse("SEQUENCE_NOT_RISING", message, { metadata, subject: node });
 }

@@ -1,7 +1,7 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { AgentSession } from "../session/agent-session.ts";
-import { errorOf } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd, SessionHost } from "../session/session-host.ts";
 
 /** The method name in a unary Hello's proof. */
@@ -14,7 +14,8 @@ export interface UnarySession {
 }
 
 /**
- * Open a session by calls. Rejects with the reason when it is not opened.
+ * Open a session by calls. Resolves with the farewell when it is not opened; rejects when the Hello breaks the
+ * contract's rules.
  *
  * @param onEnd called when an open session ends, so that the agent's next call returns the reason.
  */
@@ -22,14 +23,13 @@ export async function openUnarySession(
   hello: { readonly hello: Hello; readonly nonce: Uint8Array; readonly peer: string },
   host: SessionHost,
   onEnd: (end: SessionEnd, node: HeldNode) => void,
-): Promise<UnarySession> {
+): Promise<UnarySession | Farewell> {
   const { nonce, peer } = hello;
   const link = new CallLink(peer, onEnd);
   const session = new AgentSession(link, host, { firstSequence: 1, nonce, helloWithinMs: null });
-  // It may reject before anything awaits it.
-  link.opened.catch(() => {});
   session.receive({ kind: "hello", hello: hello.hello });
-  return { node: await link.opened, session };
+  const opened = await link.opened;
+  return "reason" in opened ? opened : { node: opened, session };
 }
 
 /** The responses of calls: what is sent to the agent waits for the next one, which carries the value of that moment. */
@@ -40,18 +40,16 @@ class CallLink implements AgentLink {
   readonly carriesWork = false;
   readonly isBehind = false;
   readonly isTooSlow = false;
-  /** The node, once the session is open; rejects with the reason otherwise. */
-  readonly opened: Promise<HeldNode>;
+  /** The node, once the session is open; the farewell otherwise. */
+  readonly opened: Promise<HeldNode | Farewell>;
   readonly #onEnd: (end: SessionEnd, node: HeldNode) => void;
-  #resolve: (node: HeldNode) => void = () => {};
-  #reject: (why: Error) => void = () => {};
+  #resolve: (opened: HeldNode | Farewell) => void = () => {};
 
   constructor(peer: string, onEnd: (end: SessionEnd, node: HeldNode) => void) {
     this.peer = peer;
     this.#onEnd = onEnd;
-    this.opened = new Promise((resolve, reject) => {
+    this.opened = new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#reject = reject;
     });
   }
 
@@ -73,7 +71,7 @@ class CallLink implements AgentLink {
   }
 
   ended(end: SessionEnd, node: HeldNode | null): void {
-    if (end.kind === "left") this.#reject(errorOf(end.farewell));
+    if (end.kind === "left") this.#resolve(end.farewell);
     if (node !== null) this.#onEnd(end, node);
   }
 }

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import type { HeldNode } from "../replica/held-node.ts";
+import { BareStream } from "../testing/bare-replica.ts";
+import { heldNode } from "../testing/held-node.ts";
 import { MOST_PACED, type NodeWatcher, WatchedNodes } from "./watched-nodes.ts";
 
 interface Fleet {
@@ -9,12 +11,13 @@ interface Fleet {
 }
 
 /** Nodes that remember the last interval they were told. */
-function fleet(ids: readonly string[], intervals = { heartbeatMs: 15_000, usageMs: 2_000 }): Fleet {
+function fleet(ids: readonly string[], { heartbeatMs = 15_000, usageMs = 2_000 } = {}): Fleet {
+  const intervals = { heartbeatMs, infoMs: 60_000, usageMs };
   const paces = new Map<string, number>();
   const nodes = new Map(
     ids.map((id) => {
-      const stream = { sendPace: (ms: number) => paces.set(id, ms) };
-      return [id, { id, intervals, stream } as unknown as HeldNode];
+      const stream = Object.assign(new BareStream(), { sendPace: (ms: number) => paces.set(id, ms) });
+      return [id, heldNode(id, { intervals, stream })];
     }),
   );
   const node = (id: string) => nodes.get(id) as HeldNode;

@@ -3,8 +3,10 @@ import { describe, expect, it } from "@jest/globals";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { describeError } from "@rollcall/errors";
 import { ManualClock, settle } from "@rollcall/testkit/time";
-import type { HeldNode } from "../replica/held-node.ts";
+import { BareStream } from "../testing/bare-replica.ts";
+import { heldNode } from "../testing/held-node.ts";
 import { type LogCall, LogDesk } from "./log-desk.ts";
+import { NodeWork } from "./node-work.ts";
 import type { WorkFrame } from "./work-frames.ts";
 
 const QUERY = { executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, tailBytes: 0n, follow: false };
@@ -22,7 +24,8 @@ function setUp(pieces: readonly string[] | null) {
     desk.serve(Readable.from(sent) as unknown as LogCall, () => {});
     return true;
   };
-  const node = { id: "n1", work: {}, stream: { sendWork } } as unknown as HeldNode;
+  const stream = Object.assign(new BareStream(), { sendWork });
+  const node = heldNode("n1", { work: new NodeWork(), stream });
   return { clock, reading: desk.read(node, QUERY, new AbortController().signal) };
 }
 

@@ -19,7 +19,9 @@ import { TestNode } from "../testing/test-node.ts";
 
 type Request = MessageInitShape<typeof ListNodesRequestSchema>;
 
-const COUNT = 1_000;
+const COUNT = 300;
+/** Every tenth. */
+const SPOTS = COUNT / 10;
 const MIB = 2n ** 20n;
 let rig: Rig;
 
@@ -27,7 +29,7 @@ function idOf(index: number): string {
   return `node-${String(index).padStart(4, "0")}`;
 }
 
-/** A thousand machines of a few sizes, in several states. */
+/** Machines of a few sizes, in several states. */
 beforeAll(async () => {
   rig = await startRig(await createTestDatabase());
   const machines = Array.from({ length: COUNT }, (_, index) => new TestNode(idOf(index)));
@@ -97,9 +99,9 @@ const SORT_KEYS: Readonly<Record<string, (node: Node) => string | number | bigin
 
 describe("listNodes(), pages", () => {
   it.each(Object.keys(SORT_KEYS).flatMap((column) => [column, `${column} desc`]))(
-    "should answer each of 1,001 nodes once, ordered by %s",
+    "should answer each node once, ordered by %s",
     async (orderBy) => {
-      const nodes = await allPages({ pageSize: 130, orderBy });
+      const nodes = await allPages({ pageSize: 40, orderBy });
       expect(new Set(nodes.map(({ id }) => id)).size).toBe(COUNT + 1);
       expect(nodes).toHaveLength(COUNT + 1);
       const [column = "", direction] = orderBy.split(" ");
@@ -122,8 +124,8 @@ describe("listNodes(), pages", () => {
   });
 
   it("should end without a token when the last page is full", async () => {
-    const page = await rig.registry.listNodes({ labelSelector: "spot", pageSize: 100 });
-    expect(page.nodes).toHaveLength(100);
+    const page = await rig.registry.listNodes({ labelSelector: "spot", pageSize: SPOTS });
+    expect(page.nodes).toHaveLength(SPOTS);
     expect(page.nextPageToken).toBe("");
   });
 
@@ -152,10 +154,10 @@ describe("listNodes(), pages", () => {
   });
 
   it("should neither skip nor repeat nodes that stay while others come and go", async () => {
-    const first = await rig.registry.listNodes({ pageSize: 500 });
+    const first = await rig.registry.listNodes({ pageSize: 150 });
     await operate(rig.store, idOf(3), "delete");
     await new TestNode("node-0003-a").register(rig.registry);
-    const rest = await rig.registry.listNodes({ pageSize: 600, pageToken: first.nextPageToken });
+    const rest = await rig.registry.listNodes({ pageSize: 200, pageToken: first.nextPageToken });
     const ids = [...first.nodes, ...rest.nodes].map(({ id }) => id);
     expect(ids).toEqual(["control", ...indicesWhere(() => true)]);
     await operate(rig.store, "node-0003-a", "delete");
@@ -301,7 +303,7 @@ describe("listNodes(), read_mask", () => {
       allPages(all),
       allPages({ ...all, readMask: { paths: ["membership.state", "info.gpus.name", "info.memory_bytes"] } }),
     ]);
-    expect(masked).toHaveLength(100);
+    expect(masked).toHaveLength(SPOTS);
     expect(masked.map(({ id, membership, info }) => ({ id, membership, info }))).toEqual(
       whole.map(({ id, membership, info }) => ({
         id,

@@ -13,6 +13,9 @@ export const SHORT_THRESHOLDS: readonly string[] = [
   "Compute.Heartbeat.Interval=500ms",
 ].flatMap((setting) => ["--set", setting]);
 
+/** No keeper beside the agent of `up`: one that has nothing to keep outlives it by 10 s. */
+export const WITHOUT_WORK: readonly string[] = ["--set", "Work.Executors="];
+
 /** An `up` that a test can end and start again, with the agents that belong to it. */
 export interface UpFixture {
   readonly dataDirectory: string;

@@ -1,22 +1,22 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import type { GpuUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { GpuUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import type { Trouble } from "@rollcall/domain";
-import type { HeldNode } from "../replica/held-node.ts";
-import { isInTrouble, seedGpus, troublesOf, watchGpus } from "./gpu-watch.ts";
+import { isInTrouble, type NodeGpus, seedGpus, takeGpuSample, troublesOf } from "./gpu-samples.ts";
 
 const HOT: Trouble = { kind: "GPU_TOO_HOT", part: "gpu 1", message: "GPU 1 is too hot" };
 
 /** A node that was just taken over. */
-function heldNode(): HeldNode {
+function heldNode(): NodeGpus {
   const policy = { gpuMaxCelsius: 85 };
   const gpuKnowledge = { samples: 0, isSeeded: false };
-  return { gpus: [], gpuKnowledge, terms: { resolved: { policy } } } as unknown as HeldNode;
+  return { gpus: [], gpuKnowledge, terms: { resolved: { policy } } };
 }
 
 const sample = (...celsius: number[]) =>
-  celsius.map((temperatureCelsius, index) => ({ index, temperatureCelsius })) as unknown as readonly GpuUsage[];
+  celsius.map((temperatureCelsius, index) => create(GpuUsageSchema, { index, temperatureCelsius }));
 
-const kindsOf = (node: HeldNode) => troublesOf(node)?.map(({ kind, part }) => `${kind} ${part}`) ?? null;
+const kindsOf = (node: NodeGpus) => troublesOf(node)?.map(({ kind, part }) => `${kind} ${part}`) ?? null;
 
 describe("troublesOf()", () => {
   it("should contradict the record after three samples, and not after the first", () => {
@@ -24,14 +24,14 @@ describe("troublesOf()", () => {
     seedGpus(node, []);
     for (let count = 0; count < 3; count += 1) {
       expect(kindsOf(node)).toBeNull();
-      watchGpus(node, sample(60, 60));
+      takeGpuSample(node, sample(60, 60));
     }
     expect(kindsOf(node)).toEqual([]);
   });
 
   it("should contradict the record only when it knows what the record says", () => {
     const node = heldNode();
-    for (let count = 0; count < 3; count += 1) watchGpus(node, sample(60, 60));
+    for (let count = 0; count < 3; count += 1) takeGpuSample(node, sample(60, 60));
     expect(kindsOf(node)).toBeNull();
     seedGpus(node, [HOT]);
     expect(kindsOf(node)).toEqual(["GPU_TOO_HOT gpu 1"]);
@@ -44,7 +44,7 @@ describe("troublesOf()", () => {
     const node = heldNode();
     seedGpus(node, [HOT]);
     expect(isInTrouble(node)).toBe(true);
-    expect([1, 2, 3].map(() => watchGpus(node, sample(60, 60)))).toEqual([false, false, true]);
+    expect([1, 2, 3].map(() => takeGpuSample(node, sample(60, 60)))).toEqual([false, false, true]);
     expect(isInTrouble(node)).toBe(false);
     expect(kindsOf(node)).toEqual([]);
   });

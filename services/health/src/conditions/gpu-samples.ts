@@ -1,12 +1,24 @@
 import type { GpuUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { afterGpuSample, gpusInTrouble, gpuTroubles, SAMPLES_TO_CONVINCE, type Trouble } from "@rollcall/domain";
+import {
+  afterGpuSample,
+  gpusInTrouble,
+  gpuTroubles,
+  type HealthPolicy,
+  SAMPLES_TO_CONVINCE,
+  type Trouble,
+} from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
+
+/** What is known of a node's GPUs. */
+export type NodeGpus = Pick<HeldNode, "gpus" | "gpuKnowledge"> & {
+  readonly terms: { readonly resolved: { readonly policy: Pick<HealthPolicy, "gpuMaxCelsius"> } };
+};
 
 /**
  * Update a node's GPUs from a sample. Part of the hot path: a sample without news allocates nothing. Returns whether a
  * trouble began or ended.
  */
-export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean {
+export function takeGpuSample(node: NodeGpus, sample: readonly GpuUsage[]): boolean {
   const { gpus, gpuKnowledge } = node;
   if (gpus.length === 0 && sample.length === 0) return false;
   const maxCelsius = node.terms.resolved.policy.gpuMaxCelsius;
@@ -25,12 +37,12 @@ export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean 
 }
 
 /** Whether a GPU of a node is in trouble, as far as this replica knows. */
-export function isInTrouble({ gpus }: HeldNode): boolean {
+export function isInTrouble({ gpus }: NodeGpus): boolean {
   return gpus.some(isWrong);
 }
 
 /** The troubles of a node's GPUs; null while too little is known to contradict the record. */
-export function troublesOf(node: HeldNode): readonly Trouble[] | null {
+export function troublesOf(node: NodeGpus): readonly Trouble[] | null {
   const { samples, isSeeded } = node.gpuKnowledge;
   if (!isSeeded || samples < SAMPLES_TO_CONVINCE) return null;
   return gpuTroubles(node.gpus, node.terms.resolved.policy.gpuMaxCelsius);
@@ -40,7 +52,7 @@ export function troublesOf(node: HeldNode): readonly Trouble[] | null {
  * Start from the troubles on record when this replica took the node; its own samples decide from then on. Does nothing
  * the second time.
  */
-export function seedGpus(node: HeldNode, recorded: readonly Trouble[]): void {
+export function seedGpus(node: NodeGpus, recorded: readonly Trouble[]): void {
   if (node.gpuKnowledge.isSeeded) return;
   node.gpuKnowledge = { ...node.gpuKnowledge, isSeeded: true };
   const known = gpusInTrouble(recorded);
