@@ -71,8 +71,8 @@ export async function lockJobName(tx: Tx, name: string): Promise<void> {
 }
 
 /**
- * Hold on to names, and lock those of the jobs that are there, until the transaction ends: in one order, so that none of
- * those who lock several waits for another that waits for it.
+ * Hold on to names, and lock those of the jobs that are there, until the transaction ends: in one order, so that none
+ * of those who lock several waits for another that waits for it.
  */
 export async function lockJobs(tx: Tx, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;

@@ -41,7 +41,15 @@ const job = (
   const process = { command: [command], env: { MODE: "prod" } };
   const task = { case: "process", value: process } as const;
   // No node has so much: what is declared need not fit yet.
-  const spec = { name, type, count, task, resources: { millicores: 3_000_000 }, retry: {}, annotations: { "a.b": "c" } };
+  const spec = {
+    name,
+    type,
+    count,
+    task,
+    resources: { millicores: 3_000_000 },
+    retry: {},
+    annotations: { "a.b": "c" },
+  };
   return { object: { case: "job", value: { spec } } } as const;
 };
 const policy = {

@@ -18,7 +18,7 @@ import type { WebhookServices } from "../webhooks/webhook-services.ts";
 import { type Applying, type CarriedOut, carryOut, type MadeSecret } from "./apply-objects.ts";
 import { type CheckedState, checkState, type RoleHolder, type StatePlan, type StateRequest } from "./plan-objects.ts";
 
-/** How long each method may take. Who may do what is checked object by object: operators and submitters share no role. */
+/** Who may do what is checked object by object: what operators and submitters may both is to read. */
 export const DECLARED_STATE_POLICIES: PolicyTable = definePolicies(DeclaredStateService, {
   planState: { caller: "viewer", deadlineMs: 60_000, idempotent: true },
   // Every node of the fleet is looked at for each policy that changes.
