@@ -30,8 +30,8 @@ async function complete(...words: readonly string[]): Promise<readonly string[]>
 describe("completion", () => {
   it("should offer commands", async () => {
     const nouns =
-      "serve node job run token policy brake events webhook apply diff audit status doctor config login logout " +
-      "whoami console access context";
+      "serve node job run token policy brake events webhook apply diff export audit status doctor config login " +
+      "logout whoami console access context";
     expect(await complete("")).toEqual([...nouns.split(" "), "version", "completion"]);
     expect(await complete("node", "un")).toEqual(["uncordon", "undrain", "unban"]);
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { JobType } from "../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
 import { commandBlocks } from "../support/readme-blocks.ts";
 import { workspaceRoot } from "../support/workspace.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
@@ -40,6 +41,14 @@ name: ops
 spec:
   url: https://receiver.example/hook
   types: [node.approved]
+`;
+
+/** It fits no node. */
+const JOB = `owner: jobs
+---
+kind: Job
+name: huge
+spec: {type: service, count: 2, resources: {cores: 3000}, process: {command: [serve, "1.10"]}}
 `;
 
 describe("apply and diff", () => {
@@ -193,9 +202,67 @@ describe("apply and diff", () => {
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("description: is empty")]);
   });
 
+  it("should make jobs, and tell what is wrong with one by its line", async () => {
+    const file = write(
+      "job.yaml",
+      `${JOB}---\nkind: Job\nname: wrong\nspec: {type: service, proces: {}, count: many}\n`,
+    );
+    const refused = await rig.run(["apply", "-f", file]);
+    expect(refused.code).toBe(2);
+    for (const problem of [
+      "9:23: spec.proces: unknown key; did you mean process?",
+      "9:42: spec.count: should be a whole number from 0 to 4294967295",
+      "9:7: spec: process or docker is required",
+    ]) {
+      expect(refused.err).toContain(problem);
+    }
+    const right = write("job.yaml", JOB);
+    expect((await rig.run(["apply", "-f", right])).out).toBe("job/huge created\n");
+    expect((await rig.run("job list")).out).toMatch(/^huge +service +ACTIVE +1 /m);
+    const other = write("job.yaml", JOB.replace("count: 2", "count: 3"));
+    const { out } = await rig.run(["diff", "-f", other]);
+    expect(out).toBe("job/huge updated\n  count: 2 -> 3\n");
+    const gone = ["apply", "-f", write("none.yaml", "[]"), "--owner", "jobs", "--prune", "--yes"];
+    expect((await rig.run(gone)).out).toBe("job/huge pruned\n");
+    expect((await rig.run("job list")).out).toMatch(/^huge +service +STOPPED /m);
+  });
+
   it("should refuse a node that is not there", async () => {
     const file = write("labels.yaml", "{kind: NodeLabels, name: nowhere, spec: {labels: {rack: r1}}}");
     const { code, err } = await rig.run(["apply", "-f", file]);
     expect([code, err]).toEqual([1, expect.stringContaining("there is no node nowhere")]);
+  });
+});
+
+describe("export", () => {
+  it("should write what is so that to apply it changes nothing, and what an owner applied so that none of it goes", async () => {
+    await rig.register("exported");
+    const labels = "{kind: NodeLabels, name: exported, spec: {labels: {rack: r1, 'a.example/b': ''}}}";
+    await rig.run(["apply", "-f", write("fleet.yaml", `${FLEET}---\n${labels}\n`)]);
+    await rig.run(["apply", "-f", write("job.yaml", JOB)]);
+    await rig.run("node label exported by=hand");
+    const whole = await rig.run(["export"]);
+    expect([whole.code, whole.err]).toEqual([0, ""]);
+    expect(whole.out).toContain("kind: Job\nname: huge\nspec:\n  type: service\n  count: 2\n");
+    expect(whole.out).toContain("by: hand");
+    expect(whole.out).toContain("infoInterval: 90s");
+    const same = await rig.run(["diff", "-f", write("whole.yaml", whole.out)]);
+    expect([same.code, same.out, same.err]).toEqual([0, "", ""]);
+    const owned = await rig.run(["export", "--owner", "fleet", "-o", "json"]);
+    expect(owned.out).not.toContain("huge");
+    expect(owned.out).not.toContain("hand");
+    const kept = await rig.run(["apply", "-f", write("owned.json", owned.out), "--prune", "--yes"]);
+    expect([kept.code, kept.err]).toEqual([0, "5 unchanged\n"]);
+    const jobs = await rig.run("export --kinds jobs");
+    expect(jobs.out.match(/^kind: .*$/gm)).toEqual(["kind: Job"]);
+  });
+
+  it("should leave out what a file cannot say, and fail", async () => {
+    const task = { case: "process" as const, value: { command: ["x"] } };
+    const spec = { name: "odd", type: JobType.DAEMON, queueTimeout: { seconds: 1n, nanos: 1 }, task };
+    await rig.client.jobs.submitJob({ spec });
+    const { code, out, err } = await rig.run("export --kinds jobs");
+    expect([code, err]).toEqual([1, expect.stringContaining("a file cannot say all of job/odd, which is left out")]);
+    expect(out).not.toContain("odd");
   });
 });

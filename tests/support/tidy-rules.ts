@@ -12,7 +12,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   "postgres-embedded": ["process"],
   store: ["domain", "errors", "identity", "process"],
   wire: ["api", "domain"],
-  operations: ["domain", "identity", "process", "rpc", "store"],
+  operations: ["api", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
   events: ["api", "config", "process"],
   testkit: ["api", "domain", "errors", "identity", "postgres-embedded", "process", "rpc", "store", "wire"],
   registry: ["api", "config", "domain", "errors", "events", "identity", "process", "rpc", "store", "wire"],

@@ -6,9 +6,6 @@ import { AgentProcess, type Candidate } from "./agent-process.ts";
 import { type PlaneEvent, type Scenario, type Step, says } from "./scenario.ts";
 import { ScriptedPlane } from "./scripted-plane.ts";
 
-/** Only what never happens takes so long: a machine that is busy must not be taken for a broken agent. */
-const WITHIN_MS = 90_000;
-
 /** What came of a scenario. */
 export interface Outcome {
   readonly scenario: string;
@@ -21,8 +18,20 @@ export interface Outcome {
 /** A step that did not come true. */
 class StepFailed extends Error {}
 
-/** Run a scenario with an agent of its own, in a folder of its own, which is removed afterwards. */
-export async function runScenario(scenario: Scenario, candidate: Candidate, root: string): Promise<Outcome> {
+/** Where, and how patiently, a scenario is run. */
+export interface Surroundings {
+  /** Each scenario gets a folder of its own in it, which is removed afterwards. */
+  readonly root: string;
+  /** What an agent is to do counts as not done after this, beside what it has to wait. */
+  readonly withinMs: number;
+}
+
+/** Run a scenario with an agent of its own. */
+export async function runScenario(
+  scenario: Scenario,
+  candidate: Candidate,
+  { root, withinMs }: Surroundings,
+): Promise<Outcome> {
   const folder = join(root, scenario.name);
   // Executions of root's agents are another user's, and pass through.
   await mkdir(folder, { recursive: true, mode: 0o711 });
@@ -37,7 +46,7 @@ export async function runScenario(scenario: Scenario, candidate: Candidate, root
   const startMs = performance.now();
   const problems: string[] = [];
   try {
-    await new ScenarioRun(plane, agent).run(scenario.steps);
+    await new ScenarioRun(plane, agent, withinMs).run(scenario.steps);
   } catch (error) {
     if (!(error instanceof StepFailed)) throw error;
     problems.push(error.message, `it saw: ${tailOf(plane.events)}`, `it said: ${await agent.lastWords()}`);
@@ -54,6 +63,7 @@ export async function runScenario(scenario: Scenario, candidate: Candidate, root
 class ScenarioRun {
   readonly #plane: ScriptedPlane;
   readonly #agent: AgentProcess;
+  readonly #withinMs: number;
   readonly #kept = new Map<string, unknown>();
   #wake: () => void = () => {};
   /** Events up to here have been awaited. */
@@ -61,9 +71,10 @@ class ScenarioRun {
   /** When the script last did something. Events come late on a busy machine, so no time is taken from one. */
   #actedAtMs = performance.now();
 
-  constructor(plane: ScriptedPlane, agent: AgentProcess) {
+  constructor(plane: ScriptedPlane, agent: AgentProcess, withinMs: number) {
     this.#plane = plane;
     this.#agent = agent;
+    this.#withinMs = withinMs;
     plane.onEvent(() => this.#wake());
   }
 
@@ -113,7 +124,7 @@ class ScenarioRun {
 
   async #await(step: Step): Promise<void> {
     const { count = 1, notBeforeMs = 0, forbid = [] } = step;
-    const endMs = performance.now() + WITHIN_MS;
+    const endMs = performance.now() + notBeforeMs + this.#withinMs;
     const where = step.where && this.#filled(step.where);
     let found = 0;
     for (;;) {

@@ -8,7 +8,7 @@ import {
   ReconcilePolicy,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { ExecutionIds, type JobSpec, type NewEvent } from "@rollcall/domain";
-import { executionSpecOf, jobToText } from "@rollcall/scheduler/leader";
+import { executionSpecOf, jobToText } from "@rollcall/wire";
 import type { WorkTables } from "./work-tables.ts";
 
 /** What an operator of the simulation has. */

@@ -1,6 +1,7 @@
 import type { JobSpec, NewEvent, PlacedNode } from "@rollcall/domain";
 import { nodeIdOf, type SimulatedWork, type SimulatedWorkAgent, type WorkWorld } from "@rollcall/health/simulation";
-import { keptJobOf, type LeaderRecord } from "@rollcall/scheduler/leader";
+import type { LeaderRecord } from "@rollcall/scheduler/leader";
+import { keptJobOf } from "@rollcall/wire";
 import { commitPlan } from "./commit-plan.ts";
 import { NodeReactions } from "./node-reactions.ts";
 import { readNodeWork, saveReports } from "./replica-view.ts";

@@ -14,6 +14,8 @@ export {
   schedulingStateToProto,
 } from "./enums.ts";
 export { type EventFacts, eventToProto } from "./event.ts";
+export { jobTypeFromProto, toJobDraft } from "./jobs/job-draft.ts";
+export { executionSpecOf, isSameJob, jobFromText, jobToText, keptJobOf, violationsText } from "./jobs/job-text.ts";
 export { FrameReader, frameMessage, MOST_FRAME_BYTES } from "./length-framing.ts";
 export { type AllocatedFacts, type NodeFacts, nodeToProto, nodeWithWork } from "./node.ts";
 export {

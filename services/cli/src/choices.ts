@@ -69,6 +69,8 @@ export const EXECUTION_STATE_WORDS = [
   "killed-oom",
   "replaced",
 ] as const;
+/** --kinds of `export`. */
+export const DECLARED_KIND_WORDS = ["policies", "labels", "webhooks", "jobs"] as const;
 /** --role. */
 export const ROLE_WORDS = ["viewer", "operator", "submitter", "admin"] as const;
 /** `completion`. */

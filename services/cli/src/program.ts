@@ -61,13 +61,18 @@ const NOUNS: readonly Noun[] = [
   },
   {
     name: "apply",
-    description: "Make health policies, labels and webhooks as files declare them",
+    description: "Make health policies, labels, webhooks and jobs as files declare them",
     load: async () => (await import("./nouns/declared.ts")).defineApply,
   },
   {
     name: "diff",
     description: "Show what apply would change; exits with 1 when it would change something",
     load: async () => (await import("./nouns/declared.ts")).defineDiff,
+  },
+  {
+    name: "export",
+    description: "Write the policies, labels, webhooks and jobs that there are, as files declare them",
+    load: async () => (await import("./nouns/declared.ts")).defineExport,
   },
   {
     name: "audit",

@@ -13,6 +13,8 @@ const MAIN = join(workspaceRoot, "bench/dist/conformance/main.js");
 const OWN = [process.execPath, join(workspaceRoot, "bench/dist/conformance/own-agent-main.js")];
 /** Each of them has a keeper beside it: on two cores more at once would wait for each other. */
 const OWN_AT_ONCE = "5";
+/** A kit that is broken never does it: that need not be waited for as long as an honest one is on a busy machine. */
+const BROKEN_WITHIN_S = "20";
 const SCENARIOS = readdirSync(join(workspaceRoot, "sdk/conformance/scenarios")).map((file) =>
   file.replace(".json", ""),
 );
@@ -53,7 +55,7 @@ describe("the scenarios of sdk/conformance", () => {
   it.concurrent.each(BROKEN_KITS.map((kit) => [kit.rule, kit] as const))(
     "should notice a kit that %s",
     async (_, kit) => {
-      const said = await conformance(copyOf(kit.rule, kit), "--only", kit.scenario);
+      const said = await conformance(copyOf(kit.rule, kit), "--only", kit.scenario, "--within", BROKEN_WITHIN_S);
       expect(said).toContain(`FAILED ${kit.scenario}`);
       // It breaks the rule, and nothing else is wrong with it.
       expect(said).not.toMatch(/(Syntax|Import|Name|Attribute|Type)Error/);
@@ -64,7 +66,8 @@ describe("the scenarios of sdk/conformance", () => {
   it.concurrent(
     "should find nothing in a copy of which nothing was broken",
     async () => {
-      const names = [...new Set(BROKEN_KITS.map(({ scenario }) => scenario))];
+      // All of them are passed by the kit that it is a copy of.
+      const names = ["first-start", "work-leaves"];
       const said = await conformance(copyOf("nothing is broken", null), "--only", names.join());
       expect(said).toContain(`\n${names.length} of ${names.length} scenarios passed\n`);
     },
@@ -76,7 +79,9 @@ describe("the scenarios of sdk/conformance", () => {
     const copy = join(folder, name.replaceAll(" ", "-"));
     const lib = join(folder, "python/lib");
     const [version = ""] = readdirSync(lib);
-    cpSync(join(lib, version, "site-packages/rollcall"), join(copy, "rollcall"), { recursive: true });
+    // Code that was compiled counts as that of a file of the same size and second.
+    const filter = (path: string) => !path.endsWith("__pycache__");
+    cpSync(join(lib, version, "site-packages/rollcall"), join(copy, "rollcall"), { recursive: true, filter });
     if (kit !== null) {
       const path = join(copy, "rollcall/agent", kit.file);
       const text = readFileSync(path, "utf8");

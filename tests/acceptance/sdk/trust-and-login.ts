@@ -13,8 +13,7 @@ import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
 import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 
-/** A program in Java is compiled before it runs. */
-const LIMIT_MS = 300_000;
+const LIMIT_MS = 180_000;
 
 /** What a program that asks who it is printed, with the fingerprint of the server's authority and with another. */
 export interface TrustAndLogin {

@@ -11,6 +11,7 @@ import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
 import { endDrains } from "./drain-progress.ts";
+import { lockJobRows } from "./jobs.ts";
 import { addOrphans, type Orphan, saveAdopted } from "./orphans.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
@@ -291,6 +292,9 @@ async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
   const columns = sql`
     name text, state text, message text, placed boolean, halted text, was text, version integer, count integer,
     "restartBefore" text`;
+  // One row is locked by its update alone; several, in the order in which others lock several.
+  const names = items.map(({ name }) => name);
+  if (names.length > 1) await lockJobRows(tx, names);
   const { rows } = await sql<{ readonly name: string }>`
     update jobs as j set
       state = w.state, message = w.message, placed = w.placed, halted = w.halted, updated_at = now()
@@ -299,7 +303,7 @@ async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
       and j.restart_before = w."restartBefore"
     returning j.name`.execute(tx);
   const written = new Set(rows.map(({ name }) => name));
-  const stale = items.map(({ name }) => name).filter((name) => !written.has(name));
+  const stale = names.filter((name) => !written.has(name));
   if (stale.length > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [], jobs: stale });
 }
 

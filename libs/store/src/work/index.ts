@@ -41,6 +41,7 @@ export {
   type JobVersionRecord,
   lockJob,
   lockJobName,
+  lockJobs,
   type NewJobVersion,
   readJobs,
   readJobVersions,

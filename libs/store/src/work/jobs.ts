@@ -70,6 +70,21 @@ export async function lockJobName(tx: Tx, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 7193))`.execute(tx);
 }
 
+/**
+ * Hold on to names, and lock those of the jobs that are there, until the transaction ends: in one order, so that none
+ * of those who lock several waits for another that waits for it.
+ */
+export async function lockJobs(tx: Tx, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  for (const name of [...names].sort()) await lockJobName(tx, name);
+  await lockJobRows(tx, names);
+}
+
+/** Lock the rows of jobs that are there, in the order of their names. */
+export async function lockJobRows(tx: Tx, names: readonly string[]): Promise<void> {
+  await sql`select from jobs where name = any(${names}::text[]) order by name for update`.execute(tx);
+}
+
 /** One job; null when there is none. */
 export async function getJob(db: Db, name: string): Promise<StoredJob | null> {
   const row = await db.selectFrom("jobs").selectAll().where("name", "=", name).executeTakeFirst();

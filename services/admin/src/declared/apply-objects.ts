@@ -13,12 +13,14 @@ import {
   recordAfter,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
-import { auditOf, type Operation } from "@rollcall/operations";
+import { auditOf, type Operation, stopJobIn, submitJobIn } from "@rollcall/operations";
 import {
   type Change,
   countDeclaredObjects,
   forgetDeclaredObjects,
   lockDeclaredState,
+  lockJob,
+  lockJobs,
   lockNodes,
   type NewAuditEntry,
   saveDeclaredObjects,
@@ -110,11 +112,16 @@ async function applyPlan(tx: Tx, applying: Applying, plan: StatePlan): Promise<C
   const events: NewEvent[] = [];
   const audit: NewAuditEntry[] = [];
   const labels = new Map<string, { set: Record<string, string>; remove: string[] }>();
+  const jobs: { readonly name: string; readonly step: DeclaredStep }[] = [];
   const lockNodesOnce = nodeLocker(tx, refsOf(plan, plan.steps.filter(takesNode)));
   for (const step of inOrder(plan.steps)) {
     signal.throwIfAborted();
     const ref = plan.refs.get(step.name);
     if (ref === undefined) throw new Error(`${step.name} was not planned`);
+    if (ref.kind === "job") {
+      jobs.push({ name: ref.name, step });
+      continue;
+    }
     if (ref.kind === "label") {
       const change = labels.get(ref.node) ?? { set: {}, remove: [] };
       labels.set(ref.node, change);
@@ -133,6 +140,16 @@ async function applyPlan(tx: Tx, applying: Applying, plan: StatePlan): Promise<C
   for (const [node, change] of labels) {
     signal.throwIfAborted();
     const done = await applyLabels(tx, applying, node, change);
+    events.push(...done.events);
+    audit.push(...(done.audit ?? []));
+  }
+  await lockJobs(
+    tx,
+    jobs.map(({ name }) => name),
+  );
+  for (const { name, step } of jobs) {
+    signal.throwIfAborted();
+    const done = await applyJob(tx, applying, name, step);
     events.push(...done.events);
     audit.push(...(done.audit ?? []));
   }
@@ -179,7 +196,7 @@ async function applyStep(
   tx: Tx,
   { services, operation, state, bearer }: Applying,
   { name }: DeclaredStep,
-  ref: Exclude<ObjectRef, { readonly kind: "label" }>,
+  ref: Exclude<ObjectRef, { readonly kind: "label" | "job" }>,
 ): Promise<Change<MadeSecret | null>> {
   const wanted: Wanted | undefined = state.objects.get(name)?.wanted;
   const reason = operation.by.message;
@@ -201,6 +218,21 @@ async function applyStep(
   const scope = scopeToProto(ref.scope);
   const request = create(DeleteHealthPolicyRequestSchema, { scope: { scope }, reason });
   return { ...(await deletePolicyIn(tx, operation, request)), result: null };
+}
+
+/** Submit a job, or stop one that goes. */
+async function applyJob(
+  tx: Tx,
+  { operation, state }: Applying,
+  name: string,
+  step: DeclaredStep,
+): Promise<Change<unknown>> {
+  const wanted = state.objects.get(step.name)?.wanted;
+  if (wanted?.kind === "job") return submitJobIn(tx, operation, wanted.job, "");
+  const found = await lockJob(tx, name);
+  // It may have been stopped since it was looked at.
+  const isGone = found === null || found.state === "STOPPED";
+  return isGone ? { result: null, events: [] } : stopJobIn(tx, operation, name);
 }
 
 function scopeToProto(scope: Extract<ObjectRef, { readonly kind: "policy" }>["scope"]) {

@@ -9,20 +9,20 @@ import {
   type StateChange,
   StateChangeSchema,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
-import type { DeclaredAction, DeclaredStep } from "@rollcall/domain";
+import { type DeclaredAction, type DeclaredStep, isDeclaredChange } from "@rollcall/domain";
 import { type AnswerCodec, bearerIn, commit, type Operation, readOperation } from "@rollcall/operations";
 import { callerOf, definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { Tx } from "@rollcall/store";
 import { secretAgain } from "../webhooks/set-webhook.ts";
 import type { WebhookServices } from "../webhooks/webhook-services.ts";
 import { type Applying, type CarriedOut, carryOut, type MadeSecret } from "./apply-objects.ts";
-import { checkState, type RoleHolder, type StatePlan, type StateRequest } from "./plan-objects.ts";
+import { type CheckedState, checkState, type RoleHolder, type StatePlan, type StateRequest } from "./plan-objects.ts";
 
-/** Who may call each method, for how long; what an object takes beyond this role is checked object by object. */
+/** Who may do what is checked object by object: what operators and submitters may both is to read. */
 export const DECLARED_STATE_POLICIES: PolicyTable = definePolicies(DeclaredStateService, {
-  planState: { caller: "operator", deadlineMs: 60_000, idempotent: true },
+  planState: { caller: "viewer", deadlineMs: 60_000, idempotent: true },
   // Every node of the fleet is looked at for each policy that changes.
-  applyState: { caller: "operator", deadlineMs: 60_000, idempotent: false },
+  applyState: { caller: "viewer", deadlineMs: 60_000, idempotent: false },
 });
 
 /** Serve declared state: one line a method. */
@@ -40,7 +40,8 @@ function planMethod(services: WebhookServices): MethodImpl<typeof DeclaredStateS
     const operation = readOperation(services, method, { reason: "", requestId: "" }, context);
     const applying = applyingOf(services, operation, request, context);
     const { steps, more } = await undone(services, (tx) => carryOut(tx, applying, true));
-    return create(PlanStateResponseSchema, { changes: steps.map(changeToProto), more });
+    const changes = steps.map((step) => changeToProto(step, applying.state));
+    return create(PlanStateResponseSchema, { changes, more });
   };
 }
 
@@ -80,7 +81,7 @@ function applyMethod(services: WebhookServices): MethodImpl<typeof DeclaredState
     const { answer, secrets } = await commit<Applied>(services, operation, options, async (tx) => {
       const { plan, change } = await carryOut(tx, applying, false);
       const { result, ...rest } = change;
-      const changes = plan.steps.map(changeToProto);
+      const changes = plan.steps.map((step) => changeToProto(step, applying.state));
       const done = create(ApplyStateResponseSchema, { changes, more: plan.more });
       return { ...rest, result: { answer: done, secrets: result } };
     });
@@ -143,7 +144,9 @@ const ACTIONS: Readonly<Record<DeclaredAction, StateAction>> = {
   conflict: StateAction.CONFLICT,
 };
 
-function changeToProto({ name, action, differences, formerOwner }: DeclaredStep): StateChange {
+function changeToProto(step: DeclaredStep, { objects }: CheckedState): StateChange {
+  const { name, action, differences, formerOwner } = step;
+  const wanted = objects.get(name)?.wanted;
   return create(StateChangeSchema, {
     object: name,
     action: ACTIONS[action],
@@ -151,5 +154,6 @@ function changeToProto({ name, action, differences, formerOwner }: DeclaredStep)
       ...{ field, before: before ?? "", after: after ?? "", edited: isEdited },
     })),
     formerOwner,
+    warnings: wanted?.kind === "job" && isDeclaredChange(step) ? [...wanted.job.warnings] : [],
   });
 }

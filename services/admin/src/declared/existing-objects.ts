@@ -2,6 +2,7 @@ import { type DeclaredFields, formatPolicyScope, MOST_WEBHOOKS, parsePolicyScope
 import { refuseFields } from "@rollcall/errors";
 import {
   type Db,
+  getJobs,
   getNodes,
   listWebhooks,
   lockHealthPolicies,
@@ -12,6 +13,8 @@ import {
   type Tx,
 } from "@rollcall/store";
 import {
+  jobFields,
+  jobName,
   labelFields,
   labelName,
   nodeOfRef,
@@ -29,6 +32,8 @@ export function refOf(name: string): ObjectRef {
   if (label?.[1] !== undefined && label[2] !== undefined) return { kind: "label", node: label[1], key: label[2] };
   const webhook = /^webhook\/(.+)$/.exec(name)?.[1];
   if (webhook !== undefined) return { kind: "webhook", name: webhook };
+  const job = /^job\/(.+)$/.exec(name)?.[1];
+  if (job !== undefined) return { kind: "job", name: job };
   throw new Error(`${name} is no declared object`);
 }
 
@@ -42,7 +47,7 @@ export interface ExistingObjects {
 
 /**
  * Lock the policies and the webhooks among objects. Nodes are locked later, by `lockDeclaredNodes`: their registrations
- * wait for it.
+ * wait for it; and jobs last, as the scheduler locks them after the nodes.
  */
 export async function lockObjects(tx: Tx, refs: readonly ObjectRef[]): Promise<void> {
   if (refs.some(({ kind }) => kind === "policy")) await lockHealthPolicies(tx);
@@ -85,6 +90,14 @@ export async function readExisting(db: Db, refs: ReadonlyMap<string, ObjectRef>)
   for (const { name: id, spec } of webhooks) {
     const name = webhookName(id);
     if (refs.has(name)) existing.set(name, webhookFields(spec));
+  }
+  const jobs = await getJobs(
+    db,
+    [...refs.values()].flatMap((ref) => (ref.kind === "job" ? [ref.name] : [])),
+  );
+  for (const { name, state, spec } of jobs) {
+    // To stop a job is the only way of removing it.
+    if (state !== "STOPPED") existing.set(jobName(name), jobFields(spec));
   }
   const computeNodes = new Set(nodes.filter(({ type }) => type === "COMPUTE").map(({ id }) => id));
   return { existing, computeNodes, nodes: new Set(nodes.map(({ id }) => id)) };

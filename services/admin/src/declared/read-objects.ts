@@ -1,12 +1,15 @@
-import { toJson } from "@bufbuild/protobuf";
+import { type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type {
   DeclaredHealthPolicy,
+  DeclaredJob,
   DeclaredNodeLabels,
   DeclaredObject,
   DeclaredWebhook,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type HealthPolicyScope, HealthPolicyValuesSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import {
+  checkJob,
   checkLabelChange,
   checkWebhookSpec,
   type DeclaredFields,
@@ -14,12 +17,15 @@ import {
   formatPolicyScope,
   formatSelector,
   isNodeId,
+  type Json,
   type PolicyEntry,
   type PolicyScope,
   type WebhookSpec,
 } from "@rollcall/domain";
 import type { FieldViolation } from "@rollcall/errors";
 import type { Role } from "@rollcall/identity";
+import type { AcceptedJob } from "@rollcall/operations";
+import { jobFromText, jobToText, toJobDraft } from "@rollcall/wire";
 import { valuesFromProto, valuesToProto } from "../policies/convert.ts";
 import { specOf } from "../webhooks/convert.ts";
 import type { WebhookParts } from "../webhooks/webhook-services.ts";
@@ -28,7 +34,8 @@ import type { WebhookParts } from "../webhooks/webhook-services.ts";
 export type Wanted =
   | { readonly kind: "policy"; readonly scope: PolicyScope; readonly policy: DeclaredHealthPolicy }
   | { readonly kind: "label"; readonly node: string; readonly key: string; readonly value: string }
-  | { readonly kind: "webhook"; readonly name: string; readonly spec: WebhookSpec };
+  | { readonly kind: "webhook"; readonly name: string; readonly spec: WebhookSpec }
+  | { readonly kind: "job"; readonly name: string; readonly job: AcceptedJob };
 
 /** An object with what is compared of it. */
 export interface WantedObject {
@@ -46,12 +53,14 @@ export interface ReadObjects {
 export type ObjectRef =
   | { readonly kind: "policy"; readonly scope: PolicyScope }
   | { readonly kind: "label"; readonly node: string; readonly key: string }
-  | { readonly kind: "webhook"; readonly name: string };
+  | { readonly kind: "webhook"; readonly name: string }
+  | { readonly kind: "job"; readonly name: string };
 
 /** The role that the methods of an object's kind need. */
 export const ROLE_OF_KIND: Readonly<Record<ObjectRef["kind"], Role>> = {
   policy: "operator",
   label: "operator",
+  job: "submitter",
   webhook: "admin",
 };
 
@@ -63,6 +72,11 @@ export function labelName(node: string, key: string): string {
 /** The name of a webhook as an object. */
 export function webhookName(name: string): string {
   return `webhook/${name}`;
+}
+
+/** The name of a job as an object. */
+export function jobName(name: string): string {
+  return `job/${name}`;
 }
 
 /** The node that an object is about, with which it goes; null for one that is about no single node. */
@@ -96,6 +110,8 @@ function readObject(object: DeclaredObject["object"], webhooks: WebhookParts): R
       return readLabels(object.value);
     case "webhook":
       return readWebhook(object.value, webhooks);
+    case "job":
+      return readJob(object.value);
     default:
       return wrong("object", "say what is declared");
   }
@@ -154,6 +170,21 @@ function readWebhook({ name, spec: given }: DeclaredWebhook, { sender }: Webhook
   return { objects: new Map([[webhookName(name), object]]), violations };
 }
 
+function readJob({ spec: submitted }: DeclaredJob): ReadObjects {
+  if (submitted === undefined) return wrong("job.spec", "is required");
+  const checked = checkJob(toJobDraft(submitted));
+  if (!checked.ok) {
+    const violations = checked.violations.map(({ field, message: description }) => ({
+      field: field === "" ? "job.spec" : `job.spec.${field}`,
+      description,
+    }));
+    return { objects: new Map(), violations };
+  }
+  const { spec, warnings } = checked;
+  const wanted = { kind: "job", name: spec.name, job: { submitted, spec, warnings } } as const;
+  return one(jobName(spec.name), { wanted, fields: jobFields(jobToText(submitted, spec.count)) });
+}
+
 /** What is compared of a policy. */
 export function policyFields(entry: PolicyEntry): DeclaredFields {
   const override = entry.kind === "group" ? entry.group.override : entry.override;
@@ -178,6 +209,23 @@ export function webhookFields(given: WebhookSpec): DeclaredFields {
   const { url, types, excludeTypes, labelSelector, description, paused } = specOf(given);
   const fields = { url, types, exclude_types: excludeTypes, label_selector: labelSelector, description, paused };
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]));
+}
+
+/** What is compared of a job as the record keeps it: two are the same when SubmitJob would find nothing to change. */
+export function jobFields(text: Json): DeclaredFields {
+  const { name: _, ...rest } = toJson(JobSpecSchema, jobFromText(text), { useProtoFieldName: true }) as JsonObject;
+  return Object.fromEntries(Object.entries(rest).flatMap(([key, value]) => leavesOf(key, value)));
+}
+
+/** The values of a tree with their paths. What has nothing in it is a value of its own: that it is there counts. */
+function leavesOf(path: string, value: JsonValue): readonly (readonly [string, string])[] {
+  const entries = isObject(value) ? Object.entries(value) : [];
+  if (entries.length === 0) return [[path, JSON.stringify(value)]];
+  return entries.flatMap(([key, inner]) => leavesOf(`${path}.${key}`, inner));
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function one(name: string, object: WantedObject): ReadObjects {

@@ -10,6 +10,7 @@ import type { Invocation, Verb } from "../command.ts";
 import { Exit, Failure, UsageError } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { printable } from "../output/text.ts";
+import type { Shell } from "../shell.ts";
 import { readStateFiles } from "./read-files.ts";
 
 /** What `diff` takes. */
@@ -47,6 +48,7 @@ const showDifferences: Verb<DiffOptions> = async (invocation) => {
   const { control, client, request } = await reach(invocation);
   const answer = await control.attempt("admin", "compare declared state", () => client.planState(request));
   const changed = answer.changes.filter(isChange);
+  warn(shell, changed);
   const lines = changed.flatMap((change) => [lineOf(change), ...differenceLines(change)]);
   await writeAnswer(shell, format, [PlanStateResponseSchema, answer], lines.map((line) => `${line}\n`).join(""));
   if (answer.more) shell.err.write(MORE);
@@ -63,6 +65,7 @@ export const applyState: Verb<ApplyOptions> = async (invocation) => {
     const lines = plan.changes.map((change) => `${lineOf(change)}\n`).join("");
     const text = `${lines}${summaryOf(plan.changes, "would be")}\n`;
     await writeAnswer(shell, format, [PlanStateResponseSchema, plan], text);
+    warn(shell, plan.changes);
     if (plan.more) shell.err.write(MORE);
     return;
   }
@@ -78,11 +81,18 @@ export const applyState: Verb<ApplyOptions> = async (invocation) => {
   const secrets = answer.secrets.map(({ webhook, secret }) => `webhook/${webhook} secret ${secret}\n`).join("");
   const text = `${answer.changes.map((change) => `${lineOf(change)}\n`).join("")}${secrets}`;
   await writeAnswer(shell, format, [ApplyStateResponseSchema, answer], text);
+  warn(shell, answer.changes);
   if (answer.more) shell.err.write(MORE);
   if (format !== "table") return;
   shell.err.write(`${summaryOf(answer.changes, "are")}\n`);
   if (secrets !== "") shell.err.write("Secrets check the signatures of webhooks. They are not shown again.\n");
 };
+
+function warn({ err }: Pick<Shell, "err">, changes: readonly StateChange[]): void {
+  for (const { object, warnings } of changes) {
+    for (const warning of warnings) err.write(`warning: ${printable(`${object}: ${warning}`)}\n`);
+  }
+}
 
 const MORE = "More objects are to be pruned than one call prunes: apply the same files again to prune the next.\n";
 

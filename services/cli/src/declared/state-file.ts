@@ -25,7 +25,7 @@ import {
   parseAllDocuments,
   type YAMLMap,
 } from "yaml";
-import type { FileProblem } from "../jobs/job-file.ts";
+import { type FileProblem, readJobPart } from "../jobs/job-file.ts";
 import { didYouMean, readDurationMs } from "../jobs/job-file-values.ts";
 
 /** What a file declares. */
@@ -39,7 +39,7 @@ export interface StateFile {
 /** Most characters of one file: more than one call takes. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 
-const KINDS = ["HealthPolicy", "NodeLabels", "Webhook"] as const;
+const KINDS = ["HealthPolicy", "NodeLabels", "Webhook", "Job"] as const;
 const KEYS = ["kind", "name", "owner", "spec"] as const;
 
 /**
@@ -149,6 +149,13 @@ class StateReader {
         if (this.problems.length > 0) return null;
         const value = fromJson(DeclaredWebhookSchema, { name, spec: json });
         return create(DeclaredObjectSchema, { object: { case: "webhook", value } });
+      }
+      case "Job": {
+        const part = { document, node: spec, lines: this.#lines };
+        const { spec: job, problems } = readJobPart(part, { name, path: "spec" });
+        this.problems.push(...problems);
+        if (job === null) return null;
+        return create(DeclaredObjectSchema, { object: { case: "job", value: { spec: job } } });
       }
     }
   }

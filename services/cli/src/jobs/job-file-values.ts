@@ -39,7 +39,7 @@ export function readCores(node: Node): Read<number> {
   return wrong("should be a number of processors such as 2, 0.5 or 250m");
 }
 
-const BYTES = /^(\d{1,15}(?:\.\d{1,6})?)(Ki|Mi|Gi|Ti|k|K|M|G|T)?B?$/;
+const BYTES = /^(\d{1,16}(?:\.\d{1,6})?)(Ki|Mi|Gi|Ti|k|K|M|G|T)?B?$/;
 const BYTE_UNITS: Readonly<Record<string, number>> = {
   ...{ Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3, Ti: 1024 ** 4 },
   ...{ k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12 },

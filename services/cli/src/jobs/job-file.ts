@@ -65,6 +65,22 @@ export function parseJobFile(text: string): JobFile {
   return problems.length > 0 ? refuse(problems) : { ok: true, jobs: jobs.filter((job) => job !== null) };
 }
 
+/**
+ * Read a job that is a part of another document, which has given its name: its other keys, and every problem with them.
+ *
+ * @param path of the part, for problems: "spec".
+ */
+export function readJobPart(
+  { document, node, lines }: { readonly document: Document; readonly node: Node; readonly lines: LineCounter },
+  { name, path }: { readonly name: string; readonly path: string },
+): { readonly spec: JobSpec | null; readonly problems: readonly FileProblem[] } {
+  const reader = new JobReader(document, lines);
+  const keys = JOB_FILE_KEYS.filter((key) => key.name !== "name");
+  const spec = reader.readPart(node, { path, keys });
+  if (spec !== null) spec.name = name;
+  return { spec, problems: reader.problems };
+}
+
 /** A problem as one line for people: "web.yaml:7:12: resources.memory: should be ...". */
 export function problemLine(file: string, { line, column, path, message }: FileProblem): string {
   return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}`;
@@ -91,12 +107,12 @@ function sameNames(jobs: readonly (FiledJob | null)[]): readonly FileProblem[] {
 /** Reads one document: every value with its place, and every problem. */
 class JobReader {
   readonly problems: FileProblem[] = [];
-  readonly #document: Document.Parsed;
+  readonly #document: Document;
   readonly #lines: LineCounter;
   /** Places by fields of the API. */
   readonly #places = new Map<string, FilePlace>();
 
-  constructor(document: Document.Parsed, lines: LineCounter) {
+  constructor(document: Document, lines: LineCounter) {
     this.#document = document;
     this.#lines = lines;
   }
@@ -104,11 +120,18 @@ class JobReader {
   read(): FiledJob | null {
     const root = this.#resolve(this.#document.contents);
     if (root === null) return null;
-    const at = { path: "", field: "" };
-    this.#note(root, at);
-    const json = this.#readBlock(root, JOB_FILE_KEYS, at);
-    const spec = this.problems.length === 0 ? fromJson(JobSpecSchema, json) : null;
+    const spec = this.readPart(root, { path: "", keys: JOB_FILE_KEYS });
     return spec === null ? null : { spec, placeOf: (field) => this.#placeOf(field) };
+  }
+
+  readPart(
+    node: Node,
+    { path, keys }: { readonly path: string; readonly keys: readonly JobFileKey[] },
+  ): JobSpec | null {
+    const at = { path, field: "" };
+    this.#note(node, at);
+    const json = this.#readBlock(node, keys, at);
+    return this.problems.length === 0 ? fromJson(JobSpecSchema, json) : null;
   }
 
   #readBlock(node: Node, keys: readonly JobFileKey[], at: Spot): JsonObject {

@@ -1,12 +1,14 @@
 import { type Command, Option } from "commander";
+import { DECLARED_KIND_WORDS } from "../choices.ts";
 import { action, addChangeOptions, addNotes, loaded } from "../command.ts";
 import type { ApplyOptions, DiffOptions } from "../declared/apply-state.ts";
+import type { ExportOptions } from "../declared/export-state.ts";
 import type { Shell } from "../shell.ts";
 
 const FILES =
-  "A file holds one object or several, as documents or as a list: kind (HealthPolicy, NodeLabels or Webhook), name " +
-  "and spec, and optionally the owner of all. - is standard input; of a directory its .yaml, .yml and .json files " +
-  "are read.";
+  "A file holds one object or several, as documents or as a list: kind (HealthPolicy, NodeLabels, Webhook or Job), " +
+  "name and spec, and optionally the owner of all. - is standard input; of a directory its .yaml, .yml and .json " +
+  "files are read.";
 
 /** Define `apply`. */
 export function defineApply(apply: Command, shell: Shell): void {
@@ -43,6 +45,26 @@ export function defineDiff(diff: Command, shell: Shell): void {
     action(
       shell,
       loaded<DiffOptions>(async () => (await import("../declared/apply-state.ts")).diffState),
+    ),
+  );
+}
+
+/** Define `export`. */
+export function defineExport(command: Command, shell: Shell): void {
+  command
+    .option("--owner <name>", "Only what this owner applied")
+    .option("--kinds <kinds>", `Only these kinds, with commas: ${DECLARED_KIND_WORDS.join(",")}`);
+  addNotes(
+    command,
+    "What is written is what apply reads: to apply it changes nothing. Without --owner jobs that have ended are left " +
+      "out. Secrets of webhooks, tokens and bans are never written.",
+    "Webhooks take the role admin; leave them out with --kinds. --owner takes the roles that apply takes. -o json " +
+      "prints one list.",
+  );
+  command.action(
+    action(
+      shell,
+      loaded<ExportOptions>(async () => (await import("../declared/export-state.ts")).exportState),
     ),
   );
 }

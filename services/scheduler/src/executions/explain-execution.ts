@@ -8,6 +8,7 @@ import {
   type JobService,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { explainEvent, type Json } from "@rollcall/domain";
+import { jobNotFound } from "@rollcall/operations";
 import {
   getJob,
   readExecutions,
@@ -16,8 +17,7 @@ import {
   type StoredEvent,
   type StoredExecution,
 } from "@rollcall/store";
-import { jobNotFound } from "../jobs/job-refusals.ts";
-import { messageOf } from "../jobs/job-text.ts";
+import { messageOf } from "../jobs/convert-job.ts";
 import { refusalsToProto } from "../jobs/plan-job.ts";
 import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";

@@ -8,7 +8,15 @@ import {
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { executionIdTimeMs, executionOrderedEvent } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
+import {
+  auditOf,
+  commit,
+  jobNotFound,
+  jobStopped,
+  messageCodec,
+  type Operation,
+  readOperation,
+} from "@rollcall/operations";
 import {
   type Change,
   type ExecutionOrder,
@@ -19,7 +27,7 @@ import {
   saveExecutionOrder,
   type Tx,
 } from "@rollcall/store";
-import { jobCountIsZero, jobNotFound, jobStopped } from "../jobs/job-refusals.ts";
+import { jobCountIsZero } from "../jobs/job-refusals.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf } from "./convert-execution.ts";

@@ -7,22 +7,21 @@ import {
   ScaleJobResponseSchema,
   StopJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { ExecutionIds, type JobChangeReason, type JobFacts, jobChangedEvent } from "@rollcall/domain";
+import { ExecutionIds } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import {
-  type Change,
-  type JobEdit,
-  lockJob,
-  recordTimeMs,
-  type StoredJob,
-  saveJobEdit,
-  type Tx,
-} from "@rollcall/store";
+  commit,
+  editJobIn,
+  type JobOrder,
+  messageCodec,
+  type Operation,
+  readOperation,
+  stopJobIn,
+} from "@rollcall/operations";
+import { type Change, type JobEdit, recordTimeMs, type StoredJob, type Tx } from "@rollcall/store";
+import { jobFromText, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
-import { checkJobEtag, jobNotFound, jobStopped } from "./job-refusals.ts";
-import { jobFromText, jobToText } from "./job-text.ts";
 
 /** Change the count of a batch job or service. */
 export function scaleJob(services: SchedulerServices): MethodImpl<typeof JobService.method.scaleJob> {
@@ -64,37 +63,20 @@ export function stopJob(services: SchedulerServices): MethodImpl<typeof JobServi
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
-      const asked = { name: request.name, etag: "", reason: "JOB_STOPPED" } as const;
-      const { result, ...rest } = await edit(tx, operation, asked, () => ({ state: "STOPPED" }));
-      return { ...rest, result: create(StopJobResponseSchema, { job: result }) };
+      const { result, ...rest } = await stopJobIn(tx, operation, request.name);
+      return { ...rest, result: create(StopJobResponseSchema, { job: await shown(tx, result) }) };
     });
   };
 }
 
-/** Change a job that was not stopped; null of `decide` means that it is so already. */
 async function edit(
   tx: Tx,
   operation: Operation,
-  { name, etag, reason }: { readonly name: string; readonly etag: string; readonly reason: JobChangeReason },
+  order: JobOrder,
   decide: (job: StoredJob) => JobEdit | null,
 ): Promise<Change<Job>> {
-  const before = await lockJob(tx, name);
-  if (before === null) throw jobNotFound(name);
-  checkJobEtag(before, name, etag);
-  if (before.state === "STOPPED") throw jobStopped(name);
-  const wanted = decide(before);
-  const after = wanted === null ? before : await saveJobEdit(tx, name, wanted);
-  const { actor, message } = operation.by;
-  const facts = { name, before: factsOf(before), after: factsOf(after), reason, actor, message };
-  return {
-    result: await shown(tx, after),
-    events: wanted === null ? [] : [jobChangedEvent(facts)],
-    audit: [auditOf(operation, name)],
-  };
-}
-
-function factsOf({ state, version, count, halted }: StoredJob): JobFacts {
-  return { state, version, count, halted };
+  const { result, ...rest } = await editJobIn(tx, operation, order, decide);
+  return { ...rest, result: await shown(tx, result) };
 }
 
 async function shown(tx: Tx, job: StoredJob): Promise<Job> {

@@ -14,7 +14,7 @@ import {
 import type { JobState as DomainJobState } from "@rollcall/domain";
 import type { Db, ExecutionTally, JobVersionRecord, StoredJob } from "@rollcall/store";
 import { tallyExecutions } from "@rollcall/store";
-import { jobFromText, messageOf } from "./job-text.ts";
+import { jobFromText, keptJobOf, violationsText } from "@rollcall/wire";
 
 /** A job with its executions counted. */
 export interface CountedJob {
@@ -49,6 +49,14 @@ export function jobToProto({ job, tally }: CountedJob): Job {
     actor: job.actor,
     etag: job.etag,
   });
+}
+
+/** What is to be said of where a job stands, for people; "" for nothing. */
+export function messageOf(job: Pick<StoredJob, "spec" | "type" | "state" | "message">): string {
+  const violations = job.state === "ACTIVE" ? keptJobOf(job).violations : [];
+  if (violations.length === 0) return job.message;
+  const why = violationsText(violations);
+  return `this release refuses the job, so that nothing more of it is placed until it is submitted in order: ${why}`;
 }
 
 const JOB_STATES: Readonly<Record<DomainJobState, JobState>> = {

@@ -7,19 +7,18 @@ import {
   PlannedExecutionSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ExplainedRefusal } from "@rollcall/domain";
+import { acceptJob } from "@rollcall/operations";
 import { getJob } from "@rollcall/store";
+import { isSameJob, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
-import { isSameJob, jobToText } from "./job-text.ts";
-import { acceptJob } from "./submit-job.ts";
 import { viewJob } from "./view-job.ts";
 
 /** Say what submitting a job would do. */
 export function planJob({ store, nodes }: SchedulerServices): MethodImpl<typeof JobService.method.planJob> {
   return async (request, { signal }) => {
-    const { spec, warnings } = acceptJob(request.spec);
-    if (request.spec === undefined) throw new Error("a job without a spec was accepted");
+    const { submitted, spec, warnings } = acceptJob(request.spec);
     const before = await getJob(store.db, spec.name);
-    const isSame = before !== null && isSameJob(before.spec, jobToText(request.spec, spec.count));
+    const isSame = before !== null && isSameJob(before.spec, jobToText(submitted, spec.count));
     const isOver = before !== null && before.state !== "ACTIVE";
     const viewed = await viewJob(store.db, isOver ? null : before, signal);
     const preview = await nodes.preview(spec, viewed, signal);

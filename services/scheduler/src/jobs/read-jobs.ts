@@ -8,8 +8,9 @@ import {
   ListJobsResponseSchema,
   ListJobVersionsResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { jobNotFound } from "@rollcall/operations";
 import { getJob, readJobs, readJobVersions } from "@rollcall/store";
-import { readPage, readRows } from "@rollcall/wire";
+import { jobTypeFromProto, readPage, readRows } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import {
   type CountedJob,
@@ -18,8 +19,6 @@ import {
   jobToProto,
   jobVersionToProto,
 } from "./convert-job.ts";
-import { jobTypeFromProto } from "./job-draft.ts";
-import { jobNotFound } from "./job-refusals.ts";
 
 /** Answer one job. */
 export function getOneJob({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getJob> {

@@ -2,32 +2,23 @@ import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   JobService,
-  type SubmitJobRequest,
   type SubmitJobResponse,
   SubmitJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { type CheckedJob, checkJob, ExecutionIds, jobSubmittedEvent } from "@rollcall/domain";
-import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import {
-  type Change,
-  countJobs,
-  getJob,
-  lockJob,
-  lockJobName,
-  recordTimeMs,
-  type StoredJob,
-  saveJobEdit,
-  saveJobVersion,
-  saveSpec,
-  type Tx,
-} from "@rollcall/store";
+  type AcceptedJob,
+  acceptJob,
+  commit,
+  messageCodec,
+  readOperation,
+  type SubmittedJob,
+  submitJobIn,
+} from "@rollcall/operations";
+import { getJob, type Tx } from "@rollcall/store";
+import { isSameJob, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
-import { toJobDraft } from "./job-draft.ts";
-import { checkJobEtag, fitsNowhere, invalidJob, MOST_JOBS, tooManyJobs } from "./job-refusals.ts";
-import { executionSpecOf, isSameJob, jobToText } from "./job-text.ts";
-
-type Accepted = Extract<CheckedJob, { readonly ok: true }>;
+import { fitsNowhere } from "./job-refusals.ts";
 
 /** Make a job, or a new version of it. */
 export function submitJob(services: SchedulerServices): MethodImpl<typeof JobService.method.submitJob> {
@@ -35,18 +26,13 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
   const options = { codec: messageCodec(SubmitJobResponseSchema) };
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
-    const checked = acceptJob(request.spec);
-    await checkThatItFits(services, request.spec, checked, context.signal);
-    return commit(services, operation, options, (tx) => submit(tx, operation, request, checked));
+    const accepted = acceptJob(request.spec);
+    await checkThatItFits(services, accepted, context.signal);
+    return commit(services, operation, options, async (tx) => {
+      const { result, ...rest } = await submitJobIn(tx, operation, accepted, request.etag);
+      return { ...rest, result: await answer(tx, result, accepted.warnings) };
+    });
   };
-}
-
-/** Check a job. Throws INVALID_JOB with all that is wrong. */
-export function acceptJob(spec: SubmitJobRequest["spec"]): Accepted {
-  if (spec === undefined) throw invalidJob([{ field: "", message: "is required" }]);
-  const checked = checkJob(toJobDraft(spec));
-  if (!checked.ok) throw invalidJob(checked.violations);
-  return checked;
 }
 
 /**
@@ -55,11 +41,10 @@ export function acceptJob(spec: SubmitJobRequest["spec"]): Accepted {
  */
 async function checkThatItFits(
   { store, nodes }: SchedulerServices,
-  submitted: SubmitJobRequest["spec"],
-  { spec }: Accepted,
+  { submitted, spec }: AcceptedJob,
   signal: AbortSignal,
 ): Promise<void> {
-  if (spec.queueTimeoutMs !== null || submitted === undefined) return;
+  if (spec.queueTimeoutMs !== null) return;
   const before = await getJob(store.db, spec.name);
   const asksForNothingNew = before?.state === "ACTIVE" && isSameJob(before.spec, jobToText(submitted, spec.count));
   if (asksForNothingNew) return;
@@ -67,52 +52,7 @@ async function checkThatItFits(
   if (!fits && (spec.type !== "daemon" || matching > 0)) throw fitsNowhere(spec.name, why);
 }
 
-async function submit(
-  tx: Tx,
-  operation: Operation,
-  { spec: submitted, etag, reason }: SubmitJobRequest,
-  { spec, warnings }: Accepted,
-): Promise<Change<SubmitJobResponse>> {
-  if (submitted === undefined) throw new Error("a job without a spec was accepted");
-  const { name } = spec;
-  await lockJobName(tx, name);
-  const before = await lockJob(tx, name);
-  checkJobEtag(before, name, etag);
-  if (before === null && (await countJobs(tx)) >= MOST_JOBS) throw tooManyJobs();
-  const text = jobToText(submitted, spec.count);
-  const isSame = before !== null && isSameJob(before.spec, text);
-  const isOver = before !== null && before.state !== "ACTIVE";
-  if (isSame && !isOver && before.count === spec.count) {
-    return { result: await answer(tx, before, false, warnings), events: [], audit: [auditOf(operation, name)] };
-  }
-  // An earlier run of a job that is over counts no more.
-  const restart = isOver ? { restartBefore: new ExecutionIds("").next(await recordTimeMs(tx), Math.random) } : {};
-  const actor = operation.by.actor;
-  let after: StoredJob;
-  if (isSame) {
-    after = await saveJobEdit(tx, name, { ...restart, count: spec.count, spec: text, state: "ACTIVE" });
-  } else {
-    const version = (before?.version ?? 0) + 1;
-    const { digest, bytes } = executionSpecOf(submitted, version);
-    await saveSpec(tx, digest, bytes);
-    const { type, count } = spec;
-    const made = { name, type, version, count, spec: text, specDigest: digest, actor, reason };
-    after = await saveJobVersion(tx, { ...made, ...restart });
-  }
-  const event = jobSubmittedEvent({ name, type: spec.type, before, after, by: operation.by });
-  return {
-    result: await answer(tx, after, true, warnings),
-    events: [event],
-    audit: [auditOf(operation, name)],
-  };
-}
-
-async function answer(
-  tx: Tx,
-  job: StoredJob,
-  changed: boolean,
-  warnings: readonly string[],
-): Promise<SubmitJobResponse> {
+async function answer(tx: Tx, { job, changed }: SubmittedJob, warnings: readonly string[]): Promise<SubmitJobResponse> {
   const [counted] = await countJobExecutions(tx, [job]);
   const shown = counted === undefined ? {} : { job: jobToProto(counted) };
   return create(SubmitJobResponseSchema, { ...shown, changed, warnings: [...warnings] });

@@ -1,6 +1,6 @@
 import type { JobRecord, KeptJob } from "@rollcall/domain";
 import { type Db, readExecutions, type StoredExecution, type StoredJob } from "@rollcall/store";
-import { keptJobOf } from "./job-text.ts";
+import { keptJobOf } from "@rollcall/wire";
 import type { ViewedJob } from "./node-view.ts";
 
 const EXECUTIONS_A_READ = 1_000;

@@ -1,5 +1,4 @@
 // The leader without a store: simulations run it on records of their own.
-export { executionSpecOf, jobToText, keptJobOf } from "../jobs/job-text.ts";
 export { Leader } from "./leader.ts";
 export type { LeaderMetrics } from "./leader-metrics.ts";
 export type { LeaderOptions, LeaderTiming } from "./leader-options.ts";

@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { type JobService, WatchJobsResponseSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { EventInterest } from "@rollcall/domain";
+import { jobNotFound } from "@rollcall/operations";
 import { currentRevision, type EventFeed, getJobs, readJobs, type StoredJob } from "@rollcall/store";
 import { countJobExecutions, jobToProto } from "../jobs/convert-job.ts";
-import { jobNotFound } from "../jobs/job-refusals.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { PendingChanges } from "./pending-changes.ts";
 

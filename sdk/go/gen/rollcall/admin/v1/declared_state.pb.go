@@ -13,6 +13,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	v1 "rollcall.dev/go/gen/rollcall/events/v1"
+	v11 "rollcall.dev/go/gen/rollcall/work/v1"
 	sync "sync"
 	unsafe "unsafe"
 )
@@ -107,6 +108,7 @@ type DeclaredObject struct {
 	//	*DeclaredObject_HealthPolicy
 	//	*DeclaredObject_NodeLabels
 	//	*DeclaredObject_Webhook
+	//	*DeclaredObject_Job
 	Object        isDeclaredObject_Object `protobuf_oneof:"object"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -176,6 +178,15 @@ func (x *DeclaredObject) GetWebhook() *DeclaredWebhook {
 	return nil
 }
 
+func (x *DeclaredObject) GetJob() *DeclaredJob {
+	if x != nil {
+		if x, ok := x.Object.(*DeclaredObject_Job); ok {
+			return x.Job
+		}
+	}
+	return nil
+}
+
 type isDeclaredObject_Object interface {
 	isDeclaredObject_Object()
 }
@@ -195,11 +206,18 @@ type DeclaredObject_Webhook struct {
 	Webhook *DeclaredWebhook `protobuf:"bytes,3,opt,name=webhook,proto3,oneof"`
 }
 
+type DeclaredObject_Job struct {
+	// A job.
+	Job *DeclaredJob `protobuf:"bytes,4,opt,name=job,proto3,oneof"`
+}
+
 func (*DeclaredObject_HealthPolicy) isDeclaredObject_Object() {}
 
 func (*DeclaredObject_NodeLabels) isDeclaredObject_Object() {}
 
 func (*DeclaredObject_Webhook) isDeclaredObject_Object() {}
+
+func (*DeclaredObject_Job) isDeclaredObject_Object() {}
 
 // DeclaredHealthPolicy is a health policy, whole.
 type DeclaredHealthPolicy struct {
@@ -384,24 +402,74 @@ func (x *DeclaredWebhook) GetSpec() *v1.WebhookSpec {
 	return nil
 }
 
+// DeclaredJob is a job, whole. One that was stopped counts as not there, and starts again; one that has ended is as declared, and runs again
+// when another one is declared in its place. To prune it is to stop it. Unlike one that is submitted by itself it may fit no node yet, and waits.
+type DeclaredJob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is to be.
+	Spec          *v11.JobSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclaredJob) Reset() {
+	*x = DeclaredJob{}
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclaredJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclaredJob) ProtoMessage() {}
+
+func (x *DeclaredJob) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclaredJob.ProtoReflect.Descriptor instead.
+func (*DeclaredJob) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DeclaredJob) GetSpec() *v11.JobSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
 // StateChange is what becomes of one object.
 type StateChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The object: "health-policy/default", "health-policy/group/NAME", "health-policy/node/ID", "node-label/ID/KEY" or "webhook/NAME".
+	// The object: "health-policy/default", "health-policy/group/NAME", "health-policy/node/ID", "job/NAME", "node-label/ID/KEY" or
+	// "webhook/NAME".
 	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
 	// What becomes of it.
 	Action StateAction `protobuf:"varint,2,opt,name=action,proto3,enum=rollcall.admin.v1.StateAction" json:"action,omitempty"`
 	// The fields that are not as declared, by name.
 	Differences []*StateDifference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	// Who owned it before; empty for none.
-	FormerOwner   string `protobuf:"bytes,4,opt,name=former_owner,json=formerOwner,proto3" json:"former_owner,omitempty"`
+	FormerOwner string `protobuf:"bytes,4,opt,name=former_owner,json=formerOwner,proto3" json:"former_owner,omitempty"`
+	// What deserves a second look, for people.
+	Warnings      []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StateChange) Reset() {
 	*x = StateChange{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +481,7 @@ func (x *StateChange) String() string {
 func (*StateChange) ProtoMessage() {}
 
 func (x *StateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +494,7 @@ func (x *StateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChange.ProtoReflect.Descriptor instead.
 func (*StateChange) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{4}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StateChange) GetObject() string {
@@ -457,6 +525,13 @@ func (x *StateChange) GetFormerOwner() string {
 	return ""
 }
 
+func (x *StateChange) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // StateDifference is one field that is not as declared.
 type StateDifference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -474,7 +549,7 @@ type StateDifference struct {
 
 func (x *StateDifference) Reset() {
 	*x = StateDifference{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +561,7 @@ func (x *StateDifference) String() string {
 func (*StateDifference) ProtoMessage() {}
 
 func (x *StateDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +574,7 @@ func (x *StateDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateDifference.ProtoReflect.Descriptor instead.
 func (*StateDifference) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{5}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StateDifference) GetField() string {
@@ -548,7 +623,7 @@ type PlanStateRequest struct {
 
 func (x *PlanStateRequest) Reset() {
 	*x = PlanStateRequest{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +635,7 @@ func (x *PlanStateRequest) String() string {
 func (*PlanStateRequest) ProtoMessage() {}
 
 func (x *PlanStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +648,7 @@ func (x *PlanStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanStateRequest.ProtoReflect.Descriptor instead.
 func (*PlanStateRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{6}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PlanStateRequest) GetObjects() []*DeclaredObject {
@@ -617,7 +692,7 @@ type PlanStateResponse struct {
 
 func (x *PlanStateResponse) Reset() {
 	*x = PlanStateResponse{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[7]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +704,7 @@ func (x *PlanStateResponse) String() string {
 func (*PlanStateResponse) ProtoMessage() {}
 
 func (x *PlanStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[7]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +717,7 @@ func (x *PlanStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanStateResponse.ProtoReflect.Descriptor instead.
 func (*PlanStateResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{7}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PlanStateResponse) GetChanges() []*StateChange {
@@ -683,7 +758,7 @@ type ApplyStateRequest struct {
 
 func (x *ApplyStateRequest) Reset() {
 	*x = ApplyStateRequest{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[8]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +770,7 @@ func (x *ApplyStateRequest) String() string {
 func (*ApplyStateRequest) ProtoMessage() {}
 
 func (x *ApplyStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[8]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +783,7 @@ func (x *ApplyStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyStateRequest.ProtoReflect.Descriptor instead.
 func (*ApplyStateRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{8}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApplyStateRequest) GetObjects() []*DeclaredObject {
@@ -771,7 +846,7 @@ type ConfirmedPruning struct {
 
 func (x *ConfirmedPruning) Reset() {
 	*x = ConfirmedPruning{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +858,7 @@ func (x *ConfirmedPruning) String() string {
 func (*ConfirmedPruning) ProtoMessage() {}
 
 func (x *ConfirmedPruning) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[9]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +871,7 @@ func (x *ConfirmedPruning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmedPruning.ProtoReflect.Descriptor instead.
 func (*ConfirmedPruning) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{9}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ConfirmedPruning) GetObjects() []string {
@@ -822,7 +897,7 @@ type ApplyStateResponse struct {
 
 func (x *ApplyStateResponse) Reset() {
 	*x = ApplyStateResponse{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +909,7 @@ func (x *ApplyStateResponse) String() string {
 func (*ApplyStateResponse) ProtoMessage() {}
 
 func (x *ApplyStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[10]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +922,7 @@ func (x *ApplyStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyStateResponse.ProtoReflect.Descriptor instead.
 func (*ApplyStateResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{10}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ApplyStateResponse) GetChanges() []*StateChange {
@@ -884,7 +959,7 @@ type DeclaredWebhookSecret struct {
 
 func (x *DeclaredWebhookSecret) Reset() {
 	*x = DeclaredWebhookSecret{}
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[11]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +971,7 @@ func (x *DeclaredWebhookSecret) String() string {
 func (*DeclaredWebhookSecret) ProtoMessage() {}
 
 func (x *DeclaredWebhookSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[11]
+	mi := &file_rollcall_admin_v1_declared_state_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +984,7 @@ func (x *DeclaredWebhookSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclaredWebhookSecret.ProtoReflect.Descriptor instead.
 func (*DeclaredWebhookSecret) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{11}
+	return file_rollcall_admin_v1_declared_state_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeclaredWebhookSecret) GetWebhook() string {
@@ -930,12 +1005,13 @@ var File_rollcall_admin_v1_declared_state_proto protoreflect.FileDescriptor
 
 const file_rollcall_admin_v1_declared_state_proto_rawDesc = "" +
 	"\n" +
-	"&rollcall/admin/v1/declared_state.proto\x12\x11rollcall.admin.v1\x1a%rollcall/admin/v1/health_policy.proto\x1a!rollcall/events/v1/webhooks.proto\"\xf6\x01\n" +
+	"&rollcall/admin/v1/declared_state.proto\x12\x11rollcall.admin.v1\x1a%rollcall/admin/v1/health_policy.proto\x1a!rollcall/events/v1/webhooks.proto\x1a\x1brollcall/work/v1/work.proto\"\xaa\x02\n" +
 	"\x0eDeclaredObject\x12N\n" +
 	"\rhealth_policy\x18\x01 \x01(\v2'.rollcall.admin.v1.DeclaredHealthPolicyH\x00R\fhealthPolicy\x12H\n" +
 	"\vnode_labels\x18\x02 \x01(\v2%.rollcall.admin.v1.DeclaredNodeLabelsH\x00R\n" +
 	"nodeLabels\x12>\n" +
-	"\awebhook\x18\x03 \x01(\v2\".rollcall.admin.v1.DeclaredWebhookH\x00R\awebhookB\n" +
+	"\awebhook\x18\x03 \x01(\v2\".rollcall.admin.v1.DeclaredWebhookH\x00R\awebhook\x122\n" +
+	"\x03job\x18\x04 \x01(\v2\x1e.rollcall.admin.v1.DeclaredJobH\x00R\x03jobB\n" +
 	"\n" +
 	"\x06object\x12\x00\"\xd1\x01\n" +
 	"\x14DeclaredHealthPolicy\x12<\n" +
@@ -951,12 +1027,15 @@ const file_rollcall_admin_v1_declared_state_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"^\n" +
 	"\x0fDeclaredWebhook\x12\x14\n" +
 	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x125\n" +
-	"\x04spec\x18\x02 \x01(\v2\x1f.rollcall.events.v1.WebhookSpecB\x00R\x04spec\"\xc6\x01\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1f.rollcall.events.v1.WebhookSpecB\x00R\x04spec\">\n" +
+	"\vDeclaredJob\x12/\n" +
+	"\x04spec\x18\x01 \x01(\v2\x19.rollcall.work.v1.JobSpecB\x00R\x04spec\"\xe2\x01\n" +
 	"\vStateChange\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x126\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x1e.rollcall.admin.v1.StateActionR\x06action\x12D\n" +
 	"\vdifferences\x18\x03 \x03(\v2\".rollcall.admin.v1.StateDifferenceR\vdifferences\x12!\n" +
-	"\fformer_owner\x18\x04 \x01(\tR\vformerOwner\"m\n" +
+	"\fformer_owner\x18\x04 \x01(\tR\vformerOwner\x12\x1a\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarnings\"m\n" +
 	"\x0fStateDifference\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\tR\x06before\x12\x14\n" +
@@ -1015,51 +1094,55 @@ func file_rollcall_admin_v1_declared_state_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_admin_v1_declared_state_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rollcall_admin_v1_declared_state_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_rollcall_admin_v1_declared_state_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_rollcall_admin_v1_declared_state_proto_goTypes = []any{
 	(StateAction)(0),              // 0: rollcall.admin.v1.StateAction
 	(*DeclaredObject)(nil),        // 1: rollcall.admin.v1.DeclaredObject
 	(*DeclaredHealthPolicy)(nil),  // 2: rollcall.admin.v1.DeclaredHealthPolicy
 	(*DeclaredNodeLabels)(nil),    // 3: rollcall.admin.v1.DeclaredNodeLabels
 	(*DeclaredWebhook)(nil),       // 4: rollcall.admin.v1.DeclaredWebhook
-	(*StateChange)(nil),           // 5: rollcall.admin.v1.StateChange
-	(*StateDifference)(nil),       // 6: rollcall.admin.v1.StateDifference
-	(*PlanStateRequest)(nil),      // 7: rollcall.admin.v1.PlanStateRequest
-	(*PlanStateResponse)(nil),     // 8: rollcall.admin.v1.PlanStateResponse
-	(*ApplyStateRequest)(nil),     // 9: rollcall.admin.v1.ApplyStateRequest
-	(*ConfirmedPruning)(nil),      // 10: rollcall.admin.v1.ConfirmedPruning
-	(*ApplyStateResponse)(nil),    // 11: rollcall.admin.v1.ApplyStateResponse
-	(*DeclaredWebhookSecret)(nil), // 12: rollcall.admin.v1.DeclaredWebhookSecret
-	nil,                           // 13: rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
-	(*HealthPolicyScope)(nil),     // 14: rollcall.admin.v1.HealthPolicyScope
-	(*HealthPolicyValues)(nil),    // 15: rollcall.admin.v1.HealthPolicyValues
-	(*v1.WebhookSpec)(nil),        // 16: rollcall.events.v1.WebhookSpec
+	(*DeclaredJob)(nil),           // 5: rollcall.admin.v1.DeclaredJob
+	(*StateChange)(nil),           // 6: rollcall.admin.v1.StateChange
+	(*StateDifference)(nil),       // 7: rollcall.admin.v1.StateDifference
+	(*PlanStateRequest)(nil),      // 8: rollcall.admin.v1.PlanStateRequest
+	(*PlanStateResponse)(nil),     // 9: rollcall.admin.v1.PlanStateResponse
+	(*ApplyStateRequest)(nil),     // 10: rollcall.admin.v1.ApplyStateRequest
+	(*ConfirmedPruning)(nil),      // 11: rollcall.admin.v1.ConfirmedPruning
+	(*ApplyStateResponse)(nil),    // 12: rollcall.admin.v1.ApplyStateResponse
+	(*DeclaredWebhookSecret)(nil), // 13: rollcall.admin.v1.DeclaredWebhookSecret
+	nil,                           // 14: rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
+	(*HealthPolicyScope)(nil),     // 15: rollcall.admin.v1.HealthPolicyScope
+	(*HealthPolicyValues)(nil),    // 16: rollcall.admin.v1.HealthPolicyValues
+	(*v1.WebhookSpec)(nil),        // 17: rollcall.events.v1.WebhookSpec
+	(*v11.JobSpec)(nil),           // 18: rollcall.work.v1.JobSpec
 }
 var file_rollcall_admin_v1_declared_state_proto_depIdxs = []int32{
 	2,  // 0: rollcall.admin.v1.DeclaredObject.health_policy:type_name -> rollcall.admin.v1.DeclaredHealthPolicy
 	3,  // 1: rollcall.admin.v1.DeclaredObject.node_labels:type_name -> rollcall.admin.v1.DeclaredNodeLabels
 	4,  // 2: rollcall.admin.v1.DeclaredObject.webhook:type_name -> rollcall.admin.v1.DeclaredWebhook
-	14, // 3: rollcall.admin.v1.DeclaredHealthPolicy.scope:type_name -> rollcall.admin.v1.HealthPolicyScope
-	15, // 4: rollcall.admin.v1.DeclaredHealthPolicy.values:type_name -> rollcall.admin.v1.HealthPolicyValues
-	13, // 5: rollcall.admin.v1.DeclaredNodeLabels.labels:type_name -> rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
-	16, // 6: rollcall.admin.v1.DeclaredWebhook.spec:type_name -> rollcall.events.v1.WebhookSpec
-	0,  // 7: rollcall.admin.v1.StateChange.action:type_name -> rollcall.admin.v1.StateAction
-	6,  // 8: rollcall.admin.v1.StateChange.differences:type_name -> rollcall.admin.v1.StateDifference
-	1,  // 9: rollcall.admin.v1.PlanStateRequest.objects:type_name -> rollcall.admin.v1.DeclaredObject
-	5,  // 10: rollcall.admin.v1.PlanStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
-	1,  // 11: rollcall.admin.v1.ApplyStateRequest.objects:type_name -> rollcall.admin.v1.DeclaredObject
-	10, // 12: rollcall.admin.v1.ApplyStateRequest.confirmed:type_name -> rollcall.admin.v1.ConfirmedPruning
-	5,  // 13: rollcall.admin.v1.ApplyStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
-	12, // 14: rollcall.admin.v1.ApplyStateResponse.secrets:type_name -> rollcall.admin.v1.DeclaredWebhookSecret
-	7,  // 15: rollcall.admin.v1.DeclaredStateService.PlanState:input_type -> rollcall.admin.v1.PlanStateRequest
-	9,  // 16: rollcall.admin.v1.DeclaredStateService.ApplyState:input_type -> rollcall.admin.v1.ApplyStateRequest
-	8,  // 17: rollcall.admin.v1.DeclaredStateService.PlanState:output_type -> rollcall.admin.v1.PlanStateResponse
-	11, // 18: rollcall.admin.v1.DeclaredStateService.ApplyState:output_type -> rollcall.admin.v1.ApplyStateResponse
-	17, // [17:19] is the sub-list for method output_type
-	15, // [15:17] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	5,  // 3: rollcall.admin.v1.DeclaredObject.job:type_name -> rollcall.admin.v1.DeclaredJob
+	15, // 4: rollcall.admin.v1.DeclaredHealthPolicy.scope:type_name -> rollcall.admin.v1.HealthPolicyScope
+	16, // 5: rollcall.admin.v1.DeclaredHealthPolicy.values:type_name -> rollcall.admin.v1.HealthPolicyValues
+	14, // 6: rollcall.admin.v1.DeclaredNodeLabels.labels:type_name -> rollcall.admin.v1.DeclaredNodeLabels.LabelsEntry
+	17, // 7: rollcall.admin.v1.DeclaredWebhook.spec:type_name -> rollcall.events.v1.WebhookSpec
+	18, // 8: rollcall.admin.v1.DeclaredJob.spec:type_name -> rollcall.work.v1.JobSpec
+	0,  // 9: rollcall.admin.v1.StateChange.action:type_name -> rollcall.admin.v1.StateAction
+	7,  // 10: rollcall.admin.v1.StateChange.differences:type_name -> rollcall.admin.v1.StateDifference
+	1,  // 11: rollcall.admin.v1.PlanStateRequest.objects:type_name -> rollcall.admin.v1.DeclaredObject
+	6,  // 12: rollcall.admin.v1.PlanStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
+	1,  // 13: rollcall.admin.v1.ApplyStateRequest.objects:type_name -> rollcall.admin.v1.DeclaredObject
+	11, // 14: rollcall.admin.v1.ApplyStateRequest.confirmed:type_name -> rollcall.admin.v1.ConfirmedPruning
+	6,  // 15: rollcall.admin.v1.ApplyStateResponse.changes:type_name -> rollcall.admin.v1.StateChange
+	13, // 16: rollcall.admin.v1.ApplyStateResponse.secrets:type_name -> rollcall.admin.v1.DeclaredWebhookSecret
+	8,  // 17: rollcall.admin.v1.DeclaredStateService.PlanState:input_type -> rollcall.admin.v1.PlanStateRequest
+	10, // 18: rollcall.admin.v1.DeclaredStateService.ApplyState:input_type -> rollcall.admin.v1.ApplyStateRequest
+	9,  // 19: rollcall.admin.v1.DeclaredStateService.PlanState:output_type -> rollcall.admin.v1.PlanStateResponse
+	12, // 20: rollcall.admin.v1.DeclaredStateService.ApplyState:output_type -> rollcall.admin.v1.ApplyStateResponse
+	19, // [19:21] is the sub-list for method output_type
+	17, // [17:19] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_declared_state_proto_init() }
@@ -1072,6 +1155,7 @@ func file_rollcall_admin_v1_declared_state_proto_init() {
 		(*DeclaredObject_HealthPolicy)(nil),
 		(*DeclaredObject_NodeLabels)(nil),
 		(*DeclaredObject_Webhook)(nil),
+		(*DeclaredObject_Job)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1079,7 +1163,7 @@ func file_rollcall_admin_v1_declared_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_declared_state_proto_rawDesc), len(file_rollcall_admin_v1_declared_state_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,9 +29,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DeclaredStateService makes the record as files say: health policies, labels of operators, webhooks. Each object that is applied in the name of
-// an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each object
-// the role is needed that its own methods need: operator, and admin for webhooks.
+// DeclaredStateService makes the record as files say: health policies, labels of operators, webhooks, jobs. Each object that is applied in the
+// name of an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each
+// object the role is needed that its own methods need: operator, submitter for jobs, and admin for webhooks.
 type DeclaredStateServiceClient interface {
 	// PlanState tells what ApplyState would do, and does nothing: it does the same work and undoes it. Refused as ApplyState is, but for conflicts,
 	// which it answers; as long as there is one, what the objects' own methods would refuse is not known.
@@ -75,9 +75,9 @@ func (c *declaredStateServiceClient) ApplyState(ctx context.Context, in *ApplySt
 // All implementations must embed UnimplementedDeclaredStateServiceServer
 // for forward compatibility.
 //
-// DeclaredStateService makes the record as files say: health policies, labels of operators, webhooks. Each object that is applied in the name of
-// an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each object
-// the role is needed that its own methods need: operator, and admin for webhooks.
+// DeclaredStateService makes the record as files say: health policies, labels of operators, webhooks, jobs. Each object that is applied in the
+// name of an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each
+// object the role is needed that its own methods need: operator, submitter for jobs, and admin for webhooks.
 type DeclaredStateServiceServer interface {
 	// PlanState tells what ApplyState would do, and does nothing: it does the same work and undoes it. Refused as ApplyState is, but for conflicts,
 	// which it answers; as long as there is one, what the objects' own methods would refuse is not known.

@@ -11,13 +11,15 @@ import type { HealthPolicyScope, HealthPolicyValues } from "./health_policy_pb.t
 import { file_rollcall_admin_v1_health_policy } from "./health_policy_pb.ts";
 import type { WebhookSpec } from "../../events/v1/webhooks_pb.ts";
 import { file_rollcall_events_v1_webhooks } from "../../events/v1/webhooks_pb.ts";
+import type { JobSpec } from "../../work/v1/work_pb.ts";
+import { file_rollcall_work_v1_work } from "../../work/v1/work_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollcall/admin/v1/declared_state.proto.
  */
 export const file_rollcall_admin_v1_declared_state: GenFile = /*@__PURE__*/
-  fileDesc("CiZyb2xsY2FsbC9hZG1pbi92MS9kZWNsYXJlZF9zdGF0ZS5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi2AEKDkRlY2xhcmVkT2JqZWN0EkAKDWhlYWx0aF9wb2xpY3kYASABKAsyJy5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZEhlYWx0aFBvbGljeUgAEjwKC25vZGVfbGFiZWxzGAIgASgLMiUucm9sbGNhbGwuYWRtaW4udjEuRGVjbGFyZWROb2RlTGFiZWxzSAASNQoHd2ViaG9vaxgDIAEoCzIiLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va0gAQg8KBm9iamVjdBIFukgCCAEi1gEKFERlY2xhcmVkSGVhbHRoUG9saWN5EjsKBXNjb3BlGAEgASgLMiQucm9sbGNhbGwuYWRtaW4udjEuSGVhbHRoUG9saWN5U2NvcGVCBrpIA8gBARIaCghzZWxlY3RvchgCIAEoCUIIukgFcgMYgCASJgoIcHJpb3JpdHkYAyABKAVCFLpIERoPGMCEPSjA+8L///////8BEj0KBnZhbHVlcxgEIAEoCzIlLnJvbGxjYWxsLmFkbWluLnYxLkhlYWx0aFBvbGljeVZhbHVlc0IGukgDyAEBIqwBChJEZWNsYXJlZE5vZGVMYWJlbHMSGAoEbm9kZRgBIAEoCUIKukgHcgUQARiAAhJNCgZsYWJlbHMYAiADKAsyMS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE5vZGVMYWJlbHMuTGFiZWxzRW50cnlCCrpIB5oBBAgBEEAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKDAQoPRGVjbGFyZWRXZWJob29rEjkKBG5hbWUYASABKAlCK7pIKHImMiReW2EtejAtOV0oW2EtejAtOS1dezAsNjF9W2EtejAtOV0pPyQSNQoEc3BlYxgCIAEoCzIfLnJvbGxjYWxsLmV2ZW50cy52MS5XZWJob29rU3BlY0IGukgDyAEBIpwBCgtTdGF0ZUNoYW5nZRIOCgZvYmplY3QYASABKAkSLgoGYWN0aW9uGAIgASgOMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVBY3Rpb24SNwoLZGlmZmVyZW5jZXMYAyADKAsyIi5yb2xsY2FsbC5hZG1pbi52MS5TdGF0ZURpZmZlcmVuY2USFAoMZm9ybWVyX293bmVyGAQgASgJIk8KD1N0YXRlRGlmZmVyZW5jZRINCgVmaWVsZBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkSDgoGZWRpdGVkGAQgASgIIq8BChBQbGFuU3RhdGVSZXF1ZXN0Ej0KB29iamVjdHMYASADKAsyIS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE9iamVjdEIJukgGkgEDEPQDEjoKBW93bmVyGAIgASgJQiu6SChyJjIkXihbQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsNjJ9KT8kEg0KBXBydW5lGAMgASgIEhEKCXRha2Vfb3ZlchgEIAEoCCJSChFQbGFuU3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2USDAoEbW9yZRgCIAEoCCKgAgoRQXBwbHlTdGF0ZVJlcXVlc3QSPQoHb2JqZWN0cxgBIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkT2JqZWN0Qgm6SAaSAQMQ9AMSOgoFb3duZXIYAiABKAlCK7pIKHImMiReKFtBLVphLXowLTldW0EtWmEtejAtOS5fLV17MCw2Mn0pPyQSDQoFcHJ1bmUYAyABKAgSEQoJdGFrZV9vdmVyGAQgASgIEhgKBnJlYXNvbhgFIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgGIAEoCUIIukgFcgMYgAESNgoJY29uZmlybWVkGAcgASgLMiMucm9sbGNhbGwuYWRtaW4udjEuQ29uZmlybWVkUHJ1bmluZyI1ChBDb25maXJtZWRQcnVuaW5nEiEKB29iamVjdHMYASADKAlCELpIDZIBChDoByIFcgMY2AQijgEKEkFwcGx5U3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2USOQoHc2VjcmV0cxgCIAMoCzIoLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va1NlY3JldBIMCgRtb3JlGAMgASgIIj0KFURlY2xhcmVkV2ViaG9va1NlY3JldBIPCgd3ZWJob29rGAEgASgJEhMKBnNlY3JldBgCIAEoCUIDgAEBKt0BCgtTdGF0ZUFjdGlvbhIcChhTVEFURV9BQ1RJT05fVU5TUEVDSUZJRUQQABIaChZTVEFURV9BQ1RJT05fVU5DSEFOR0VEEAESFwoTU1RBVEVfQUNUSU9OX0NSRUFURRACEhcKE1NUQVRFX0FDVElPTl9VUERBVEUQAxIWChJTVEFURV9BQ1RJT05fQURPUFQQBBIWChJTVEFURV9BQ1RJT05fUFJVTkUQBRIXChNTVEFURV9BQ1RJT05fRk9SR0VUEAYSGQoVU1RBVEVfQUNUSU9OX0NPTkZMSUNUEAcyzgEKFERlY2xhcmVkU3RhdGVTZXJ2aWNlElsKCVBsYW5TdGF0ZRIjLnJvbGxjYWxsLmFkbWluLnYxLlBsYW5TdGF0ZVJlcXVlc3QaJC5yb2xsY2FsbC5hZG1pbi52MS5QbGFuU3RhdGVSZXNwb25zZSIDkAIBElkKCkFwcGx5U3RhdGUSJC5yb2xsY2FsbC5hZG1pbi52MS5BcHBseVN0YXRlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkFwcGx5U3RhdGVSZXNwb25zZUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_rollcall_admin_v1_health_policy, file_rollcall_events_v1_webhooks]);
+  fileDesc("CiZyb2xsY2FsbC9hZG1pbi92MS9kZWNsYXJlZF9zdGF0ZS5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEihwIKDkRlY2xhcmVkT2JqZWN0EkAKDWhlYWx0aF9wb2xpY3kYASABKAsyJy5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZEhlYWx0aFBvbGljeUgAEjwKC25vZGVfbGFiZWxzGAIgASgLMiUucm9sbGNhbGwuYWRtaW4udjEuRGVjbGFyZWROb2RlTGFiZWxzSAASNQoHd2ViaG9vaxgDIAEoCzIiLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va0gAEi0KA2pvYhgEIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkSm9iSABCDwoGb2JqZWN0EgW6SAIIASLWAQoURGVjbGFyZWRIZWFsdGhQb2xpY3kSOwoFc2NvcGUYASABKAsyJC5yb2xsY2FsbC5hZG1pbi52MS5IZWFsdGhQb2xpY3lTY29wZUIGukgDyAEBEhoKCHNlbGVjdG9yGAIgASgJQgi6SAVyAxiAIBImCghwcmlvcml0eRgDIAEoBUIUukgRGg8YwIQ9KMD7wv///////wESPQoGdmFsdWVzGAQgASgLMiUucm9sbGNhbGwuYWRtaW4udjEuSGVhbHRoUG9saWN5VmFsdWVzQga6SAPIAQEirAEKEkRlY2xhcmVkTm9kZUxhYmVscxIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACEk0KBmxhYmVscxgCIAMoCzIxLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkTm9kZUxhYmVscy5MYWJlbHNFbnRyeUIKukgHmgEECAEQQBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoMBCg9EZWNsYXJlZFdlYmhvb2sSOQoEbmFtZRgBIAEoCUIrukgociYyJF5bYS16MC05XShbYS16MC05LV17MCw2MX1bYS16MC05XSk/JBI1CgRzcGVjGAIgASgLMh8ucm9sbGNhbGwuZXZlbnRzLnYxLldlYmhvb2tTcGVjQga6SAPIAQEiPgoLRGVjbGFyZWRKb2ISLwoEc3BlYxgBIAEoCzIZLnJvbGxjYWxsLndvcmsudjEuSm9iU3BlY0IGukgDyAEBIq4BCgtTdGF0ZUNoYW5nZRIOCgZvYmplY3QYASABKAkSLgoGYWN0aW9uGAIgASgOMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVBY3Rpb24SNwoLZGlmZmVyZW5jZXMYAyADKAsyIi5yb2xsY2FsbC5hZG1pbi52MS5TdGF0ZURpZmZlcmVuY2USFAoMZm9ybWVyX293bmVyGAQgASgJEhAKCHdhcm5pbmdzGAUgAygJIk8KD1N0YXRlRGlmZmVyZW5jZRINCgVmaWVsZBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkSDgoGZWRpdGVkGAQgASgIIq8BChBQbGFuU3RhdGVSZXF1ZXN0Ej0KB29iamVjdHMYASADKAsyIS5yb2xsY2FsbC5hZG1pbi52MS5EZWNsYXJlZE9iamVjdEIJukgGkgEDEPQDEjoKBW93bmVyGAIgASgJQiu6SChyJjIkXihbQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsNjJ9KT8kEg0KBXBydW5lGAMgASgIEhEKCXRha2Vfb3ZlchgEIAEoCCJSChFQbGFuU3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2USDAoEbW9yZRgCIAEoCCKgAgoRQXBwbHlTdGF0ZVJlcXVlc3QSPQoHb2JqZWN0cxgBIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkT2JqZWN0Qgm6SAaSAQMQ9AMSOgoFb3duZXIYAiABKAlCK7pIKHImMiReKFtBLVphLXowLTldW0EtWmEtejAtOS5fLV17MCw2Mn0pPyQSDQoFcHJ1bmUYAyABKAgSEQoJdGFrZV9vdmVyGAQgASgIEhgKBnJlYXNvbhgFIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgGIAEoCUIIukgFcgMYgAESNgoJY29uZmlybWVkGAcgASgLMiMucm9sbGNhbGwuYWRtaW4udjEuQ29uZmlybWVkUHJ1bmluZyI1ChBDb25maXJtZWRQcnVuaW5nEiEKB29iamVjdHMYASADKAlCELpIDZIBChDoByIFcgMY2AQijgEKEkFwcGx5U3RhdGVSZXNwb25zZRIvCgdjaGFuZ2VzGAEgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuU3RhdGVDaGFuZ2USOQoHc2VjcmV0cxgCIAMoCzIoLnJvbGxjYWxsLmFkbWluLnYxLkRlY2xhcmVkV2ViaG9va1NlY3JldBIMCgRtb3JlGAMgASgIIj0KFURlY2xhcmVkV2ViaG9va1NlY3JldBIPCgd3ZWJob29rGAEgASgJEhMKBnNlY3JldBgCIAEoCUIDgAEBKt0BCgtTdGF0ZUFjdGlvbhIcChhTVEFURV9BQ1RJT05fVU5TUEVDSUZJRUQQABIaChZTVEFURV9BQ1RJT05fVU5DSEFOR0VEEAESFwoTU1RBVEVfQUNUSU9OX0NSRUFURRACEhcKE1NUQVRFX0FDVElPTl9VUERBVEUQAxIWChJTVEFURV9BQ1RJT05fQURPUFQQBBIWChJTVEFURV9BQ1RJT05fUFJVTkUQBRIXChNTVEFURV9BQ1RJT05fRk9SR0VUEAYSGQoVU1RBVEVfQUNUSU9OX0NPTkZMSUNUEAcyzgEKFERlY2xhcmVkU3RhdGVTZXJ2aWNlElsKCVBsYW5TdGF0ZRIjLnJvbGxjYWxsLmFkbWluLnYxLlBsYW5TdGF0ZVJlcXVlc3QaJC5yb2xsY2FsbC5hZG1pbi52MS5QbGFuU3RhdGVSZXNwb25zZSIDkAIBElkKCkFwcGx5U3RhdGUSJC5yb2xsY2FsbC5hZG1pbi52MS5BcHBseVN0YXRlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkFwcGx5U3RhdGVSZXNwb25zZUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_buf_validate_validate, file_rollcall_admin_v1_health_policy, file_rollcall_events_v1_webhooks, file_rollcall_work_v1_work]);
 
 /**
  * DeclaredObject is one object of a file.
@@ -54,6 +56,14 @@ export type DeclaredObject = Message<"rollcall.admin.v1.DeclaredObject"> & {
      */
     value: DeclaredWebhook;
     case: "webhook";
+  } | {
+    /**
+     * A job.
+     *
+     * @generated from field: rollcall.admin.v1.DeclaredJob job = 4;
+     */
+    value: DeclaredJob;
+    case: "job";
   } | { case: undefined; value?: undefined };
 };
 
@@ -163,13 +173,36 @@ export const DeclaredWebhookSchema: GenMessage<DeclaredWebhook> = /*@__PURE__*/
   messageDesc(file_rollcall_admin_v1_declared_state, 3);
 
 /**
+ * DeclaredJob is a job, whole. One that was stopped counts as not there, and starts again; one that has ended is as declared, and runs again
+ * when another one is declared in its place. To prune it is to stop it. Unlike one that is submitted by itself it may fit no node yet, and waits.
+ *
+ * @generated from message rollcall.admin.v1.DeclaredJob
+ */
+export type DeclaredJob = Message<"rollcall.admin.v1.DeclaredJob"> & {
+  /**
+   * What it is to be.
+   *
+   * @generated from field: rollcall.work.v1.JobSpec spec = 1;
+   */
+  spec?: JobSpec | undefined;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.DeclaredJob.
+ * Use `create(DeclaredJobSchema)` to create a new message.
+ */
+export const DeclaredJobSchema: GenMessage<DeclaredJob> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_declared_state, 4);
+
+/**
  * StateChange is what becomes of one object.
  *
  * @generated from message rollcall.admin.v1.StateChange
  */
 export type StateChange = Message<"rollcall.admin.v1.StateChange"> & {
   /**
-   * The object: "health-policy/default", "health-policy/group/NAME", "health-policy/node/ID", "node-label/ID/KEY" or "webhook/NAME".
+   * The object: "health-policy/default", "health-policy/group/NAME", "health-policy/node/ID", "job/NAME", "node-label/ID/KEY" or
+   * "webhook/NAME".
    *
    * @generated from field: string object = 1;
    */
@@ -195,6 +228,13 @@ export type StateChange = Message<"rollcall.admin.v1.StateChange"> & {
    * @generated from field: string former_owner = 4;
    */
   formerOwner: string;
+
+  /**
+   * What deserves a second look, for people.
+   *
+   * @generated from field: repeated string warnings = 5;
+   */
+  warnings: string[];
 };
 
 /**
@@ -202,7 +242,7 @@ export type StateChange = Message<"rollcall.admin.v1.StateChange"> & {
  * Use `create(StateChangeSchema)` to create a new message.
  */
 export const StateChangeSchema: GenMessage<StateChange> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 4);
+  messageDesc(file_rollcall_admin_v1_declared_state, 5);
 
 /**
  * StateDifference is one field that is not as declared.
@@ -244,7 +284,7 @@ export type StateDifference = Message<"rollcall.admin.v1.StateDifference"> & {
  * Use `create(StateDifferenceSchema)` to create a new message.
  */
 export const StateDifferenceSchema: GenMessage<StateDifference> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 5);
+  messageDesc(file_rollcall_admin_v1_declared_state, 6);
 
 /**
  * PlanStateRequest says what is to be.
@@ -287,7 +327,7 @@ export type PlanStateRequest = Message<"rollcall.admin.v1.PlanStateRequest"> & {
  * Use `create(PlanStateRequestSchema)` to create a new message.
  */
 export const PlanStateRequestSchema: GenMessage<PlanStateRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 6);
+  messageDesc(file_rollcall_admin_v1_declared_state, 7);
 
 /**
  * PlanStateResponse is what would become of the objects.
@@ -315,7 +355,7 @@ export type PlanStateResponse = Message<"rollcall.admin.v1.PlanStateResponse"> &
  * Use `create(PlanStateResponseSchema)` to create a new message.
  */
 export const PlanStateResponseSchema: GenMessage<PlanStateResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 7);
+  messageDesc(file_rollcall_admin_v1_declared_state, 8);
 
 /**
  * ApplyStateRequest says what is to be.
@@ -379,7 +419,7 @@ export type ApplyStateRequest = Message<"rollcall.admin.v1.ApplyStateRequest"> &
  * Use `create(ApplyStateRequestSchema)` to create a new message.
  */
 export const ApplyStateRequestSchema: GenMessage<ApplyStateRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 8);
+  messageDesc(file_rollcall_admin_v1_declared_state, 9);
 
 /**
  * ConfirmedPruning is what may be pruned.
@@ -400,7 +440,7 @@ export type ConfirmedPruning = Message<"rollcall.admin.v1.ConfirmedPruning"> & {
  * Use `create(ConfirmedPruningSchema)` to create a new message.
  */
 export const ConfirmedPruningSchema: GenMessage<ConfirmedPruning> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 9);
+  messageDesc(file_rollcall_admin_v1_declared_state, 10);
 
 /**
  * ApplyStateResponse is what became of the objects.
@@ -436,7 +476,7 @@ export type ApplyStateResponse = Message<"rollcall.admin.v1.ApplyStateResponse">
  * Use `create(ApplyStateResponseSchema)` to create a new message.
  */
 export const ApplyStateResponseSchema: GenMessage<ApplyStateResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 10);
+  messageDesc(file_rollcall_admin_v1_declared_state, 11);
 
 /**
  * DeclaredWebhookSecret is the secret of a webhook that was made.
@@ -464,7 +504,7 @@ export type DeclaredWebhookSecret = Message<"rollcall.admin.v1.DeclaredWebhookSe
  * Use `create(DeclaredWebhookSecretSchema)` to create a new message.
  */
 export const DeclaredWebhookSecretSchema: GenMessage<DeclaredWebhookSecret> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_declared_state, 11);
+  messageDesc(file_rollcall_admin_v1_declared_state, 12);
 
 /**
  * StateAction is what becomes of an object.
@@ -543,9 +583,9 @@ export const StateActionSchema: GenEnum<StateAction> = /*@__PURE__*/
   enumDesc(file_rollcall_admin_v1_declared_state, 0);
 
 /**
- * DeclaredStateService makes the record as files say: health policies, labels of operators, webhooks. Each object that is applied in the name of
- * an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each object
- * the role is needed that its own methods need: operator, and admin for webhooks.
+ * DeclaredStateService makes the record as files say: health policies, labels of operators, webhooks, jobs. Each object that is applied in the
+ * name of an owner is remembered with it, so that the owner can prune what its files no longer have. Tokens and bans cannot be declared. Of each
+ * object the role is needed that its own methods need: operator, submitter for jobs, and admin for webhooks.
  *
  * @generated from service rollcall.admin.v1.DeclaredStateService
  */

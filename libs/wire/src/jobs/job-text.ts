@@ -8,8 +8,7 @@ import {
   JobSpecSchema,
   type ProcessTask,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { type Json, type KeptJob, keptJob } from "@rollcall/domain";
-import type { StoredJob } from "@rollcall/store";
+import { type JobType, type Json, type KeptJob, keptJob } from "@rollcall/domain";
 import { toJobDraft } from "./job-draft.ts";
 
 /** A job as the record keeps it: protobuf JSON, with the count that is wanted. */
@@ -26,16 +25,8 @@ export function jobFromText(text: Json): JobSpec {
 }
 
 /** A job that the record has, as the rules take it; with what they hold against it, where an older release took it. */
-export function keptJobOf({ spec, type }: Pick<StoredJob, "spec" | "type">): KeptJob {
+export function keptJobOf({ spec, type }: { readonly spec: Json; readonly type: JobType }): KeptJob {
   return keptJob(toJobDraft(jobFromText(spec)), type);
-}
-
-/** What is to be said of where a job stands, for people; "" for nothing. */
-export function messageOf(job: Pick<StoredJob, "spec" | "type" | "state" | "message">): string {
-  const violations = job.state === "ACTIVE" ? keptJobOf(job).violations : [];
-  if (violations.length === 0) return job.message;
-  const why = violationsText(violations);
-  return `this release refuses the job, so that nothing more of it is placed until it is submitted in order: ${why}`;
 }
 
 /** Everything that is wrong with a job in one line. */

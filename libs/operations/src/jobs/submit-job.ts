@@ -1,0 +1,85 @@
+import type { JobSpec as SubmittedSpec } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { checkJob, ExecutionIds, type JobSpec, jobSubmittedEvent } from "@rollcall/domain";
+import {
+  type Change,
+  countJobs,
+  lockJob,
+  lockJobName,
+  recordTimeMs,
+  type StoredJob,
+  saveJobEdit,
+  saveJobVersion,
+  saveSpec,
+  type Tx,
+} from "@rollcall/store";
+import { executionSpecOf, isSameJob, jobToText, toJobDraft } from "@rollcall/wire";
+import { auditOf, type Operation } from "../operation.ts";
+import { checkJobEtag, invalidJob, MOST_JOBS, tooManyJobs } from "./job-refusals.ts";
+
+/** A job that can be kept. */
+export interface AcceptedJob {
+  /** As it was submitted. */
+  readonly submitted: SubmittedSpec;
+  /** With what it leaves out filled in. */
+  readonly spec: JobSpec;
+  /** What deserves a second look. */
+  readonly warnings: readonly string[];
+}
+
+/** What became of a job that was submitted. */
+export interface SubmittedJob {
+  readonly job: StoredJob;
+  /** Whether it was not so already. */
+  readonly changed: boolean;
+}
+
+/** Check a job. Throws INVALID_JOB with all that is wrong. */
+export function acceptJob(submitted: SubmittedSpec | undefined): AcceptedJob {
+  if (submitted === undefined) throw invalidJob([{ field: "", message: "is required" }]);
+  const checked = checkJob(toJobDraft(submitted));
+  if (!checked.ok) throw invalidJob(checked.violations);
+  const { spec, warnings } = checked;
+  return { submitted, spec, warnings };
+}
+
+/**
+ * Make a job, or a new version of it; one that is over starts again. Nothing is done for one that is so already. Throws
+ * ETAG_MISMATCH or TOO_MANY_JOBS.
+ *
+ * @param etag empty for a job in whatever state it is.
+ */
+export async function submitJobIn(
+  tx: Tx,
+  operation: Operation,
+  { submitted, spec }: Pick<AcceptedJob, "submitted" | "spec">,
+  etag: string,
+): Promise<Change<SubmittedJob>> {
+  const { name } = spec;
+  await lockJobName(tx, name);
+  const before = await lockJob(tx, name);
+  checkJobEtag(before, name, etag);
+  if (before === null && (await countJobs(tx)) >= MOST_JOBS) throw tooManyJobs();
+  const text = jobToText(submitted, spec.count);
+  const isSame = before !== null && isSameJob(before.spec, text);
+  const isOver = before !== null && before.state !== "ACTIVE";
+  const audit = [auditOf(operation, name)];
+  if (isSame && !isOver && before.count === spec.count) {
+    return { result: { job: before, changed: false }, events: [], audit };
+  }
+  // An earlier run of a job that is over counts no more.
+  const restart = isOver ? { restartBefore: new ExecutionIds("").next(await recordTimeMs(tx), Math.random) } : {};
+  const { actor, message: reason } = operation.by;
+  let after: StoredJob;
+  if (isSame) {
+    after = await saveJobEdit(tx, name, { ...restart, count: spec.count, spec: text, state: "ACTIVE" });
+  } else {
+    const version = (before?.version ?? 0) + 1;
+    const { digest, bytes } = executionSpecOf(submitted, version);
+    await saveSpec(tx, digest, bytes);
+    const { type, count } = spec;
+    const made = { name, type, version, count, spec: text, specDigest: digest, actor, reason };
+    after = await saveJobVersion(tx, { ...made, ...restart });
+  }
+  const event = jobSubmittedEvent({ name, type: spec.type, before, after, by: operation.by });
+  return { result: { job: after, changed: true }, events: [event], audit };
+}

@@ -1,0 +1,76 @@
+import { type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type JobSpec, JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { Plain } from "../output/format.ts";
+import { JOB_FILE_KEYS, type JobFileKey, type ValueKind } from "./job-file-keys.ts";
+
+/** A job as a job file has it, by the table by which files are read; without its name. */
+export function writeJob(spec: JobSpec): Plain {
+  const json = toJson(JobSpecSchema, spec, { useProtoFieldName: true, enumAsInteger: true });
+  return blockOf(
+    json,
+    JOB_FILE_KEYS.filter(({ name }) => name !== "name"),
+  );
+}
+
+function blockOf(json: JsonValue, keys: readonly JobFileKey[]): Plain {
+  const entries = keys.flatMap(({ name, field, value }): [string, Plain][] => {
+    const given = field.split(".").reduce<JsonValue | undefined>(fieldOf, json);
+    return given === undefined ? [] : [[name, plainOf(given, value)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function fieldOf(json: JsonValue | undefined, field: string): JsonValue | undefined {
+  // Of an object that protobuf has written.
+  return typeof json === "object" && json !== null ? (json as JsonObject)[field] : undefined;
+}
+
+function plainOf(json: JsonValue, value: ValueKind): Plain {
+  switch (value.kind) {
+    case "flag":
+      return json !== (value.inverted ?? false);
+    case "cores":
+      return Number(json) / 1_000;
+    case "bytes":
+      return writeBytes(Number(json));
+    case "duration":
+      return writeDuration(String(json));
+    case "word":
+      return Object.entries(value.words).find(([, number]) => number === json)?.[0] ?? String(json);
+    case "ports":
+      return Object.fromEntries(
+        // By their schema: a label, and a port where one is given.
+        (json as readonly JsonObject[]).map(({ label, port }) => [String(label), Number(port ?? 0) || "dynamic"]),
+      );
+    case "block":
+      return blockOf(json, value.keys);
+    case "text":
+    case "whole":
+    case "texts":
+    case "wholes":
+    case "map":
+      return json;
+  }
+}
+
+const BYTE_UNITS = [
+  ["Ti", 1024 ** 4],
+  ["Gi", 1024 ** 3],
+  ["Mi", 1024 ** 2],
+  ["Ki", 1024],
+] as const;
+
+/** Exactly, in the largest unit of which they are a whole number. */
+function writeBytes(bytes: number): Plain {
+  const [unit, factor] = BYTE_UNITS.find(([, size]) => bytes > 0 && bytes % size === 0) ?? ["", 1];
+  return unit === "" ? bytes : `${bytes / factor}${unit}`;
+}
+
+/** A length of time as protobuf writes it, "90s" or "0.250s", as files have it. */
+export function writeDuration(text: string): string {
+  const seconds = Number(text.replace(/s$/, ""));
+  if (seconds === 0) return "0s";
+  if (seconds % 3_600 === 0) return `${seconds / 3_600}h`;
+  if (seconds % 60 === 0) return `${seconds / 60}m`;
+  return seconds < 1 ? `${Math.round(seconds * 1e6) / 1e3}ms` : `${seconds}s`;
+}
