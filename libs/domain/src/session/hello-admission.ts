@@ -6,6 +6,8 @@ export type HelloVerdict = { readonly ok: true } | { readonly ok: false; readonl
 
 /** The pace is what was seen in about so long: a batch counts by the time that it took. */
 const PACE_OVER_MS = 2_000;
+/** How far one batch moves it at most: one that waited for the record is no new pace. */
+const MOST_OF_LAST = 0.25;
 
 /** The longest time for which an agent is sent away. */
 const LONGEST_RETRY_MS = 60_000;
@@ -43,7 +45,8 @@ export class HelloAdmission {
   tookIn(hellos: number, tookMs: number): void {
     if (tookMs <= 0) return;
     const perSecond = Math.min(this.#limits.perSecond, (hellos * 1000) / tookMs);
-    this.#pacePerSecond += (perSecond - this.#pacePerSecond) * (1 - Math.exp(-tookMs / PACE_OVER_MS));
+    const share = Math.min(MOST_OF_LAST, 1 - Math.exp(-tookMs / PACE_OVER_MS));
+    this.#pacePerSecond += (perSecond - this.#pacePerSecond) * share;
   }
 
   /** Send an agent away for whatever reason. Answers the time after which it may come back. */
