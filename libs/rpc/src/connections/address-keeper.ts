@@ -50,9 +50,12 @@ export class AddressKeeper {
     return this.#options.accounts?.isSpared(host) ?? true;
   }
 
-  /** Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. */
-  enter(connection: Connection, serve: () => void): void {
-    this.#waiting.enter(connection, serve);
+  /**
+   * Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. Whether
+   * there was room for it.
+   */
+  enter(connection: Connection, serve: () => void): boolean {
+    return this.#waiting.enter(connection, serve);
   }
 
   /** Forget a connection that is gone. */
@@ -90,10 +93,13 @@ export class AddressKeeper {
     this.#reading.hold(address, this.#servedOf(address));
   }
 
-  /** Charge what a connection has cost to its address, unless its caller is known. */
-  spend({ address, standing, isTrusted }: Connection, cost: number): void {
+  /**
+   * Charge what a connection has cost to its address, unless its caller is known. @param mostOwed the largest debt for
+   * it, where that is less than for other costs.
+   */
+  spend({ address, standing, isTrusted }: Connection, cost: number, mostOwed?: number): void {
     const { accounts, nowMs } = this.#options;
-    if (cost > 0 && standing !== "known" && !isTrusted) accounts?.spend(address, cost, nowMs());
+    if (cost > 0 && standing !== "known" && !isTrusted) accounts?.spend(address, cost, nowMs(), mostOwed);
   }
 
   *#servedOf(address: string): Iterable<Connection> {
