@@ -230,6 +230,8 @@ export class ConnectionKeeper {
     connection.budget ??= new FloodBudget();
     // A debt itself costs nothing further.
     if (nuisance !== "owing") this.#addresses.spend(connection, NUISANCE_COSTS[nuisance]);
+    // A packet of pings is thousands of them; the calls of resets and of requests behind each other were noted.
+    if (nuisance === "ping" || nuisance === "settings") this.#addresses.brought(connection, NUISANCE_COSTS[nuisance]);
     if (connection.budget.spend(nuisance, this.#nowMs())) this.#cut(connection, "flood");
   }
 
