@@ -143,7 +143,7 @@ export function knownCallers(viewer: Readonly<Record<string, string>>): readonly
       port: "api",
       connections: A_FEW_CONNECTIONS,
       open: PREFACE,
-      flood: (round) => rapidReset(LIST_NODES, round * CALLS_A_ROUND, CALLS_A_ROUND),
+      flood: (round) => rapidReset(LIST_NODES, round * CALLS_A_ROUND, CALLS_A_ROUND, viewer),
     },
   ];
 }

@@ -93,10 +93,16 @@ export function continuationFlood(): { readonly open: Buffer; readonly chunk: Bu
 }
 
 /** Calls that are taken back as soon as they are made. */
-export function rapidReset(path: string, firstCall: number, calls: number): Buffer {
+export function rapidReset(
+  path: string,
+  firstCall: number,
+  calls: number,
+  headers: Readonly<Record<string, string>> = {},
+): Buffer {
   return chunkOf((index) => {
     const streamId = 1 + 2 * (firstCall + index);
-    return Buffer.concat([headersFrame(streamId, path), frame(FRAME_TYPE.resetStream, NO_FLAGS, streamId, uint32(8))]);
+    const begin = headersFrame(streamId, path, headers);
+    return Buffer.concat([begin, frame(FRAME_TYPE.resetStream, NO_FLAGS, streamId, uint32(8))]);
   }, calls);
 }
 

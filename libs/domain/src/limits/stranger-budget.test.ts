@@ -17,6 +17,16 @@ describe("StrangerBudget", () => {
     expect(budget.msUntilPaid("10.0.0.2:1", 0)).toBe(0);
   });
 
+  it("should let a debt grow no further for costs whose largest debt is less, and forgive none for them", () => {
+    const budget = new StrangerBudget(LIMITS);
+    for (let cost = 0; cost < 5; cost += 1) budget.spend(HERE, 50, 0, 20);
+    expect(budget.msUntilPaid(HERE, 0)).toBe(2_000);
+    budget.spend(HERE, 20, 0);
+    expect(budget.msUntilPaid(HERE, 0)).toBe(4_000);
+    budget.spend(HERE, 50, 0, 20);
+    expect(budget.msUntilPaid(HERE, 0)).toBe(4_000);
+  });
+
   it("should take the /64 of IPv6 for one address", () => {
     const budget = new StrangerBudget(LIMITS);
     budget.spend("[2001:db8::1]:1", 110, 0);

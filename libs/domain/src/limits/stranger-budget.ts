@@ -65,14 +65,18 @@ export class StrangerBudget {
     return this.#isSpared(hostOf(peer));
   }
 
-  /** Note what an address has cost. @param peer HOST:PORT or HOST. */
-  spend(peer: string, cost: number, nowMs: number): void {
-    const { burst, mostOwed, maxAddresses } = this.#limits;
+  /**
+   * Note what an address has cost. @param peer HOST:PORT or HOST. @param mostOwed the largest debt for such a cost,
+   * where that is less than for others.
+   */
+  spend(peer: string, cost: number, nowMs: number, mostOwed = this.#limits.mostOwed): void {
+    const { burst, maxAddresses } = this.#limits;
     if (this.isSpared(peer)) return;
     const address = addressGroup(peer);
     // Readings of one clock may be rounded.
     const atMs = Math.max(nowMs, this.#accounts.get(address)?.atMs ?? nowMs);
-    const spent = Math.min(burst + mostOwed, this.#spent(address, nowMs) + cost);
+    const before = this.#spent(address, nowMs);
+    const spent = Math.max(before, Math.min(burst + mostOwed, before + cost));
     // A Map iterates in the order of insertion, so the first is the one that spent longest ago.
     this.#accounts.delete(address);
     for (const oldest of this.#accounts.keys()) {

@@ -44,6 +44,20 @@ describe("Limiter", () => {
     expect(order).toEqual(["b", "a", "b", "a"]);
   });
 
+  it("should have a party with as many in as it may wait, and leave places to others", async () => {
+    const limiter = new Limiter(2, 1);
+    const leave = await limiter.enter(forever, "a");
+    const order: string[] = [];
+    const waiting = limiter.enter(forever, "a").then(() => order.push("a"));
+    expect([limiter.waitingOf("a"), limiter.waitingOf("b")]).toEqual([1, 0]);
+    (await limiter.enter(forever, "b"))();
+    await settled();
+    expect(order).toEqual([]);
+    leave();
+    await waiting;
+    expect(limiter.waitingOf("a")).toBe(0);
+  });
+
   it("should forget who gives up waiting", async () => {
     const limiter = new Limiter(1);
     const leave = await limiter.enter(forever);

@@ -4,13 +4,16 @@
  */
 export class Limiter {
   #free: number;
+  readonly #mostOfParty: number;
   /** How many of each party are running. */
   readonly #inside = new Map<string, number>();
   /** The waiting requests: a function that starts each, and its party. */
   readonly #waiting = new Map<() => void, string>();
 
-  constructor(size: number) {
+  /** @param mostOfParty how many of one party run at a time; the others of it wait even while there are places. */
+  constructor(size: number, mostOfParty = Number.POSITIVE_INFINITY) {
     this.#free = size;
+    this.#mostOfParty = mostOfParty;
   }
 
   /** Whether there is a place at present. */
@@ -23,10 +26,17 @@ export class Limiter {
     return this.#waiting.size;
   }
 
+  /** How many of a party wait for a place. */
+  waitingOf(party: string): number {
+    let count = 0;
+    for (const one of this.#waiting.values()) if (one === party) count += 1;
+    return count;
+  }
+
   /** Wait for a place; answers how to give it back, once or more. Rejects when the signal aborts first. */
   async enter(signal: AbortSignal, party = ""): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.#free > 0) this.#begin(party);
+    if (this.#free > 0 && this.#insideOf(party) < this.#mostOfParty) this.#begin(party);
     else await this.#turn(signal, party);
     let given = false;
     return () => {
@@ -73,6 +83,7 @@ export class Limiter {
   #next(): readonly [enter: () => void, party: string] | null {
     let best: readonly [() => void, string] | null = null;
     for (const one of this.#waiting) {
+      if (this.#insideOf(one[1]) >= this.#mostOfParty) continue;
       if (best === null || this.#insideOf(one[1]) < this.#insideOf(best[1])) best = one;
     }
     return best;

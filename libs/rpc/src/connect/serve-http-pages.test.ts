@@ -1,7 +1,9 @@
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { describe, expect, it } from "@jest/globals";
-import { silentLogger, systemClock } from "@rollcall/process";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
+import { createRpcServer } from "./rpc-server.ts";
 import { serveHttpPages } from "./serve-http-pages.ts";
 
 describe("serveHttpPages()", () => {
@@ -29,5 +31,37 @@ describe("serveHttpPages()", () => {
     expect(await ended).not.toBe("ok");
     expect(isMade).toBe(false);
     expect(response.listenerCount("close")).toBe(0);
+  });
+
+  it("should let one caller keep no page from the others", async () => {
+    const gate = new EventEmitter();
+    let begun = 0;
+    const page = {
+      ...({ path: "/page", caller: "viewer", deadlineMs: 60_000 } as const),
+      answer: async () => {
+        begun += 1;
+        if (begun === 1) await once(gate, "open");
+        return { contentType: "text/plain", pieces: [Buffer.from("made")] };
+      },
+    };
+    const server = await createRpcServer({
+      ...{ host: "127.0.0.1", port: 0, routes: () => {}, services: [], policies: {}, pages: [page] },
+      ...{ log: silentLogger, metrics: createMetrics({ defaults: false }) },
+      authenticate: async (token) => ({ kind: "token", id: token, role: "viewer" }),
+    });
+    const read = (token: string) =>
+      fetch(`http://127.0.0.1:${server.port}/page`, { headers: { authorization: `Bearer ${token}` } });
+    try {
+      const first = read("greedy");
+      await until("its first page is made", () => begun === 1);
+      const further = Array.from({ length: 9 }, () => read("greedy").then((answer) => answer.text()));
+      expect(await Promise.race(further)).toContain("TOO_MANY_CALLS");
+      expect(await (await read("other")).text()).toBe("made");
+      gate.emit("open");
+      expect(await (await first).text()).toBe("made");
+      expect((await Promise.all(further)).filter((text) => text === "made")).toHaveLength(8);
+    } finally {
+      await server.close();
+    }
   });
 });

@@ -1,6 +1,6 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { mapError, refuse } from "@rollcall/errors";
-import type { Authenticator, Role } from "@rollcall/identity";
+import { type Authenticator, actorOf, type Caller, type Role } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import { findCaller } from "../calls/find-caller.ts";
@@ -48,15 +48,18 @@ export interface PageServing {
   observe(page: string, code: string, durationMs: number): void;
 }
 
-/** Pages made at a time, and those that wait for their turn: each can have many bytes. */
+/** Pages made and read at a time, and those that wait for their turn: each can have many bytes. */
 const AT_A_TIME = 2;
 const MOST_WAITING = 16;
+/** Of one caller: one that reads slowly, or not at all, leaves the other place to the others. */
+const OF_A_CALLER = 1;
+const MOST_WAITING_OF_A_CALLER = 8;
 const RETRY_AFTER_MS = 1_000;
 
 /** A handler of these pages that leaves all else to `otherwise`. */
 export function serveHttpPages(pages: readonly HttpPage[], serving: PageServing, otherwise: HttpHandler): HttpHandler {
   const byPath = new Map(pages.map((page) => [page.path, page]));
-  const limiter = new Limiter(AT_A_TIME);
+  const limiter = new Limiter(AT_A_TIME, OF_A_CALLER);
   return (request, response) => {
     const [path = "", query = ""] = (request.url ?? "").split("?", 2);
     const page = byPath.get(path);
@@ -96,18 +99,22 @@ async function answerPage({ page, query, request, response, limiter }: Asked, se
   // Before anything is waited for: who goes away meanwhile is told of once.
   response.once("close", onClose);
   try {
-    await admit(page, request, serving);
-    await makePage({ page, query, request, response, limiter }, ending, serving.clock);
+    const caller = await admit(page, request, serving);
+    await makePage({ page, query, request, response, limiter }, actorOf(caller), ending, serving.clock);
   } finally {
     response.off("close", onClose);
   }
 }
 
-async function makePage(asked: Asked, ending: AbortController, clock: Clock): Promise<void> {
+async function makePage(asked: Asked, party: string, ending: AbortController, clock: Clock): Promise<void> {
   const { page, query, request, response, limiter } = asked;
   ending.signal.throwIfAborted();
   if (!limiter.isFree && limiter.waiting >= MOST_WAITING) {
     throw refuse("OVERLOADED", "too many pages are being made at present; try again", { retryAfterMs: RETRY_AFTER_MS });
+  }
+  if (limiter.waitingOf(party) >= MOST_WAITING_OF_A_CALLER) {
+    const message = `one page of a caller is made at a time, and ${MOST_WAITING_OF_A_CALLER} wait; try again`;
+    throw refuse("TOO_MANY_CALLS", message, { retryAfterMs: RETRY_AFTER_MS });
   }
   const over = new AbortController();
   clock.sleep(page.deadlineMs, over.signal).then(
@@ -116,7 +123,7 @@ async function makePage(asked: Asked, ending: AbortController, clock: Clock): Pr
     () => {},
   );
   try {
-    const leave = await limiter.enter(ending.signal);
+    const leave = await limiter.enter(ending.signal, party);
     try {
       const answer = await page.answer({ query: new URLSearchParams(query), signal: ending.signal });
       ending.signal.throwIfAborted();
@@ -130,18 +137,19 @@ async function makePage(asked: Asked, ending: AbortController, clock: Clock): Pr
 }
 
 /** Let in a caller whose token is good and whose role suffices. */
-async function admit(page: HttpPage, request: HttpRequest, serving: PageServing): Promise<void> {
+async function admit(page: HttpPage, request: HttpRequest, serving: PageServing): Promise<Caller> {
   const { authorization = null } = request.headers;
   const peer = addressOf(peerOf(request.socket), request.headers, serving.clientAddress);
   const attempt = authorization === null ? null : tokenAttempt(peer, authorization);
   if (attempt !== null) serving.failures?.check(attempt);
   let isKnown = false;
   try {
-    await findCaller(page.caller, authorization, serving.authenticate, () => {
+    const caller = await findCaller(page.caller, authorization, serving.authenticate, () => {
       isKnown = true;
       trustConnection(request, "known");
     });
     if (attempt !== null) serving.failures?.passed(attempt);
+    return caller;
   } catch (error) {
     if (attempt !== null && isKnown) serving.failures?.passed(attempt);
     else if (attempt !== null) serving.failures?.ended(attempt, error);

@@ -3,8 +3,9 @@ import type { Connection } from "./connection.ts";
 import { ReadingTurns } from "./reading-turns.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
-/** Calls of one address in one turn of the event loop after which its connections are read in turns. */
-const MANY_CALLS = 50;
+/** What connections of one address may bring in one turn of the event loop before they are read in turns: 50 calls. */
+const MUCH_BROUGHT = 500;
+const A_CALL = 10;
 
 export interface AddressKeeperOptions {
   /** The costs of each address, shared by all ports. Null turns accounting and waiting off. */
@@ -24,8 +25,8 @@ export class AddressKeeper {
   readonly #options: AddressKeeperOptions;
   readonly #waiting: WaitingRoom<Connection>;
   readonly #reading = new ReadingTurns<Connection>();
-  /** Calls that strangers have begun in this turn of the event loop, by address. */
-  readonly #calls = new Map<string, number>();
+  /** What strangers have brought in this turn of the event loop, by address. */
+  readonly #brought = new Map<string, number>();
   /** Addresses whose connections were held back in this turn. */
   readonly #held = new Set<string>();
 
@@ -50,9 +51,12 @@ export class AddressKeeper {
     return this.#options.accounts?.isSpared(host) ?? true;
   }
 
-  /** Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. */
-  enter(connection: Connection, serve: () => void): void {
-    this.#waiting.enter(connection, serve);
+  /**
+   * Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. Whether
+   * there was room for it.
+   */
+  enter(connection: Connection, serve: () => void): boolean {
+    return this.#waiting.enter(connection, serve);
   }
 
   /** Forget a connection that is gone. */
@@ -74,12 +78,21 @@ export class AddressKeeper {
   }
 
   /** Note that a stranger has begun a call; whether that is a nuisance, since its address owes. */
-  callBegan({ address, isTrusted }: Connection): boolean {
-    if (this.#calls.size === 0) setImmediate(() => this.#calls.clear());
-    const calls = (this.#calls.get(address) ?? 0) + 1;
-    this.#calls.set(address, calls);
-    if (calls === MANY_CALLS) this.readInTurns(address);
+  callBegan(connection: Connection): boolean {
+    const { address, isTrusted } = connection;
+    this.brought(connection, A_CALL);
     return !isTrusted && this.#msUntilPaid(address) > 0;
+  }
+
+  /**
+   * Note what a connection has brought in this turn of the event loop, in tenths of a call. Others of its address that
+   * are ready with as much are not read in the same turn.
+   */
+  brought({ address }: Connection, work: number): void {
+    if (this.#brought.size === 0) setImmediate(() => this.#brought.clear());
+    const before = this.#brought.get(address) ?? 0;
+    this.#brought.set(address, before + work);
+    if (before < MUCH_BROUGHT && before + work >= MUCH_BROUGHT) this.readInTurns(address);
   }
 
   /** Have the strangers of an address read in turns, since they have brought much at once. Once in a turn is enough. */
@@ -90,10 +103,13 @@ export class AddressKeeper {
     this.#reading.hold(address, this.#servedOf(address));
   }
 
-  /** Charge what a connection has cost to its address, unless its caller is known. */
-  spend({ address, standing, isTrusted }: Connection, cost: number): void {
+  /**
+   * Charge what a connection has cost to its address, unless its caller is known. @param mostOwed the largest debt for
+   * it, where that is less than for other costs.
+   */
+  spend({ address, standing, isTrusted }: Connection, cost: number, mostOwed?: number): void {
     const { accounts, nowMs } = this.#options;
-    if (cost > 0 && standing !== "known" && !isTrusted) accounts?.spend(address, cost, nowMs());
+    if (cost > 0 && standing !== "known" && !isTrusted) accounts?.spend(address, cost, nowMs(), mostOwed);
   }
 
   *#servedOf(address: string): Iterable<Connection> {

@@ -18,6 +18,7 @@ import { type ConnectionLimits, ConnectionTable, type Standing } from "./connect
 import { ConnectionTally, type EndReason } from "./connection-tally.ts";
 import { FloodBudget, NUISANCE_COSTS, type Nuisance } from "./flood-budget.ts";
 import { SessionChecks } from "./session-checks.ts";
+import { destroyWithPeer } from "./unserved-socket.ts";
 
 export interface ConnectionKeeperOptions {
   /** What the port is called in the log and in metrics. */
@@ -42,6 +43,8 @@ const MOST_ENDED_A_TICK = 2_000;
 /** What a connection without any call costs its address, and what its handshake costs besides. */
 const CONNECTION_COST = 5;
 const HANDSHAKE_COST = 10;
+/** Those alone bring no debt that is not paid within a second. */
+const CONNECTIONS_MOST_OWED = 2_000;
 /** What a flood costs its address, besides what was counted of it. */
 const FLOOD_COST = 1_000;
 
@@ -108,14 +111,18 @@ export class ConnectionKeeper {
     watchSocket(socket, connection);
     this.#strangers?.set(peerOf(socket), connection);
     connection.isTrusted = this.#addresses.isSpared(host);
+    let putBack: (() => void) | null = null;
     const begin = () => {
       connection.isWaiting = false;
+      putBack?.();
       connection.cost = CONNECTION_COST;
       if (!socket.destroyed) serve();
     };
     // A thousand agents behind one address reconnect at the same moment, and must not queue behind each other.
     if (connection.isTrusted || this.#strangers !== null) begin();
-    else this.#addresses.enter(connection, begin);
+    else if (!this.#addresses.enter(connection, begin)) this.#cut(connection, "refused_address");
+    // One that has left would keep the others waiting.
+    else if (connection.isWaiting) putBack = destroyWithPeer(socket);
   }
 
   /** Cut the connections that still wait to be served. Call it once the port has stopped accepting. */
@@ -201,7 +208,7 @@ export class ConnectionKeeper {
   }
 
   #forget(connection: Connection): void {
-    this.#addresses.spend(connection, connection.cost);
+    this.#addresses.spend(connection, connection.cost, CONNECTIONS_MOST_OWED);
     this.#addresses.leave(connection);
     this.#table.remove(connection);
     this.#checks.delete(connection);
@@ -223,6 +230,8 @@ export class ConnectionKeeper {
     connection.budget ??= new FloodBudget();
     // A debt itself costs nothing further.
     if (nuisance !== "owing") this.#addresses.spend(connection, NUISANCE_COSTS[nuisance]);
+    // A packet of pings is thousands of them; the calls of resets and of requests behind each other were noted.
+    if (nuisance === "ping" || nuisance === "settings") this.#addresses.brought(connection, NUISANCE_COSTS[nuisance]);
     if (connection.budget.spend(nuisance, this.#nowMs())) this.#cut(connection, "flood");
   }
 

@@ -49,7 +49,11 @@ export class SessionChecks {
   add(connection: Connection): void {
     connection.provedAtMs = this.#options.nowMs() - PROOF_MS;
     this.#connections.add(connection);
-    if (this.#young.size >= MOST_YOUNG) return;
+    // The oldest make room: otherwise two hundred silent sessions a second would keep those that flood from being seen.
+    for (const oldest of this.#young.keys()) {
+      if (this.#young.size < MOST_YOUNG) break;
+      this.#forgetYoung(oldest);
+    }
     const nowMs = this.#options.nowMs();
     this.#young.set(connection, nowMs + YOUNG_MS);
     connection.budget ??= new FloodBudget(nowMs);
@@ -75,11 +79,15 @@ export class SessionChecks {
     const nowMs = this.#options.nowMs();
     for (const [connection, untilMs] of this.#young) {
       if (nowMs >= untilMs || connection.isTrusted || connection.standing === "known") {
-        this.#young.delete(connection);
-        if (connection.budget?.isClear === true) connection.budget = null;
+        this.#forgetYoung(connection);
       } else if (connection.session?.destroyed === false) this.#judgeBytes(connection);
     }
     if (this.#young.size === 0) this.close();
+  }
+
+  #forgetYoung(connection: Connection): void {
+    this.#young.delete(connection);
+    if (connection.budget?.isClear === true) connection.budget = null;
   }
 
   /** Look at the next of them. */

@@ -5,6 +5,7 @@ describe("WaitingRoom", () => {
   let owedMs: Record<string, number>;
   let room: WaitingRoom<{ readonly address: string; readonly name: string }>;
   let inside: string[];
+  let taken: boolean;
 
   beforeEach(() => {
     jest.useFakeTimers();
@@ -21,7 +22,7 @@ describe("WaitingRoom", () => {
 
   function come(address: string, name: string) {
     const newcomer = { address, name };
-    room.enter(newcomer, () => inside.push(name));
+    taken = room.enter(newcomer, () => inside.push(name));
     return newcomer;
   }
 
@@ -81,6 +82,25 @@ describe("WaitingRoom", () => {
     come("there", "d");
     jest.runAllTimers();
     expect(inside).toEqual([]);
+  });
+
+  it("should take no more than 400 of an address that is over budget", () => {
+    owedMs.here = 60_000;
+    for (let index = 0; index < 400; index += 1) come("here", String(index));
+    expect(taken).toBe(true);
+    come("here", "one too many");
+    expect(taken).toBe(false);
+    come("there", "of another address");
+    expect(taken).toBe(true);
+    jest.advanceTimersByTime(5_000 + 400 * 10);
+    expect([inside.length, inside.includes("one too many")]).toEqual([401, false]);
+  });
+
+  it("should take as many as come of an address that owes nothing", () => {
+    for (let index = 0; index < 500; index += 1) come("here", String(index));
+    expect(taken).toBe(true);
+    jest.runAllTimers();
+    expect(inside).toHaveLength(500);
   });
 
   it("should skip newcomers that have left, and drop empty queues", () => {

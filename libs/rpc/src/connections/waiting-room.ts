@@ -2,6 +2,8 @@
 const MOST_WAIT_MS = 5_000;
 /** Time between two such admissions. */
 const PACE_MS = 10;
+/** So many of an address that is over budget that the last of them is admitted after twice that time at most. */
+const MOST_WAITING = 400;
 
 export interface WaitingRoomOptions {
   /** Milliseconds until an address is within its budget again; 0 if it is now. */
@@ -18,7 +20,7 @@ interface Waiting {
 /**
  * A queue of newcomers for each address. They are admitted in order, one per turn of the event loop, so that the cost
  * of one is charged before the next is served. While their address is over budget, only those that have waited for five
- * seconds are admitted, at most a hundred a second.
+ * seconds are admitted, at most a hundred a second, and no more than 400 may wait.
  */
 export class WaitingRoom<E extends { readonly address: string }> {
   readonly #options: WaitingRoomOptions;
@@ -36,19 +38,24 @@ export class WaitingRoom<E extends { readonly address: string }> {
     return size;
   }
 
-  /** Admit a newcomer by calling `letIn`, now or later; never after close(). */
-  enter(newcomer: E, letIn: () => void): void {
+  /**
+   * Admit a newcomer by calling `letIn`, now or later; never after close(). Whether there was room for it: it was not
+   * taken otherwise.
+   */
+  enter(newcomer: E, letIn: () => void): boolean {
     const { address } = newcomer;
     const waiting = { sinceMs: this.#options.nowMs(), letIn };
     const row = this.#rows.get(address);
     if (row !== undefined) {
+      if (row.size >= MOST_WAITING && this.#options.msUntilFree(address) > 0) return false;
       row.set(newcomer, waiting);
-      return;
+      return true;
     }
     const isFree = this.#options.msUntilFree(address) === 0 && !this.#isClosed;
     this.#rows.set(address, new Map(isFree ? [] : [[newcomer, waiting]]));
     if (isFree) letIn();
     this.#goOn(address);
+    return true;
   }
 
   /** Remove a newcomer that has left. */

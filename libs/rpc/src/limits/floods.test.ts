@@ -24,7 +24,7 @@ interface Port {
   calls(): number;
 }
 
-async function openApi(accounts?: StrangerAccounts): Promise<Port> {
+async function openApi(accounts?: StrangerAccounts, tickMs = 20): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
   const listener = await PolyglotListener.listen({
@@ -32,8 +32,8 @@ async function openApi(accounts?: StrangerAccounts): Promise<Port> {
     host: "0.0.0.0",
     port: 0,
     firstByteMs: 60_000,
-    maxConnections: 100,
-    tickMs: 20,
+    maxConnections: 400,
+    tickMs,
     log: captureLog().log,
     strangers: new StrangerLog({ log: captureLog().log, ...(accounts ? { accounts } : {}) }),
     metrics,
@@ -244,6 +244,52 @@ describe("a flood on the API's port", () => {
     expect(await Promise.race([answer, "waits"])).toBe("waits");
     owing.clear();
     expect(await answer).toBe("answered");
+  });
+
+  it("should be found at once behind hundreds of new sessions that say nothing", async () => {
+    // No look in turns: only new sessions are looked at.
+    const accounts = { groupOf: String, isSpared: () => false, spend: () => {}, msUntilPaid: () => 0 };
+    const port = await openApi(accounts, 3_600_000);
+    const silent = Array.from({ length: 250 }, async () => {
+      const socket = await connectRaw(port.port);
+      closers.push(() => socket.destroy());
+      socket.write(PREFACE);
+      await once(socket, "data");
+    });
+    await Promise.all(silent);
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    const flooding = flood(socket, many(WINDOW_UPDATE));
+    const counted = 'rollcall_connections_ended_total{port="api",reason="flood"} 1';
+    await until("it is counted", async () => (await renderMetrics(port.metrics)).includes(counted));
+    // Without looks its socket is closed by none.
+    socket.destroy();
+    await flooding;
+  });
+
+  it("should not have newcomers wait behind those of its address that have left", async () => {
+    const owing = new Set(["127.0.0.1"]);
+    const port = await openApi({
+      groupOf: (peer) => peer,
+      isSpared: () => false,
+      spend: () => {},
+      msUntilPaid: (address) => (owing.has(address) ? 10 : 0),
+    });
+    const gone = Array.from({ length: 20 }, async () => {
+      const socket = await connectRaw(port.port);
+      socket.end("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+      await once(socket, "close");
+    });
+    await Promise.all(gone);
+    await until("0 wait", async () => (await renderMetrics(port.metrics)).includes('waiting{port="api"} 0'));
+    const session = http2.connect(`http://127.0.0.1:${port.port}`);
+    closers.push(() => session.destroy());
+    const request = session.request({ ":path": "/", ":method": "POST" });
+    request.end(Buffer.alloc(40_000));
+    await until("1 wait", async () => (await renderMetrics(port.metrics)).includes('waiting{port="api"} 1'));
+    owing.clear();
+    await once(request, "response");
+    expect(port.calls()).toBe(1);
   });
 
   it("should end its connection: settings that are all acknowledged", async () => {

@@ -20,7 +20,7 @@ export interface NoiseCounts {
 export interface StrangerAccounts {
   groupOf(peer: string): string;
   isSpared(peer: string): boolean;
-  spend(peer: string, cost: number, nowMs: number): void;
+  spend(peer: string, cost: number, nowMs: number, mostOwed?: number): void;
   msUntilPaid(peer: string, nowMs: number): number;
 }
 
