@@ -28,7 +28,7 @@ acceptance: build ## What takes longer than tests may: drills, and packages on f
 	$(BIN)/tsc -b bench
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
 
-dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, with checksums and SBOMs (ARGS: --out DIR, --platform linux-x64)
+dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, images, with checksums and SBOMs (ARGS: --out DIR, --platform linux-x64, --images none)
 	@node scripts/packages/main.mjs $(ARGS)
 
 sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: go, java, python or typescript; ARGS: --check checks types and style too)

@@ -5,6 +5,8 @@
 # NAME.docker.tar, which `docker load` takes. BASE is an image to build on, such as that of a distribution with glibc;
 # without it the image has nothing but Debian's C and C++ libraries, and no shell. `rollcall up` with its own Postgres
 # needs a shell; `serve` and `agent` do not. It needs buildah, and for the libraries Debian's apt-get and dpkg-deb.
+# Which packages of Debian are in it is told in /usr/share/doc/rollcall/debian-packages.tsv, and in the file that
+# DEBIAN_PACKAGES names.
 set -eu
 
 tarball=${1:?"which tarball?"}
@@ -47,6 +49,11 @@ if [ "$base" = scratch ]; then
   for package in "$work"/debs/*.deb; do
     dpkg-deb --extract "$package" "$work/libraries"
   done
+  for package in "$work"/debs/*.deb; do
+    dpkg-deb --show --showformat='${Package}\t${Version}\t${Architecture}\t' "$package"
+    sha512sum < "$package" | cut -d ' ' -f 1
+  done > "$root/usr/share/doc/rollcall/debian-packages.tsv"
+  [ -z "${DEBIAN_PACKAGES-}" ] || cp "$root/usr/share/doc/rollcall/debian-packages.tsv" "$DEBIAN_PACKAGES"
   find "$work/libraries/usr/share/doc" -type f ! -name copyright -delete
   rm -rf "$work/libraries/usr/share/lintian" "$work/libraries/usr/lib/"*/gconv
   cp -a "$work/libraries/." "$root/"

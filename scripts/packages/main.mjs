@@ -1,5 +1,6 @@
 // Makes every package from this checkout, into dist/ or the folder given:
-//   node scripts/packages/main.mjs [--out DIR] [--platform linux-x64,linux-arm64]
+//   node scripts/packages/main.mjs [--out DIR] [--platform linux-x64,linux-arm64] [--images none]
+// Container images as well, where the machine has what they are made with; `--images` names the platforms of those.
 // Nothing in them depends on the machine, the time or the folder: made twice from one commit, they are the same bytes.
 import { cp, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
@@ -8,6 +9,7 @@ import { parseArgs } from "node:util";
 import { commitInfo } from "../../services/rollcall/commit-info.mjs";
 import { digestOf, writeTarGz } from "./archive.mjs";
 import { writeDeb } from "./deb.mjs";
+import { makeImage, missingTools } from "./images.mjs";
 import { askProgram, manualOf } from "./manual.mjs";
 import { writeNpm } from "./npm.mjs";
 import { layOutPrefix } from "./prefix-tree.mjs";
@@ -25,11 +27,13 @@ const { values } = parseArgs({
   options: {
     out: { type: "string", default: join(WORKSPACE, "dist") },
     platform: { type: "string", default: Object.keys(PLATFORMS).join(",") },
+    images: { type: "string" },
   },
 });
 const out = resolve(values.out);
 const platforms = values.platform.split(",");
-const unknown = platforms.filter((platform) => !(platform in PLATFORMS));
+const images = imagePlatforms();
+const unknown = [...platforms, ...images].filter((platform) => !(platform in PLATFORMS));
 if (unknown.length > 0)
   throw new Error(`no packages for ${unknown.join(", ")}; for ${Object.keys(PLATFORMS).join(", ")}`);
 const commit = commitInfo(WORKSPACE);
@@ -47,9 +51,23 @@ const built = await mapBounded(Object.keys(KINDS), 1, async (kind) => {
   return { kind, program, words: await wordsOf(program) };
 });
 const packages = built.flatMap((one) => platforms.map((platform) => ({ ...one, platform })));
-await mapBounded(packages, Math.min(2, availableParallelism()), makePackages);
+const made = await mapBounded(packages, Math.min(2, availableParallelism()), makePackages);
+await mapBounded(
+  made.filter(({ kind, platform }) => kind === "rollcall" && images.includes(platform)),
+  1,
+  addImage,
+);
 await makeNpm(built.find(({ kind }) => kind === "rollcall").program);
 await writeSums();
+
+/** The platforms that images are made for: those that are named, or all that packages are made for. */
+function imagePlatforms() {
+  if (values.images !== undefined) return values.images === "none" ? [] : values.images.split(",");
+  const missing = missingTools();
+  if (missing.length === 0) return platforms;
+  say(`no container images: ${missing.join(", ")} not installed`);
+  return [];
+}
 
 /** The man page and the completions, as this program itself tells them. */
 async function wordsOf({ folder }) {
@@ -67,13 +85,8 @@ async function makePackages({ kind, platform, program, words }) {
   const folder = join(STAGE, "trees", name);
   const info = { ...commit, build: `${kind}-${platform}` };
   const added = await layOutPrefix(folder, { kind, platform, program, words, version: VERSION, info, cache: CACHE });
-  const sbom = sbomOf({
-    name: kind,
-    version: VERSION,
-    commit: commit.commit,
-    timeS,
-    components: [...added, ...program.packages],
-  });
+  const components = [...added, ...program.packages];
+  const sbom = sbomOf({ name: kind, version: VERSION, commit: commit.commit, timeS, components });
   await writeFile(join(out, `${name}.cdx.json`), sbom);
   await writeFile(join(folder, "share/doc/rollcall/sbom.cdx.json"), sbom);
   const deb = `${kind}_${VERSION}_${PLATFORMS[platform]}.deb`;
@@ -90,6 +103,13 @@ async function makePackages({ kind, platform, program, words }) {
   const tarball = join(out, `${name}.tar.gz`);
   await writeTarGz(tarball, { folder: join(STAGE, "trees"), entries: [name], timeS });
   say(`${deb} and ${name}.tar.gz`);
+  return { kind, platform, components };
+}
+
+async function addImage({ platform, components }) {
+  const work = join(STAGE, "images", platform);
+  const names = await makeImage({ out, platform, components, commit: commit.commit, timeS, work });
+  say(names.join(" and "));
 }
 
 async function makeNpm(program) {

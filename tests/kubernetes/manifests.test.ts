@@ -7,6 +7,7 @@ import { loadControlPlaneConfig } from "../../services/rollcall/src/config/contr
 import { readArguments } from "../../services/rollcall/src/config/read-arguments.ts";
 import { SERVE_KEYS } from "../../services/rollcall/src/verbs/serve-help.ts";
 import { containersOf, type Manifest, manifestsIn, rendered } from "./manifests.ts";
+import { problemsOf } from "./schemas.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rollcall-chart-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -17,6 +18,20 @@ describe.each(names)("%s", (name) => {
   const manifests = manifestsIn(rendered(name));
   const ofKind = (kind: string): readonly Manifest[] => manifests.filter((it) => it.kind === kind);
   const servers = containersOf(manifests).filter(({ args }) => args[0] === "serve");
+
+  it("should be what Kubernetes takes, without a field that it does not know", () => {
+    expect(problemsOf(manifests)).toEqual([]);
+  });
+
+  it.each([
+    ["terminationGracePeriodSeconds", "terminationGraceSeconds"],
+    ["unhealthyPodEvictionPolicy", "unhealthyPodsEvictionPolicy"],
+    ["maxUnavailable", "mostUnavailable"],
+    ["kind: NetworkPolicy", "kind: NetworkPolicies"],
+    ["containerPort: 7700", "containerPort: api"],
+  ])("should not be with %s written as %s", (right, wrong) => {
+    expect(problemsOf(manifestsIn(rendered(name).replaceAll(right, wrong)))).not.toEqual([]);
+  });
 
   it("should give the program flags and settings that it knows, and no odd ones", async () => {
     const [config] = ofKind("ConfigMap");

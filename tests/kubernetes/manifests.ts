@@ -62,6 +62,7 @@ export interface Container {
 
 /** A manifest, as far as tests look at it. */
 export interface Manifest {
+  readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
   readonly data?: Readonly<Record<string, string>>;

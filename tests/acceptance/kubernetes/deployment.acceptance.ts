@@ -191,11 +191,14 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
   });
 
   it.each(owners)("should be restarted without a failed call or a node that is judged: %s", async (owner) => {
+    const ends: Promise<readonly [name: string, end: number | string]>[] = [];
     for (const old of servers.get(owner) ?? []) {
       const next = await cluster.start(owner, "worker-3");
       await next.ready();
-      expect([old.name, await old.terminate()]).toEqual([old.name, 0]);
+      // A Deployment does not wait for those that are ending.
+      ends.push(old.terminate().then((end) => [old.name, end]));
     }
+    for (const end of await Promise.all(ends)) expect(end).toEqual([expect.any(String), 0]);
     for (const node of NODES) await becomes(node, WELL);
     expect(load.failures).toEqual([]);
     for (const node of NODES) expect([node, await healthOf(node)]).toEqual([node, ["HEALTHY"]]);

@@ -20,10 +20,11 @@ export interface BuiltPackages {
   dispose(): void;
 }
 
-/** Make packages as `make dist` does, for all platforms or for some, in a shell of one's own. */
-export async function buildPackages({ platform = "", before = "" } = {}): Promise<BuiltPackages> {
+/** Make packages as `make dist` does, for all platforms or for some, with images of some, in a shell of one's own. */
+export async function buildPackages({ platform = "", images = "none", before = "" } = {}): Promise<BuiltPackages> {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-packages-"));
-  const words = ["--out", join(folder, "out"), ...(platform === "" ? [] : ["--platform", platform])];
+  const own = platform === "" ? [] : ["--platform", platform];
+  const words = ["--out", join(folder, "out"), "--images", images, ...own];
   await promisify(execFile)("sh", ["-ec", `${before}\nexec "$@"`, "sh", process.execPath, MAIN, ...words], {
     timeout: LIMIT_MS,
   });

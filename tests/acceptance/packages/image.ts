@@ -2,12 +2,10 @@ import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { workspaceRoot } from "../../support/workspace.ts";
 
 const run = promisify(execFile);
-const LIMIT_MS = 600_000;
 
-/** An image that was built and unpacked. */
+/** An image that was unpacked. */
 export interface UnpackedImage {
   /** The root of its files. */
   readonly root: string;
@@ -27,13 +25,12 @@ mount -o remount,bind,ro "$root"
 cd /
 exec chroot --userspec=65532:65532 "$root" "$@"`;
 
-/** Build the image of a tarball, beside it, and unpack it into a folder. */
-export async function buildImage(tarball: string, folder: string): Promise<UnpackedImage> {
-  await run(join(workspaceRoot, "deploy/image/build.sh"), [tarball], { timeout: LIMIT_MS });
+/** Unpack an image, an archive of an OCI layout, into a folder. */
+export async function unpackImage(archive: string, folder: string): Promise<UnpackedImage> {
   const layout = join(folder, "layout");
   const root = join(folder, "root");
   for (const path of [layout, root]) mkdirSync(path);
-  await run("tar", ["-xf", tarball.replace(/\.tar\.gz$/, ".oci.tar"), "-C", layout]);
+  await run("tar", ["-xf", archive, "-C", layout]);
   const blob = (digest: string) => join(layout, "blobs/sha256", digest.replace("sha256:", ""));
   const read = (path: string) => JSON.parse(readFileSync(path, "utf8"));
   const [{ digest }]: [{ digest: string }] = read(join(layout, "index.json")).manifests;

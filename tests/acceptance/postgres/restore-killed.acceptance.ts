@@ -13,7 +13,7 @@ import { createRawCluster, type RawCluster, type RawServer } from "./raw-postgre
 jest.setTimeout(600_000);
 
 /** Enough for COPY to take a while: noise of 64 KiB each, which gzip cannot shrink. */
-const SPECS = 800;
+const SPECS = 400;
 const FILL = `
   insert into execution_specs (digest, spec)
   select sha256(n::text::bytea), (select string_agg(sha256((n || '-' || m)::bytea), '') from generate_series(1, 2048) m)
