@@ -57,6 +57,8 @@ export class WakeUp {
 }
 
 async function sleepUntilCalled(clock: Clock, ms: number, called: AbortController, signal: AbortSignal): Promise<void> {
+  // It may have aborted since a sleep before this one ended.
+  signal.throwIfAborted();
   const onAbort = () => called.abort(CALLED);
   signal.addEventListener("abort", onAbort, { once: true });
   // It rejects when called, or when the signal aborts, which is looked at below.

@@ -40,8 +40,11 @@ const START_WITHIN_MS = 60_000;
 const ANSWER_LOST_AFTER_MS = 4_000;
 const ANSWER_LOST_SHARE = 0.01;
 const REQUEST_LOST_SHARE = 0.005;
-/** Long enough for every agent to come back or be declared UNKNOWN, a failover included. */
-const SETTLE_MS = 600_000;
+/**
+ * Long enough for every agent to come back or be declared UNKNOWN, a failover included, after the last fault has ended:
+ * the record may be away for ten minutes.
+ */
+const SETTLE_MS = 1_200_000;
 /** Long enough for what waits to be retried, too. */
 const SETTLE_WORK_MS = 1_800_000;
 const COMPACT_EVERY_STEPS = 4_000;
