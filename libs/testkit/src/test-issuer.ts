@@ -153,7 +153,10 @@ export class TestIssuer {
       body += text;
     });
     request.on("end", async () => {
-      const [status, answer] = await this.#answerTo(what, new URLSearchParams(body));
+      const takesKeys = /jwk-set\+json|\*\/\*/.test(request.headers.accept ?? "*/*");
+      // As Kubernetes' API servers are.
+      const isRefused = what === "GET /jwks" && !takesKeys;
+      const [status, answer] = isRefused ? [406, {}] : await this.#answerTo(what, new URLSearchParams(body));
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify(answer));
     });

@@ -139,12 +139,16 @@ async function startApiServer(
   const { certPem, keyPem } = authority.issue({ usage: "server", names: [address, "kubernetes.default.svc"] });
   const server = createServer({ cert: certPem, key: keyPem }, async (request, response) => {
     const { url = "", headers } = request;
+    const keys = async () => {
+      const asked = await fetch(`${issuer.url}/jwks`, { headers: { accept: headers.accept ?? "*/*" } });
+      return [asked.status, await asked.json()] as const;
+    };
     const isKnown = headers.authorization?.startsWith("Bearer ey") ?? false;
     const node = /^\/api\/v1\/nodes\/(.+)$/.exec(url)?.[1];
     const answer = !isKnown
       ? [401, {}]
       : url === "/openid/v1/jwks"
-        ? [200, await (await fetch(`${issuer.url}/jwks`)).json()]
+        ? await keys()
         : node === undefined
           ? [404, {}]
           : [200, { kind: "Node", metadata: { name: node, labels: labelsOf(node) } }];

@@ -66,17 +66,20 @@ describe("HelloAdmission.tookIn()", () => {
   });
 
   it("should count a batch by the time that it took, and learn nothing from one without a duration", () => {
-    const slow = new HelloAdmission(1_000, 0);
-    slow.tookIn(200, 2_000);
-    slow.tookIn(200, 0);
-    // 1 - 1/e of the way from 1,000 to 100: 431 a second.
-    expect(lastTurn(slow, 1_431)).toBe(1_000);
-    expect(lastTurn(slow, 431)).toBe(2_000);
+    const admission = new HelloAdmission(1_000, 0);
+    admission.tookIn(50, 200);
+    admission.tookIn(200, 0);
+    // 1 - 1/e^0.1 of the way from 1,000 to 250: 928.6 a second.
+    expect(lastTurn(admission, 1_928)).toBe(1_000);
+    expect(lastTurn(admission, 929) / 2_000).toBeCloseTo(1, 2);
+  });
+
+  it("should move the pace by a quarter at most for one batch, which may have waited for the record", () => {
     const hiccup = new HelloAdmission(1_000, 0);
-    hiccup.tookIn(200, 2_000);
-    // Ten in a row as fast as before take as long as the slow one, and bring two thirds of the pace back.
-    for (let batch = 0; batch < 10; batch += 1) hiccup.tookIn(200, 200);
-    expect(lastTurn(hiccup, 1_790)).toBe(1_000);
+    hiccup.tookIn(200, 30_000);
+    // A quarter of the way from 1,000 to 7.
+    expect(lastTurn(hiccup, 1_751)).toBe(1_000);
+    expect(lastTurn(hiccup, 752) / 2_000).toBeCloseTo(1, 2);
   });
 });
 

@@ -1,6 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { fetchWhole } from "./fetch-whole.ts";
 
+/** Kubernetes' API servers answer 406 to who does not take their keys by the name of their own type. */
+const TYPES = "application/json, application/jwk-set+json";
+
 /** How a document is fetched. */
 export interface FetchJsonOptions {
   /** Certificates that vouch for the server, in PEM; null for those that Node.js knows. */
@@ -18,7 +21,7 @@ export async function fetchJson(url: URL, options: FetchJsonOptions): Promise<un
   const { caFile, timeoutMs, tokenFile = null } = options;
   const signal = AbortSignal.timeout(timeoutMs);
   const token = tokenFile === null ? null : (await readFile(tokenFile, "utf8")).trim();
-  const headers = { accept: "application/json", ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
+  const headers = { accept: TYPES, ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
   const { status, body } = await fetchWhole(url, { caFile, method: "GET", headers, body: null, signal });
   if (status !== 200) throw new Error(`${url.href} answers with status ${status}`);
   return JSON.parse(body.toString("utf8"));
