@@ -74,12 +74,12 @@ describe("HelloAdmission.tookIn()", () => {
     expect(lastTurn(admission, 929) / 2_000).toBeCloseTo(1, 2);
   });
 
-  it("should move the pace by a quarter at most for one batch, which may have waited for the record", () => {
+  it("should move the pace by half at most for one batch, which may have waited for the record", () => {
     const hiccup = new HelloAdmission(1_000, 0);
     hiccup.tookIn(200, 30_000);
-    // A quarter of the way from 1,000 to 7.
-    expect(lastTurn(hiccup, 1_751)).toBe(1_000);
-    expect(lastTurn(hiccup, 752) / 2_000).toBeCloseTo(1, 2);
+    // Half of the way from 1,000 to 7.
+    expect(lastTurn(hiccup, 1_503)).toBe(1_000);
+    expect(lastTurn(hiccup, 503) / 2_000).toBeCloseTo(1, 2);
   });
 });
 

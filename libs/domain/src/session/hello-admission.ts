@@ -7,7 +7,7 @@ export type HelloVerdict = { readonly ok: true } | { readonly ok: false; readonl
 /** The pace is what was seen in about so long: a batch counts by the time that it took. */
 const PACE_OVER_MS = 2_000;
 /** How far one batch moves it at most: one that waited for the record is no new pace. */
-const MOST_OF_LAST = 0.25;
+const MOST_OF_LAST = 0.5;
 
 /** The longest time for which an agent is sent away. */
 const LONGEST_RETRY_MS = 60_000;
