@@ -80,7 +80,7 @@ export class Sender {
     });
   }
 
-  #sendHttp2(request: WireRequest): Promise<Answer> {
+  #sendHttp2(request: WireRequest, isAgain = false): Promise<Answer> {
     const { verb, path, headers, body, isStream } = request;
     const isHuge = body.length > MOST_BYTES_OF_A_CALL;
     return new Promise((resolve) => {
@@ -93,6 +93,11 @@ export class Sender {
       });
       const collected = new Collected(isStream, resolve, () => stream.close());
       if (isHuge) stream.once("close", () => session.destroy());
+      stream.on("error", ({ message }) => {
+        // The server may say goodbye to a session just as it is used again: what it refuses it has not looked at.
+        const isRefused = message.endsWith(" NGHTTP2_REFUSED_STREAM") && !collected.hasHead;
+        if (isRefused && !isAgain) collected.hand(this.#sendHttp2(request, true));
+      });
       listen(stream, collected, body.length);
       // One that asks by GET has ended already.
       if (verb === "POST") stream.end(body);
