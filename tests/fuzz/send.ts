@@ -82,9 +82,10 @@ export class Sender {
 
   #sendHttp2(request: WireRequest, isAgain = false): Promise<Answer> {
     const { verb, path, headers, body, isStream } = request;
-    const isHuge = body.length > MOST_BYTES_OF_A_CALL;
+    // The others may be about to end as well.
+    const hasItsOwn = isAgain || body.length > MOST_BYTES_OF_A_CALL;
     return new Promise((resolve) => {
-      const session = isHuge ? this.#connect() : this.#session();
+      const session = hasItsOwn ? this.#connect() : this.#session();
       const stream = session.request({
         ":method": verb,
         ":path": path,
@@ -92,7 +93,7 @@ export class Sender {
         ...headers,
       });
       const collected = new Collected(isStream, resolve, () => stream.close());
-      if (isHuge) stream.once("close", () => session.destroy());
+      if (hasItsOwn) stream.once("close", () => session.destroy());
       stream.on("error", ({ message }) => {
         // The server may say goodbye to a session just as it is used again: what it refuses it has not looked at.
         const isRefused = message.endsWith(" NGHTTP2_REFUSED_STREAM") && !collected.hasHead;

@@ -15,8 +15,8 @@ export interface BatcherOptions<I, O> {
   readonly spacingMs?: number;
   /**
    * The same where several come at a time: the spacing is multiplied by how many the last run had, up to here, so that
-   * the more come the more share a run. One that comes by itself waits for no more than `spacingMs`. Default
-   * `spacingMs`.
+   * the more come the more share a run. One that comes after a run of one waits for no more than `spacingMs`, the first
+   * after a larger run for no more than this. Default `spacingMs`.
    */
   readonly longestSpacingMs?: number;
   /** So many items begin a run without spacing: sharing it with more would save little. Default `maxItems`. */

@@ -200,6 +200,19 @@ describe("an agent with work", () => {
     await until("its end", async () => !(await program.runs("e1")));
   });
 
+  it("should end, too, what is being started when its node is cast out", async () => {
+    const ids = Array.from({ length: 6 }, (_, index) => `e${index}`);
+    const references = ids.map((id) => referenceTo(id, RUN, UNTIL_TOLD));
+    harness.plane.latest.send({
+      case: "executions",
+      value: { logId: "log-1", generation: 1n, whole: true, references },
+    });
+    await served("the first", () => lastOf("e0"));
+    harness.plane.latest.goAway({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP });
+    await until("it to be idle", () => harness.agent.status().phase === "idle");
+    await until("their end", async () => (await Promise.all(ids.map((id) => program.runs(id)))).every((runs) => !runs));
+  });
+
   it("should leave what runs when a server that has told nothing casts its node out", async () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));

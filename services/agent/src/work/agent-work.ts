@@ -63,6 +63,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
   #named: Set<string> | null = new Set();
   #changed = new Set<string>();
   #desired: DesiredWork = NOTHING_DESIRED;
+  /** Whether the history of `#desired` has cast the node out, and has told no whole list since. */
+  #isCastOut = false;
   /** The history that the present session speaks of; null before its first Executions. */
   #sessionLogId: string | null = null;
   readonly #toBind = new Set<string>();
@@ -119,6 +121,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   executions(frame: Executions): void {
     this.#desired = applyExecutions(this.#desired, frame);
+    if (frame.whole) this.#isCastOut = false;
     this.#sessionLogId = frame.logId;
     this.#bindReported();
     this.#letGoOfSpecs();
@@ -144,6 +147,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   castOut(): void {
     if (this.#sessionLogId === null || this.#sessionLogId !== this.#desired.logId) return;
+    this.#isCastOut = true;
     this.#desired = castOut(this.#desired, this.#kept);
     this.#options.log.warn({ executions: this.#desired.references.size }, "node was cast out, its executions end");
     this.#planning.call();
@@ -222,6 +226,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   async #plan(): Promise<void> {
     if (!this.#isKnown || this.#named !== null) return;
+    // What was being started, or was not listed, when the node was cast out ends too.
+    if (this.#isCastOut) this.#desired = castOut(this.#desired, this.#kept);
     this.#desired = pruneForgotten(this.#desired, this.#kept);
     this.#letGoOfMet();
     const machine = { kept: this.#kept, met: this.#met, specs: this.#specs };
@@ -229,7 +235,13 @@ export class AgentWork implements WorkFeed, KeeperListener {
     this.#wantedSpecs = wantedSpecs;
     if (wantedSpecs.length > 0) this.#tell([]);
     // One after the other: the keeper answers as fast as its disk, and each answer comes with the change that it made.
-    for (const action of actions) await this.#carryOut(action);
+    const { logId } = this.#desired;
+    const wasCastOut = this.#isCastOut;
+    for (const action of actions) {
+      // Planned for what has been taken back since: that has called for another turn.
+      if (this.#desired.logId !== logId || this.#isCastOut !== wasCastOut) return;
+      await this.#carryOut(action);
+    }
   }
 
   async #carryOut(action: WorkAction): Promise<void> {

@@ -52,8 +52,8 @@ export interface HelloDeskOptions {
   /** Most hellos that wait; more are told to come back. Default 2,000. */
   readonly maxQueued?: number;
   /**
-   * The shortest time between small batches, longer the more come at a time. The first hello after a pause does not
-   * wait, and one of those that come one after the other waits for no longer than this.
+   * The shortest time between small batches, longer the more the last one had. The first hello after a pause does not
+   * wait, and one that comes after a batch of one waits for no longer than this.
    */
   readonly gatherMs: number;
   /** Limits failed proofs of identity; no limit when absent. */

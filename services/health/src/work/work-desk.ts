@@ -141,8 +141,11 @@ export class WorkDesk implements WorkHost {
       }
     }
     while (this.#untold.size > 0) await this.#tellSome(take(this.#untold, NODES_A_READ));
-    // One at a time: those after one whose specs cannot be read go on waiting.
-    while (this.#wanting.size > 0) for (const node of take(this.#wanting, 1)) await this.#sendSpecs(node);
+    // One at a time: those after one whose specs cannot be read go on waiting. Those that come meanwhile have called for
+    // a turn of their own, before which agents are told what should run.
+    for (let left = this.#wanting.size; left > 0; left -= 1) {
+      for (const node of take(this.#wanting, 1)) await this.#sendSpecs(node);
+    }
   }
 
   async #tellSome(nodes: readonly HeldNode[]): Promise<void> {
@@ -189,7 +192,7 @@ export class WorkDesk implements WorkHost {
   async #sendSpecs(node: HeldNode): Promise<void> {
     const { work } = node;
     if (work === null) return;
-    while (this.#isServed(node) && node.work === work) {
+    for (let left = work.wanted.length; left > 0 && this.#isServed(node) && node.work === work; left -= 1) {
       const [digest] = work.wanted;
       if (digest === undefined) return;
       const spec = await this.#specs.read(digest, work.wanted).catch((error: unknown) => {
@@ -198,6 +201,11 @@ export class WorkDesk implements WorkHost {
       });
       if (node.work !== work || node.stream?.sendWork({ kind: "spec", digest, spec }) !== true) return;
       work.wanted.shift();
+    }
+    // Asked for meanwhile.
+    if (work.wanted.length > 0 && this.#isServed(node) && node.work === work) {
+      this.#wanting.add(node);
+      this.#telling.call();
     }
   }
 

@@ -19,6 +19,8 @@ import { judgeContainer } from "./judge-container.ts";
 import { kernelKilled } from "./kernel-log.ts";
 
 const LOOPBACK = "127.0.0.1";
+/** What engines call a container of which nothing runs any more. */
+const ENDED: ReadonlySet<string> = new Set(["exited", "stopped", "dead"]);
 
 /** What containers are run with. */
 export interface ContainerServices {
@@ -119,7 +121,9 @@ export class ContainerProgram implements Program {
     await this.#unlessGone("quick", (container) =>
       container.kill({ signal }).catch(async (error: unknown) => {
         // It may have ended since it was looked at: docker answers 409 then, podman 500.
-        if (statusOf(error) === null || (await this.#inspect())?.State.Running === true) throw error;
+        if (statusOf(error) === null) throw error;
+        const found = await this.#inspect();
+        if (found !== null && !ENDED.has(found.State.Status)) throw error;
       }),
     );
   }
