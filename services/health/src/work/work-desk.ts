@@ -141,8 +141,8 @@ export class WorkDesk implements WorkHost {
       }
     }
     while (this.#untold.size > 0) await this.#tellSome(take(this.#untold, NODES_A_READ));
-    // One at a time: those after one whose specs cannot be read go on waiting. Those that come meanwhile have called for
-    // a turn of their own, before which agents are told what should run.
+    // One at a time: those after one whose specs cannot be read go on waiting. Those that come meanwhile have called
+    // for a turn of their own, before which agents are told what should run.
     for (let left = this.#wanting.size; left > 0; left -= 1) {
       for (const node of take(this.#wanting, 1)) await this.#sendSpecs(node);
     }
