@@ -88,11 +88,17 @@ export function parseNodeFilter(request: NodeSelection): NodeFilter {
   };
 }
 
-/** What a list can be asked for besides, and a watch cannot. */
+/** Words of a search: each is looked for in every node that the other filters leave. */
+const MOST_WORDS = 8;
+
+/** What a list can be asked for besides, and a watch cannot. Throws INVALID_REQUEST. */
 function parseListedAlone(request: ListNodesRequest): Pick<NodeFilter, "connections" | "schedulings" | "words"> {
   const connections = distinct(request.connections.map(connectionStateFromProto));
   const schedulings = distinct(request.schedulings.map(schedulingStateFromProto));
   const words = distinct(request.search.toLowerCase().split(/\s+/).filter(Boolean));
+  if (words.length > MOST_WORDS) {
+    throw refuseFields("INVALID_REQUEST", [{ field: "search", description: `takes ${MOST_WORDS} words at most` }]);
+  }
   return {
     ...(request.connections.length > 0 ? { connections } : {}),
     ...(request.schedulings.length > 0 ? { schedulings } : {}),

@@ -208,7 +208,9 @@ export class ConnectionKeeper {
   }
 
   #forget(connection: Connection): void {
-    this.#addresses.spend(connection, connection.cost, CONNECTIONS_MOST_OWED);
+    // Who shares an address with a port scanner waits for a second; a scanner finishes no handshake.
+    const mostOwed = connection.cost <= CONNECTION_COST ? CONNECTIONS_MOST_OWED : undefined;
+    this.#addresses.spend(connection, connection.cost, mostOwed);
     this.#addresses.leave(connection);
     this.#table.remove(connection);
     this.#checks.delete(connection);

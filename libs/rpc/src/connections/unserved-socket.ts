@@ -1,7 +1,9 @@
 import type net from "node:net";
 
-/** More than this is left with the kernel; an honest client waits for an answer before it has sent so much. */
-const MOST_BYTES = 65_536;
+/** More than this is left with the kernel: what waits is not charged. Few clients send more before an answer. */
+const MOST_BYTES = 8_192;
+/** Reads, too: a packet may have one byte. */
+const MOST_CHUNKS = 16;
 
 /**
  * Destroy a socket that is not served yet once its peer has closed it. Node.js tells of that only after all that came
@@ -13,7 +15,7 @@ export function destroyWithPeer(socket: net.Socket): () => void {
   const onData = (chunk: Buffer) => {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes >= MOST_BYTES) socket.pause();
+    if (bytes >= MOST_BYTES || chunks.length >= MOST_CHUNKS) socket.pause();
   };
   const onEnd = () => socket.destroy();
   socket.on("data", onData);

@@ -36,7 +36,9 @@ export async function handOver(
     return answered(answer ?? create(ReportHeartbeatResponseSchema));
   } catch (error) {
     const farewell = farewellFrom(error);
-    if (AGENTS_OWN.has(farewell.reason)) return turnedAway(farewell);
+    // The subject of a precondition does not come with a description of the error.
+    const subject = farewell.reason === "SEQUENCE_NOT_RISING" ? { subject: nodeId } : {};
+    if (AGENTS_OWN.has(farewell.reason)) return turnedAway({ ...farewell, ...subject });
     log.warn({ replica: replicaId, node: nodeId, err: error }, "replica did not answer");
     const message =
       `replica ${replicaId}, which holds the session of node ${nodeId}, does not answer; try again, then open a ` +
@@ -54,6 +56,7 @@ const AGENTS_OWN: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "NODE_REJECTED",
   "NODE_BANNED",
   "NODE_DELETED",
+  "NODE_KEY_RETIRED",
   "SERVER_SHUTTING_DOWN",
   "INVALID_REQUEST",
 ]);

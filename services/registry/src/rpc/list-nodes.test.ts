@@ -260,6 +260,7 @@ describe("listNodes(), refusals", () => {
     [{ connections: [0] }, "INVALID_REQUEST"],
     [{ schedulings: [99 as SchedulingState] }, "INVALID_REQUEST"],
     [{ search: "x".repeat(257) }, "INVALID_REQUEST"],
+    [{ search: "a b c d e f g h i" }, "INVALID_REQUEST"],
     [{ search: "a\0" }, "INVALID_REQUEST"],
   ])("should refuse %j with %s", async (request, reason) => {
     expect(await refusalOf(rig.registry.listNodes(request))).toMatchObject({

@@ -1641,7 +1641,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.registry.v1.ListNodesRequest.page_token": "next_page_token of the page before; filter and order must be the same.",
   "rollcall.registry.v1.ListNodesRequest.read_mask": "Which fields of a node to answer, for example \"health\" and \"info.cpu.threads\"; the id is always there. A path may go through a list, as \"info.gpus.name\" does: it means that field of each item. Empty: all of them. 100 paths at most. Pages of one list may have different ones.",
   "rollcall.registry.v1.ListNodesRequest.schedulings": "Only these schedulings.",
-  "rollcall.registry.v1.ListNodesRequest.search": "Words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its processor or of a GPU, without regard to case. Such a list reads the nodes that the other filters leave one by one.",
+  "rollcall.registry.v1.ListNodesRequest.search": "Up to 8 words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its processor or of a GPU, without regard to case. Such a list reads the nodes that the other filters leave one by one.",
   "rollcall.registry.v1.ListNodesRequest.statuses": "Only these statuses.",
   "rollcall.registry.v1.ListNodesRequest.types": "Only these types.",
   "rollcall.registry.v1.ListNodesResponse": "ListNodesResponse is one page.",

@@ -10,6 +10,7 @@ import { useRights } from "../session/session.ts";
 import { signOut, signOutEverywhere } from "../session/sign-out.ts";
 import type { NodeVerb } from "../state/cli-command.ts";
 import { type NodeRow, ROW_PATHS, toRow } from "../state/nodes/node-row.ts";
+import { toSearch } from "../state/nodes/node-scope.ts";
 import { type Findable, find } from "../state/search.ts";
 import { decodedPart } from "../state/words.ts";
 import { goTo } from "./address.ts";
@@ -137,7 +138,7 @@ function useSearchedNodes(query: string): readonly NodeRow[] {
     const timer = window.setTimeout(() => setAsked(query.trim()), REST_MS);
     return () => window.clearTimeout(timer);
   }, [query]);
-  const request = { search: asked, pageSize: MOST, readMask: { paths: [...ROW_PATHS] } };
+  const request = { search: toSearch(asked), pageSize: MOST, readMask: { paths: [...ROW_PATHS] } };
   const found = useRead(["search", asked], (signal) => registry.listNodes(request, { signal }), {
     enabled: large && asked !== "",
   });

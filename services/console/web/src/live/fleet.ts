@@ -36,6 +36,9 @@ class Fleet {
   });
   #caughtUp = false;
   #countTimer: number | undefined;
+  #isCounting = false;
+  /** How long a count waits for further changes. */
+  #countMs = COUNT_MS;
   readonly #listeners = new Set<(changes: readonly RowChange[]) => void>();
   #summaryTimer: number | undefined;
   #versionTimer: number | undefined;
@@ -143,12 +146,19 @@ class Fleet {
   }
 
   #countSoon(): void {
-    this.#countTimer ??= window.setTimeout(() => this.#count(), COUNT_MS);
+    this.#countTimer ??= window.setTimeout(() => this.#count(), this.#countMs);
   }
 
   #count(): void {
     window.clearTimeout(this.#countTimer);
     this.#countTimer = undefined;
+    // What has come meanwhile is counted after the answer.
+    if (this.#isCounting) {
+      this.#countSoon();
+      return;
+    }
+    this.#isCounting = true;
+    const beganMs = performance.now();
     registry
       .getClusterSummary({})
       .then((counted) => {
@@ -156,6 +166,11 @@ class Fleet {
       })
       .catch(() => {
         // The stream beside it says what is wrong; the next event has it counted again.
+      })
+      .finally(() => {
+        this.#isCounting = false;
+        // What is costly to count is counted for a tenth of the time at most.
+        this.#countMs = Math.max(COUNT_MS, 10 * (performance.now() - beganMs));
       });
   }
 

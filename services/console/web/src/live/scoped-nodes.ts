@@ -3,6 +3,7 @@ import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type WatchNodesResponse, WatchNodesResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type NodeRow, ROW_PATHS, toRow } from "../state/nodes/node-row.ts";
 import { belongsTo, type NodeScope, toListing, toWatched, WHOLE_FLEET } from "../state/nodes/node-scope.ts";
+import { toCallError } from "./call-error.ts";
 import { registry } from "./clients.ts";
 
 /** Nodes of one piece at most: the server's largest page. */
@@ -112,8 +113,12 @@ export class ScopedNodes {
       this.#read(nodes, nextPageToken);
       this.#hooks.onPiece(asMessage(nodes, false));
       this.#hooks.onPiece(create(WatchNodesResponseSchema, { changes: meanwhile }));
-    } catch {
+    } catch (cause) {
       // Of a scope that was left, or while the server is away, as the banner says: it is asked again when scrolled to.
+      if (signal.aborted || toCallError(cause).reason !== "INVALID_PAGE_TOKEN") return;
+      // Of another log, or an older release: the list begins again.
+      this.forget();
+      this.#opening.abort();
     } finally {
       this.#meanwhile = null;
     }

@@ -1261,7 +1261,7 @@ type ListNodesRequest struct {
 	Connections []v1.ConnectionState `protobuf:"varint,9,rep,packed,name=connections,proto3,enum=rollcall.node.v1.ConnectionState" json:"connections,omitempty"`
 	// Only these schedulings.
 	Schedulings []v1.SchedulingState `protobuf:"varint,10,rep,packed,name=schedulings,proto3,enum=rollcall.node.v1.SchedulingState" json:"schedulings,omitempty"`
-	// Words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its
+	// Up to 8 words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its
 	// processor or of a GPU, without regard to case. Such a list reads the nodes that the other filters leave one by one.
 	Search        string `protobuf:"bytes,11,opt,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -16,7 +16,7 @@ const NEWEST: NodeScope = { ...WHOLE_FLEET, by: "created", reversed: true };
 /** The machines that joined with a token, as they appear. */
 export function JoinedNodes({ tokenId }: { readonly tokenId: string }) {
   const version = useObservable(fleet.version);
-  useLook(NEWEST);
+  const isLarge = useLook(NEWEST);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const rows = useMemo(
     () =>
@@ -30,7 +30,10 @@ export function JoinedNodes({ tokenId }: { readonly tokenId: string }) {
     <Panel title={`Machines that joined with ${tokenId}`} flush>
       {rows.length === 0 ? (
         <Empty title="Waiting for a machine">
-          <p>It appears here as soon as its agent has registered.</p>
+          <p>
+            It appears here as soon as its agent has registered.
+            {isLarge && " Of this fleet only the newest machines are looked at."}
+          </p>
         </Empty>
       ) : (
         <DataTable

@@ -26,6 +26,7 @@ const MOST_LIVE = 5_000;
 /** The health of the machines that are approved now, over the last day, or over less where more happened. */
 export function HealthHistory() {
   const summary = useObservable(fleet.summary);
+  const isLarge = useObservable(fleet.large);
   const read = useRead(["health-history"], readHistory);
   const [live, setLive] = useState<readonly HealthChange[]>([]);
   useEffect(() => log.listen((came) => setLive((before) => [...before, ...changesOf(came)].slice(-MOST_LIVE))), []);
@@ -36,10 +37,14 @@ export function HealthHistory() {
     // Those that came while the past was read are in both.
     const known = new Set(past.changes.map(nameOf));
     const all = [...past.changes, ...live.filter((change) => !known.has(nameOf(change)))];
-    const counted = all.filter(({ id }) => fleet.large.value || fleet.rows.get(id)?.membership.word === "APPROVED");
+    const counted = all.filter(({ id }) => {
+      const row = fleet.rows.get(id);
+      return row?.type === "compute" && row.membership.word === "APPROVED";
+    });
     return healthOverTime(summary.health, counted, { fromMs: nowMs - past.span.ms, nowMs });
   }, [past, live, summary]);
-  if (past === undefined) return null;
+  // Of a large fleet the page does not know which of the changes were of machines that it counts.
+  if (past === undefined || isLarge) return null;
   const lines = [
     { name: "Healthy", tone: "good", values: points.map(({ well }) => well) },
     { name: "Unhealthy or unknown", tone: "bad", values: points.map(({ unwell }) => unwell) },

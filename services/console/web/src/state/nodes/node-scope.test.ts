@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { MembershipState, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { filterFromSearch, NO_FILTER } from "./node-filter.ts";
-import { belongsTo, toListing, toWatched, WHOLE_FLEET } from "./node-scope.ts";
+import { belongsTo, toListing, toSearch, toWatched, WHOLE_FLEET } from "./node-scope.ts";
 import { testRow } from "./testing/test-rows.ts";
 
 describe("toListing()", () => {
@@ -21,6 +21,14 @@ describe("toListing()", () => {
       orderBy: "status desc",
     });
     expect(toListing({ filter, by: "labels", reversed: false }).orderBy).toBe("id");
+  });
+});
+
+describe("toSearch()", () => {
+  it("should ask for as many words and characters as the server takes, each once", () => {
+    expect(toSearch(" H100  Epyc h100 ")).toBe("h100 epyc");
+    expect(toSearch("a b c d e f g h i j")).toBe("a b c d e f g h");
+    expect(toSearch("x".repeat(300))).toHaveLength(256);
   });
 });
 

@@ -53,9 +53,19 @@ export function toListing(scope: NodeScope): Listing {
     statuses: filter.health.flatMap((word) => HEALTHS.get(word) ?? []),
     connections: filter.connection.flatMap((word) => CONNECTIONS.get(word) ?? []),
     schedulings: filter.scheduling.flatMap((word) => SCHEDULINGS.get(word) ?? []),
-    search: filter.q,
+    search: toSearch(filter.q),
     orderBy: `${LISTED[by] ?? "id"}${reversed ? " desc" : ""}`,
   };
+}
+
+/** Words and characters that the server takes of a search. */
+const MOST_WORDS = 8;
+const MOST_CHARACTERS = 256;
+
+/** What is asked of the server for a search. It may find more than was meant, which `belongsTo()` leaves out. */
+export function toSearch(q: string): string {
+  const words = [...new Set(q.toLowerCase().split(/\s+/).filter(Boolean))];
+  return words.slice(0, MOST_WORDS).join(" ").slice(0, MOST_CHARACTERS);
 }
 
 /**

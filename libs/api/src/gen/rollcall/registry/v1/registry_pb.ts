@@ -653,7 +653,7 @@ export type ListNodesRequest = Message<"rollcall.registry.v1.ListNodesRequest"> 
   schedulings: SchedulingState[];
 
   /**
-   * Words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its
+   * Up to 8 words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its
    * processor or of a GPU, without regard to case. Such a list reads the nodes that the other filters leave one by one.
    *
    * @generated from field: string search = 11;
