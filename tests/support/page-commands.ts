@@ -57,7 +57,7 @@ export function testPage(
 
 /** Run commands of a page. Answers what they wrote; throws when one fails. */
 async function runCommands(commands: string, { checkout, instead, env }: CommandPlace): Promise<string> {
-  const here = Object.entries(instead).reduce((text, [from, to]) => text.replaceAll(from, to), commands);
+  const here = replaceOnce(commands, instead);
   const { stdout, stderr } = await run("sh", ["-e", "-c", here], {
     cwd: checkout,
     timeout: COMMAND_LIMIT_MS,
@@ -65,4 +65,11 @@ async function runCommands(commands: string, { checkout, instead, env }: Command
     env: { ...process.env, HOME: checkout, PATH: `${join(checkout, "bin")}:${process.env.PATH}`, ...env },
   });
   return `${stdout}${stderr}`;
+}
+
+/** Replace each word of a text at most once: what stands in its place may have another of the words in it, as ports do. */
+function replaceOnce(text: string, instead: Readonly<Record<string, string>>): string {
+  const words = Object.keys(instead).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (words.length === 0) return text;
+  return text.replace(new RegExp(words.join("|"), "g"), (word) => instead[word] ?? word);
 }
