@@ -1,11 +1,13 @@
 // Makes the SDKs from this checkout, into dist/sdk:
 //   node scripts/sdk/main.mjs [go|java|python|typescript] [--check]
 // --check also checks their types and style.
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { WORKSPACE } from "../packages/workspace.mjs";
 import { makeGo } from "./go.mjs";
 import { makeJava } from "./java.mjs";
+import { oneAtATime } from "./one-at-a-time.mjs";
 import { makePython } from "./python.mjs";
 import { writeSchema } from "./schema.mjs";
 import { makeTypescript } from "./typescript.mjs";
@@ -17,9 +19,14 @@ const unknown = positionals.filter((name) => !(name in MAKERS));
 if (unknown.length > 0)
   throw new Error(`no SDK for ${unknown.join(", ")}; there are: ${Object.keys(MAKERS).join(", ")}`);
 
-const schema = join(WORKSPACE, "node_modules/.cache/rollcall-sdk/schema.binpb");
-await writeSchema(schema);
-for (const name of positionals.length > 0 ? positionals : Object.keys(MAKERS)) {
-  const made = await MAKERS[name]({ schema, out: join(WORKSPACE, "dist/sdk"), check: values.check === true });
-  process.stdout.write(`${made}\n`);
-}
+const cache = join(WORKSPACE, "node_modules/.cache/rollcall-sdk");
+const schema = join(cache, "schema.binpb");
+await mkdir(cache, { recursive: true });
+// They work in the same folders, and the kits need what SDKs of another run may be making.
+await oneAtATime(join(cache, "lock"), async () => {
+  await writeSchema(schema);
+  for (const name of positionals.length > 0 ? positionals : Object.keys(MAKERS)) {
+    const made = await MAKERS[name]({ schema, out: join(WORKSPACE, "dist/sdk"), check: values.check === true });
+    process.stdout.write(`${made}\n`);
+  }
+});

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { ExecutionState, ExecutionStateSchema } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
 import { JobType } from "../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
+import { eventually } from "../../libs/testkit/src/eventually.ts";
 import { until } from "../../libs/testkit/src/time.ts";
 import { type CountedJob, WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
 import { AgentPath } from "./agent-path.ts";
@@ -135,7 +136,9 @@ asRoot("the table of jobs, with real machines", () => {
       await until("it to be lost", async () => (await executionsOn("one")).some(({ state }) => state !== READY));
       await label("two", "here");
       await on("two", READY, MOVING);
-      expect(await reasonsOn("one")).toMatchObject({ ops: "FAILED NODE_LOST", daemon: "LOST NODE_LOST" });
+      await eventually(async () => {
+        expect(await reasonsOn("one")).toMatchObject({ ops: "FAILED NODE_LOST", daemon: "LOST NODE_LOST" });
+      });
       // The machine that is away goes on with what it has.
       await running({ batch: 2, service: 2, ops: 1, daemon: 2 });
       await bringBack();
@@ -166,7 +169,9 @@ asRoot("the table of jobs, with real machines", () => {
       await on("one", READY, ALL);
       await label("two", "elsewhere");
       await on("two", READY, ["batch", "service"]);
-      expect(await reasonsOn("two")).toEqual({ daemon: "STOPPED NODE_LABELS_CHANGED" });
+      await eventually(async () => {
+        expect(await reasonsOn("two")).toEqual({ daemon: "STOPPED NODE_LABELS_CHANGED" });
+      });
       await running({ batch: 3, service: 3, ops: 1, daemon: 2 });
       await fixture.client.admin.uncordonNode({ node: "one" });
       await label("late", "elsewhere");
@@ -182,9 +187,11 @@ asRoot("the table of jobs, with real machines", () => {
       const drained = fixture.rollcall("node", "drain", "one", "--deadline", "3s");
       expect([await drained.exit(), drained.err]).toEqual([0, expect.any(String)]);
       await on("two", READY, MOVING);
-      expect(await reasonsOn("one")).toMatchObject({
-        ...{ batch: "STOPPED NODE_DRAINED", ops: "FAILED NODE_DRAINED", daemon: "STOPPED NODE_DRAINED" },
-        service: expect.stringMatching(/ NODE_DRAINED$/),
+      await eventually(async () => {
+        expect(await reasonsOn("one")).toMatchObject({
+          ...{ batch: "STOPPED NODE_DRAINED", ops: "FAILED NODE_DRAINED", daemon: "STOPPED NODE_DRAINED" },
+          service: expect.stringMatching(/ NODE_DRAINED$/),
+        });
       });
       await running({ batch: 1, service: 1, ops: 0, daemon: 1 });
       await fixture.client.admin.cancelDrain({ node: "one" });
@@ -209,9 +216,11 @@ asRoot("the table of jobs, with real machines", () => {
       await on("two", READY, MOVING);
       await running({ batch: 1, service: 1, ops: 0, daemon: 1 });
       const reason = `NODE_${outcome.toUpperCase()}`;
-      expect(await reasonsOn("one")).toEqual({
-        ...{ batch: `STOPPED ${reason}`, service: `STOPPED ${reason}`, daemon: `STOPPED ${reason}` },
-        ops: `FAILED ${reason}`,
+      await eventually(async () => {
+        expect(await reasonsOn("one")).toEqual({
+          ...{ batch: `STOPPED ${reason}`, service: `STOPPED ${reason}`, daemon: `STOPPED ${reason}` },
+          ops: `FAILED ${reason}`,
+        });
       });
       await takeBack();
       await fixture.agent("one").killed();

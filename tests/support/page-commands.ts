@@ -67,7 +67,7 @@ async function runCommands(commands: string, { checkout, instead, env }: Command
   return `${stdout}${stderr}`;
 }
 
-/** Replace each word of a text at most once: what stands in its place may have another of the words in it, as ports do. */
+/** Replace words of a text in one pass: what stands in the place of one may have another in it, as ports do. */
 function replaceOnce(text: string, instead: Readonly<Record<string, string>>): string {
   const words = Object.keys(instead).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (words.length === 0) return text;

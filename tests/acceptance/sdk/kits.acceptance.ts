@@ -42,7 +42,11 @@ asRoot("the examples of the kits, by the page's own commands", () => {
 
   function start(name: string): ChildProcess {
     const env = { ...process.env, SERVER: fixture.addresses.server, STATE: state, FLAGS: "--work-user nobody" };
-    const child = spawn("sh", ["-euc", commandsOf(name)], { cwd: workspaceRoot, env, stdio: "ignore" });
+    const child = spawn("sh", ["-euc", commandsOf(name)], {
+      cwd: workspaceRoot,
+      env,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
     agents.push(child);
     return child;
   }
@@ -53,7 +57,12 @@ asRoot("the examples of the kits, by the page's own commands", () => {
       const node = `${name}-1`;
       const first = start(name);
       // The commands make what they start: packages are built and installed first.
-      await until("the agent to register", () => fixture.client.node(node), LIMIT_MS);
+      const registered = await until(
+        "the agent to register, or its commands to end",
+        async () => first.exitCode ?? (await fixture.client.node(node)),
+        LIMIT_MS,
+      );
+      expect(registered).toMatchObject({ id: node });
       await fixture.client.becomes(node, "APPROVED CONNECTED HEALTHY");
       const job = fixture.service({ constraints: { node }, loss: { lostAfter: { seconds: 600n } } });
       await job.submit();

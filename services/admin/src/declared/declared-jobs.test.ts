@@ -146,6 +146,8 @@ describe("a job that is declared", () => {
       expect(await refusalOf(refused)).toMatchObject({ reason: "ROLE_TOO_LOW", metadata: { required, role } });
     }
     expect(await stateOf("other")).toBeNull();
+    const { reason, message } = await refusalOf((await as("viewer")).applyState({ owner: "team", prune: true }));
+    expect([reason, message]).toEqual(["ROLE_TOO_LOW", expect.not.stringContaining("job/")]);
   });
 
   it("should be refused with all that is wrong with it, beside what is wrong with others", async () => {

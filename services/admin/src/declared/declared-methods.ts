@@ -40,7 +40,7 @@ function planMethod(services: WebhookServices): MethodImpl<typeof DeclaredStateS
     const operation = readOperation(services, method, { reason: "", requestId: "" }, context);
     const applying = applyingOf(services, operation, request, context);
     const { steps, more } = await undone(services, (tx) => carryOut(tx, applying, true));
-    const changes = steps.map((step) => changeToProto(step, applying.state));
+    const changes = changesToProto(steps, applying.state);
     return create(PlanStateResponseSchema, { changes, more });
   };
 }
@@ -81,7 +81,7 @@ function applyMethod(services: WebhookServices): MethodImpl<typeof DeclaredState
     const { answer, secrets } = await commit<Applied>(services, operation, options, async (tx) => {
       const { plan, change } = await carryOut(tx, applying, false);
       const { result, ...rest } = change;
-      const changes = plan.steps.map((step) => changeToProto(step, applying.state));
+      const changes = changesToProto(plan.steps, applying.state);
       const done = create(ApplyStateResponseSchema, { changes, more: plan.more });
       return { ...rest, result: { answer: done, secrets: result } };
     });
@@ -132,6 +132,19 @@ function roleOf(context: Pick<HandlerContext, "values">): RoleHolder {
   const caller = callerOf(context);
   if (!("role" in caller)) throw new Error("a caller without a role got here");
   return caller;
+}
+
+/** Bytes of changes in one answer whose differences are told: clients take 16 MiB. */
+const MOST_CHANGE_BYTES = 8 * 1_048_576;
+
+/** All changes; the differences of those that come first, as far as an answer has room for them. */
+function changesToProto(steps: readonly DeclaredStep[], state: CheckedState): StateChange[] {
+  let leftBytes = MOST_CHANGE_BYTES;
+  return steps.map((step) => {
+    const change = changeToProto(step, state);
+    leftBytes -= toBinary(StateChangeSchema, change).length;
+    return leftBytes < 0 ? { ...change, differences: [] } : change;
+  });
 }
 
 const ACTIONS: Readonly<Record<DeclaredAction, StateAction>> = {

@@ -6,6 +6,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type HealthPolicyScope, HealthPolicyValuesSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { WebhookSpecSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { writeDuration, writeJob } from "../jobs/write-job.ts";
 import type { Plain } from "../output/format.ts";
 import { parseStateFile } from "./state-file.ts";
@@ -52,9 +53,17 @@ export function namesOf({ object }: DeclaredObject): readonly string[] {
 
 /** Whether a file can say all of an object: what is read from it is the object. */
 export function canBeWritten(object: DeclaredObject): boolean {
+  if (isScaledToNone(object)) return false;
   const { objects, problems } = parseStateFile(JSON.stringify(writeObject(object)));
   const [read] = objects;
   return problems.length === 0 && read !== undefined && equals(DeclaredObjectSchema, read, object);
+}
+
+/** Where a job is declared, a count of 0 means 1: a file would start it again. */
+function isScaledToNone({ object }: DeclaredObject): boolean {
+  if (object.case !== "job" || object.value.spec === undefined) return false;
+  const { type, count } = object.value.spec;
+  return count === 0 && (type === JobType.BATCH || type === JobType.SERVICE);
 }
 
 function scopeName(scope: HealthPolicyScope | undefined): string {

@@ -57,7 +57,7 @@ export function defineExport(command: Command, shell: Shell): void {
   addNotes(
     command,
     "What is written is what apply reads: to apply it changes nothing. Without --owner jobs that have ended are left " +
-      "out. Secrets of webhooks, tokens and bans are never written.",
+      "out. Signing secrets of webhooks, tokens and bans are never written; URLs of webhooks and the env of jobs are.",
     "Webhooks take the role admin; leave them out with --kinds. --owner takes the roles that apply takes. -o json " +
       "prints one list.",
   );

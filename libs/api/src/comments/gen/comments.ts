@@ -658,7 +658,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.StateAction.STATE_ACTION_UPDATE": "It is changed.",
   "rollcall.admin.v1.StateChange": "StateChange is what becomes of one object.",
   "rollcall.admin.v1.StateChange.action": "What becomes of it.",
-  "rollcall.admin.v1.StateChange.differences": "The fields that are not as declared, by name.",
+  "rollcall.admin.v1.StateChange.differences": "The fields that are not as declared, by name. Left out of the later changes of an answer that would have more than 8 MiB with them.",
   "rollcall.admin.v1.StateChange.former_owner": "Who owned it before; empty for none.",
   "rollcall.admin.v1.StateChange.object": "The object: \"health-policy/default\", \"health-policy/group/NAME\", \"health-policy/node/ID\", \"job/NAME\", \"node-label/ID/KEY\" or \"webhook/NAME\".",
   "rollcall.admin.v1.StateChange.warnings": "What deserves a second look, for people.",

@@ -457,7 +457,8 @@ type StateChange struct {
 	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
 	// What becomes of it.
 	Action StateAction `protobuf:"varint,2,opt,name=action,proto3,enum=rollcall.admin.v1.StateAction" json:"action,omitempty"`
-	// The fields that are not as declared, by name.
+	// The fields that are not as declared, by name. Left out of the later changes of an answer that would have more than
+	// 8 MiB with them.
 	Differences []*StateDifference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
 	// Who owned it before; empty for none.
 	FormerOwner string `protobuf:"bytes,4,opt,name=former_owner,json=formerOwner,proto3" json:"former_owner,omitempty"`

@@ -216,7 +216,8 @@ export type StateChange = Message<"rollcall.admin.v1.StateChange"> & {
   action: StateAction;
 
   /**
-   * The fields that are not as declared, by name.
+   * The fields that are not as declared, by name. Left out of the later changes of an answer that would have more than
+   * 8 MiB with them.
    *
    * @generated from field: repeated rollcall.admin.v1.StateDifference differences = 3;
    */
