@@ -7,6 +7,10 @@ INSTALLED := node_modules/.installed
 MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json)
 JEST := $(BIN)/jest
 
+# A make that a test starts is told what its own words say, and not what this one was.
+MAKEOVERRIDES =
+unexport ARGS NAME BASE
+
 .DEFAULT_GOAL := help
 .PHONY: help install run build test acceptance dist sdk conformance check-stubs lint gen docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 
