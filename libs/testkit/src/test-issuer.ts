@@ -49,6 +49,8 @@ export class TestIssuer {
   readonly requests: string[] = [];
   /** Set to break every connection. */
   away = false;
+  /** Whether it hands out keys only to those that take their own media type, as Kubernetes' API servers do. */
+  isStrict = true;
   /** The claims of people who log in by a device. */
   claims: TestClaims = { sub: "alice", rollcall_role: "operator" };
   /** Seconds that their tokens last. */
@@ -154,8 +156,7 @@ export class TestIssuer {
     });
     request.on("end", async () => {
       const takesKeys = /jwk-set\+json|\*\/\*/.test(request.headers.accept ?? "*/*");
-      // As Kubernetes' API servers are.
-      const isRefused = what === "GET /jwks" && !takesKeys;
+      const isRefused = this.isStrict && what === "GET /jwks" && !takesKeys;
       const [status, answer] = isRefused ? [406, {}] : await this.#answerTo(what, new URLSearchParams(body));
       response.writeHead(status, { "content-type": "application/json" });
       response.end(JSON.stringify(answer));
