@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { type BoundedPlan, boundPlan, type DeclaredCost } from "./bounds.ts";
 import type { DeclaredAction, DeclaredStep } from "./plan.ts";
 
-const BOUNDS = { nodes: 2, fleetPolicies: 1, pruned: 3 };
+const BOUNDS = { nodes: 2, fleetPolicies: 1, jobs: 1, pruned: 3 };
 
-/** Steps by their names: "p..." is a policy for many nodes, "n1..." is about node n1, others are neither. */
+/** Steps by their names: "p..." is a policy for many nodes, "n1..." about node n1, "j..." a job, others none of these. */
 const costOf = (name: string): DeclaredCost => {
   const node = /^n./.exec(name)?.[0] ?? null;
-  return { node, isFleetPolicy: name.startsWith("p") };
+  return { node, isFleetPolicy: name.startsWith("p"), isJob: name.startsWith("j") };
 };
 
 function stepsOf(given: Readonly<Record<string, DeclaredAction>>): readonly DeclaredStep[] {
@@ -26,6 +26,8 @@ describe("boundPlan()", () => {
     ["count a node once", { n1a: "create", n1b: "update", n2: "create" }, [["n1a", "n1b", "n2"], false]],
     ["refuse more nodes", { n1: "create", n2: "adopt", n3: "update" }, { ok: false, bound: "nodes", count: 3 }],
     ["refuse more policies", { p1: "create", p2: "update" }, { ok: false, bound: "fleetPolicies", count: 2 }],
+    ["refuse more jobs", { j1: "create", j2: "update" }, { ok: false, bound: "jobs", count: 2 }],
+    ["prune as many jobs as the bound", { j1: "create", j2: "prune", w: "prune" }, [["j1", "w"], true]],
     ["not count what stays", { n1: "unchanged", n2: "create", n3: "create" }, [["n1", "n2", "n3"], false]],
     ["not count an owner of a policy", { p1: "adopt", p2: "create" }, [["p1", "p2"], false]],
     ["prune what fits beside it", { n1: "create", n2: "prune", n3: "prune", w: "prune" }, [["n1", "n2", "w"], true]],

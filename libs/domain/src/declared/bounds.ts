@@ -6,6 +6,8 @@ export interface DeclaredBounds {
   readonly nodes: number;
   /** Policies that change and for each of which the whole fleet is looked at. */
   readonly fleetPolicies: number;
+  /** Jobs: the leading scheduler, which changes them too, waits for all of them. */
+  readonly jobs: number;
   /** Objects that are pruned. */
   readonly pruned: number;
 }
@@ -15,6 +17,7 @@ export interface DeclaredCost {
   /** Null for an object that is about no single node. */
   readonly node: string | null;
   readonly isFleetPolicy: boolean;
+  readonly isJob: boolean;
 }
 
 /** A plan within bounds, or which bound what is wanted takes no account of. */
@@ -25,7 +28,7 @@ export type BoundedPlan =
       /** Whether objects that are to be pruned were left out. */
       readonly isCut: boolean;
     }
-  | { readonly ok: false; readonly bound: "nodes" | "fleetPolicies"; readonly count: number };
+  | { readonly ok: false; readonly bound: "nodes" | "fleetPolicies" | "jobs"; readonly count: number };
 
 /**
  * Hold a plan to bounds. What is wanted is done whole or not at all; of what is to be pruned, the first that fit beside
@@ -38,24 +41,29 @@ export function boundPlan(
 ): BoundedPlan {
   const nodes = new Set<string>();
   let fleetPolicies = 0;
+  let jobs = 0;
   for (const step of steps) {
     if (!isDeclaredChange(step) || step.fields === null) continue;
-    const { node, isFleetPolicy } = costOf(step.name);
+    const { node, isFleetPolicy, isJob } = costOf(step.name);
     if (node !== null) nodes.add(node);
     if (isFleetPolicy && step.action !== "adopt") fleetPolicies += 1;
+    if (isJob && step.action !== "adopt") jobs += 1;
   }
   if (nodes.size > bounds.nodes) return { ok: false, bound: "nodes", count: nodes.size };
   if (fleetPolicies > bounds.fleetPolicies) return { ok: false, bound: "fleetPolicies", count: fleetPolicies };
+  if (jobs > bounds.jobs) return { ok: false, bound: "jobs", count: jobs };
   let pruned = 0;
   const kept = steps.filter(({ name, action }) => {
     if (action !== "prune") return true;
-    const { node, isFleetPolicy } = costOf(name);
+    const { node, isFleetPolicy, isJob } = costOf(name);
     const takesNode = node !== null && !nodes.has(node);
     if (pruned >= bounds.pruned || (takesNode && nodes.size >= bounds.nodes)) return false;
     if (isFleetPolicy && fleetPolicies >= bounds.fleetPolicies) return false;
+    if (isJob && jobs >= bounds.jobs) return false;
     pruned += 1;
     if (node !== null) nodes.add(node);
     if (isFleetPolicy) fleetPolicies += 1;
+    if (isJob) jobs += 1;
     return true;
   });
   return { ok: true, steps: kept, isCut: kept.length < steps.length };

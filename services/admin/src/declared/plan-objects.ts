@@ -25,8 +25,8 @@ export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune"
   Partial<Pick<ApplyStateRequest, "confirmed">>;
 
 /** What one call changes at most: registrations of its nodes wait, and each policy looks at the whole fleet. */
-const BOUNDS: DeclaredBounds = { nodes: 100, fleetPolicies: 20, pruned: 1_000 };
-const BOUND_WORDS = { nodes: "nodes", fleetPolicies: "default and group policies" } as const;
+const BOUNDS: DeclaredBounds = { nodes: 100, fleetPolicies: 20, jobs: 100, pruned: 1_000 };
+const BOUND_WORDS = { nodes: "nodes", fleetPolicies: "default and group policies", jobs: "jobs" } as const;
 
 /** Objects of an owner, beside those that are declared, that one call looks at. */
 const MOST_UNWANTED = 2_000;
@@ -126,8 +126,9 @@ function held(owner: string, plan: StatePlan): StatePlan {
 }
 
 function costOf(ref: ObjectRef | undefined): DeclaredCost {
-  if (ref === undefined) return { node: null, isFleetPolicy: false };
-  return { node: nodeOfRef(ref), isFleetPolicy: ref.kind === "policy" && ref.scope.kind !== "node" };
+  if (ref === undefined) return { node: null, isFleetPolicy: false, isJob: false };
+  const isFleetPolicy = ref.kind === "policy" && ref.scope.kind !== "node";
+  return { node: nodeOfRef(ref), isFleetPolicy, isJob: ref.kind === "job" };
 }
 
 /** A label waits for no node: one that registers later under this id may be another machine. */

@@ -38,7 +38,7 @@ type DeclaredStateServiceClient interface {
 	PlanState(ctx context.Context, in *PlanStateRequest, opts ...grpc.CallOption) (*PlanStateResponse, error)
 	// ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods, and an audit
 	// entry for each object that gets another owner or is forgotten. What is so already stays as it is, so that a request can be repeated. One
-	// call declares at most 2,000 objects, each label counted, and changes at most 100 nodes and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
+	// call declares at most 2,000 objects, each label counted, and changes at most 100 nodes, 100 jobs and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
 	// DECLARED_BY_ANOTHER_OWNER, TOO_MANY_DECLARED_OBJECTS, ROLE_TOO_LOW, and as the objects' own methods refuse.
 	ApplyState(ctx context.Context, in *ApplyStateRequest, opts ...grpc.CallOption) (*ApplyStateResponse, error)
 }
@@ -84,7 +84,7 @@ type DeclaredStateServiceServer interface {
 	PlanState(context.Context, *PlanStateRequest) (*PlanStateResponse, error)
 	// ApplyState makes objects as they are declared, all of them or none, with the events and audit entries of their own methods, and an audit
 	// entry for each object that gets another owner or is forgotten. What is so already stays as it is, so that a request can be repeated. One
-	// call declares at most 2,000 objects, each label counted, and changes at most 100 nodes and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
+	// call declares at most 2,000 objects, each label counted, and changes at most 100 nodes, 100 jobs and 20 default and group policies. Refused with INVALID_DECLARED_STATE, which names all that is wrong,
 	// DECLARED_BY_ANOTHER_OWNER, TOO_MANY_DECLARED_OBJECTS, ROLE_TOO_LOW, and as the objects' own methods refuse.
 	ApplyState(context.Context, *ApplyStateRequest) (*ApplyStateResponse, error)
 	mustEmbedUnimplementedDeclaredStateServiceServer()
