@@ -5,7 +5,7 @@ import type { DeclaredAction, DeclaredStep } from "./plan.ts";
 
 const BOUNDS = { nodes: 2, fleetPolicies: 1, jobs: 1, pruned: 3 };
 
-/** Steps by their names: "p..." is a policy for many nodes, "n1..." about node n1, "j..." a job, others none of these. */
+/** Steps by their names: "p..." is a policy for many nodes, "n1..." about node n1, "j..." a job, others none. */
 const costOf = (name: string): DeclaredCost => {
   const node = /^n./.exec(name)?.[0] ?? null;
   return { node, isFleetPolicy: name.startsWith("p"), isJob: name.startsWith("j") };
