@@ -37,7 +37,7 @@ const BATCH = 200;
 const PATIENCE_MS = 5_000;
 /** And one on which there is no Welcome for so long. */
 const WELCOME_PATIENCE_MS = 20_000;
-/** As agents are spread that have found nobody for some seconds. */
+/** As agents are spread that have found no replica for some seconds. */
 const FIRST_WITHIN_MS = 4_000;
 /** As the server spreads those that have the same turn. */
 const SPREAD_MS = 1_000;

@@ -27,7 +27,7 @@ export function jobStopped(name: string): ConnectError {
   return refuse("JOB_STOPPED", text, { metadata: { job: name }, subject: name });
 }
 
-/** Nobody may change a job that is not as the caller saw it. */
+/** No caller may change a job that is not as it saw it. */
 export function checkJobEtag(job: Pick<StoredJob, "name" | "etag"> | null, name: string, etag: string): void {
   if (etag === "" || job?.etag === etag) return;
   const text =

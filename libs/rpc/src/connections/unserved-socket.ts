@@ -23,7 +23,7 @@ export function destroyWithPeer(socket: net.Socket): () => void {
   return () => {
     socket.off("data", onData);
     socket.off("end", onEnd);
-    // It flows again in the next tick, to whoever listens by then.
+    // It flows again in the next tick, to what listens by then.
     socket.pause();
     if (bytes > 0) socket.unshift(Buffer.concat(chunks));
     socket.resume();
