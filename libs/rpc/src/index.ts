@@ -35,7 +35,7 @@ export {
   type RunningServer,
 } from "./connect/server-options.ts";
 export { ListeningError } from "./connections/listening-error.ts";
-export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
+export { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc/grpc-error.ts";
 export {
   type GrpcHandler,
   type GrpcHandlers,
@@ -50,7 +50,6 @@ export {
   toGrpcMethod,
   toGrpcService,
 } from "./grpc/grpc-service.ts";
-export { toGrpcStatus } from "./grpc/grpc-status.ts";
 export type { RecordRefusal, RefusedCall } from "./interceptors/record-refusals.ts";
 export type { CallCounts, CallParty } from "./limits/call-admission.ts";
 export { CallAdmission } from "./limits/call-admission.ts";

@@ -2,8 +2,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { Authenticator } from "@rollcall/identity";
 import { callerKey } from "../calls/call-context.ts";
 import { findCaller } from "../calls/find-caller.ts";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 import { beforeAbort } from "./end-after-abort.ts";
 
 /** Identify the caller, and admit only callers that the method's policy row allows. */

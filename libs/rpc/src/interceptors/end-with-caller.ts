@@ -1,8 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { callerKey } from "../calls/call-context.ts";
 import { needsRole } from "../calls/find-caller.ts";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 import type { StreamWatch } from "../limits/stream-watch.ts";
 
 /**

@@ -1,8 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { callerKey, peerKey } from "../calls/call-context.ts";
 import { needsRole } from "../calls/find-caller.ts";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 import { type Attempt, type FailedAttempts, nodeAttempt, tokenAttempt } from "../limits/failed-attempts.ts";
 
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
