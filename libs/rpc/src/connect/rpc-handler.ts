@@ -20,8 +20,7 @@ import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn } from "../calls/http-handler.ts";
 import { type MethodCaller, methodName, type PolicyTable } from "../calls/policy.ts";
-import { connectionOf } from "../connections/connection.ts";
-import { trustConnection } from "../connections/trust-connection.ts";
+import { connectionOf, trustConnection } from "../connections/connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
 import { countFor } from "../interceptors/count-callers.ts";
 import { inPieces } from "../limits/answer-pieces.ts";
