@@ -2,8 +2,7 @@ import type { Authenticator } from "../caller.ts";
 import type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
-export { type FetchJsonOptions, fetchJson } from "./fetch-json.ts";
-export { fetchWhole } from "./fetch-whole.ts";
+export { type FetchJsonOptions, fetchJson, fetchWhole } from "./fetch-whole.ts";
 export type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 export {
   checkOidcConfig,
