@@ -1,6 +1,7 @@
 export { isStoreUnavailable, mapError, StoreUnavailableError, storeUnavailable } from "./error-mapping.ts";
 export { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 export {
+  type DecidedRefusal,
   describeError,
   ERROR_DOMAIN,
   type ErrorDescription,
@@ -8,6 +9,7 @@ export {
   isCallersFault,
   type RefusalDetails,
   reasonOf,
+  refusalError,
   refuse,
+  refuseFields,
 } from "./errors.ts";
-export { type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
