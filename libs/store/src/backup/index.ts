@@ -1,4 +1,4 @@
-export { ArchiveError } from "./archive-error.ts";
+export { ArchiveError } from "./archive-frames.ts";
 export type { ArchivedFile, ArchiveManifest, TableSum } from "./archive-manifest.ts";
 export { type BackupOptions, type BackupReport, backupRecord } from "./backup-record.ts";
 export { type ArchiveSummary, verifyArchive } from "./read-archive.ts";

@@ -1,4 +1,11 @@
-export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
+export {
+  type ChangePosition,
+  type Changes,
+  changePosition,
+  WORK_CHANNEL,
+  type WorkSide,
+  WorkSignals,
+} from "./changes.ts";
 export { commitWork, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
 export { compactWork, type KeptWork } from "./compact-work.ts";
 export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
@@ -78,5 +85,4 @@ export {
 } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
-export { WORK_CHANNEL, type WorkSide, WorkSignals } from "./work-signals.ts";
 export type { ExecutionOrder, StoredState } from "./work-tables.ts";
