@@ -27,7 +27,7 @@ import {
   readNodes,
   type StoredExecution,
 } from "@rollcall/store";
-import { toObservation } from "../executions/observation.ts";
+import { toObservation } from "../executions/convert-execution.ts";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
 
 /** A job with those of its executions that what comes next follows from. */
