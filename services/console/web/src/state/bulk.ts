@@ -1,5 +1,3 @@
-import { chunksOf } from "./chunks.ts";
-
 /** What was, or would be, done with one node. */
 export interface Outcome {
   readonly id: string;
@@ -80,4 +78,9 @@ export class RequestIds {
   answered(): void {
     this.#known.clear();
   }
+}
+
+/** Parts of a list, each of so many at most. */
+export function chunksOf<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 }
