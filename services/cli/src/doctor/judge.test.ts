@@ -10,10 +10,10 @@ import {
 import { GetControlPlaneStatusResponseSchema, UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type Finding, worstOf } from "./finding.ts";
 import { judgeAddress, judgeExpiry } from "./judge-address.ts";
+import { judgeStatus } from "./judge-deliveries.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
 import { judgeVersions } from "./judge-versions.ts";
-import { judgeStatus } from "./judge-webhooks.ts";
 
 const DAY_MS = 86_400_000;
 const shown = (findings: readonly Finding[]) =>
