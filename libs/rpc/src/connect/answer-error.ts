@@ -73,7 +73,7 @@ export function isGrpc(request: HttpRequest): boolean {
 }
 
 /**
- * Once a call has its whole answer while its caller still sends, let go of the rest. On HTTP/2 the caller is told that
+ * Once a call has its whole answer while its caller still sends, discard the rest. On HTTP/2 the caller is told that
  * the rest is not wanted (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,
  * and the connection may serve again. Otherwise the call would stay half open and hold up the end of its connection.
  */

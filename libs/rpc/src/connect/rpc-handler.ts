@@ -39,7 +39,7 @@ export interface RpcHandlerOptions {
   readonly interceptors: Interceptor[];
   readonly policies: PolicyTable;
   readonly log: Logger;
-  /** The error of a call that is refused before anything of it is read; null for one that may go on. */
+  /** The error of a call that is refused before any of it is read; null for one that may go on. */
   refuseUnread(method: DescMethod, authorization: string | null): ConnectError | null;
   /** Called for calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
@@ -121,7 +121,7 @@ function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> 
 
 /**
  * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no
- * place: then it has its refusal, and nothing of it was decoded.
+ * place: then it has its refusal, and none of it was decoded.
  */
 function admit(
   served: Omit<Served, "handler" | "spec">,

@@ -61,7 +61,7 @@ export interface ListAccessTokensOptions {
 }
 
 /**
- * Keep a token unless one with its hash is kept already; the one that is kept, whatever became of it. Any number of
+ * Keep a token unless one with its hash is kept already; the one that is kept, whatever happened to it. Any number of
  * processes may do so at once.
  *
  * @throws when the id belongs to another token.
@@ -102,7 +102,7 @@ export async function findAccessTokens(
   return wanted.map((hash) => {
     const row = byHash.get(hash.toString("base64"));
     // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes
-    // tells nothing of its secret by that, and what decides is compared here.
+    // says nothing about its secret by that, and what decides is compared here.
     return row === undefined || !timingSafeEqual(row.hash, hash) ? null : toAccessToken(row);
   });
 }

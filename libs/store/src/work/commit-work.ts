@@ -33,7 +33,7 @@ export interface WorkCommit {
   readonly orphans?: readonly Orphan[];
 }
 
-/** What became of a commit. */
+/** What happened to a commit. */
 export type WorkCommitted =
   | { readonly outcome: "COMMITTED"; readonly revision: bigint }
   /** The lease is another's: nothing was written. */
