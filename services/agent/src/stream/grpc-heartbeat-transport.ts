@@ -131,7 +131,7 @@ function openOutput(client: Client): OutputCall {
 /**
  * Credentials of a channel whose connections lead to a proxy: a tunnel is opened over each, and the credentials that
  * are wrapped secure what goes through it. grpc-js has support of its own for proxies, which reads other variables than
- * registrations go by, and says nothing of a proxy's refusal but in the log of the process.
+ * registrations go by, and says nothing about a proxy's refusal but in the log of the process.
  */
 class ProxiedCredentials extends ChannelCredentials {
   readonly #inner: ChannelCredentials;

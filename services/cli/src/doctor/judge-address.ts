@@ -29,7 +29,7 @@ const PROBLEM_BEFORE_MS = 3 * DAY_MS;
 const RENEW =
   "renew it, and write the new files over those of TLS.CertFile and TLS.KeyFile: they are taken within seconds";
 
-/** Judge what came of connecting to an address, and the certificate that was shown there. */
+/** Judge the outcome of connecting to an address, and the certificate that was shown there. */
 export function judgeAddress(check: "address" | "agents-port", probe: Probe, nowMs: number): readonly Finding[] {
   const { subject, failure, certificate, isTls, host } = probe;
   const about = { check, subject };

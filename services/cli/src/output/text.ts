@@ -19,7 +19,7 @@ export function textWidth(text: string): number {
   return ASCII.test(text) ? text.length : stringWidth(text);
 }
 
-/** Shorten text to so many columns, the last of them an ellipsis. Text that fits stays as it is. */
+/** Shorten text to a number of columns, the last of them an ellipsis. Text that fits stays as it is. */
 export function truncate(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
   let kept = "";
@@ -33,7 +33,7 @@ export function truncate(text: string, columns: number): string {
   return `${kept}…`;
 }
 
-/** Fill text with spaces to so many columns. */
+/** Fill text with spaces to a number of columns. */
 export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - textWidth(text)));
 }

@@ -45,7 +45,7 @@ export function sessionCookie(clusterId: string): SessionCookie {
       if (header.length > LARGEST_HEADER) return null;
       const name = `${nameOf(isSecure)}=`;
       const found = header.split("; ").filter((pair) => pair.startsWith(name));
-      // Two of one name mean that someone else set one of them: neither is to be trusted.
+      // Two of one name mean that someone else set one of them: trust neither.
       return found.length === 1 ? (found[0]?.slice(name.length) ?? null) : null;
     },
   };

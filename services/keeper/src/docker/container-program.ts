@@ -47,7 +47,7 @@ export class ContainerProgram implements Program {
     this.#services = services;
     this.#context = context;
     this.#name = containerName(services.keeper, context.identity.id);
-    // Another engine that is found later knows nothing of it.
+    // Another engine that is found later knows nothing about it.
     this.#engine = {
       client: async (patience) => services.engine.client(patience, (await this.#begunOn()) ?? undefined),
     };

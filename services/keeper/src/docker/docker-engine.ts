@@ -146,7 +146,7 @@ interface Modem {
 }
 
 /**
- * Have each call end within a time, whatever becomes of its answer: the library tells nothing of one that is cut off
+ * Have each call end within a time, whatever happens to its answer: the library says nothing about one that is cut off
  * after it has begun, and its own limit only counts while nothing comes.
  */
 function limitAnswers(modem: Modem, limitMs: number): void {

@@ -16,7 +16,7 @@ export interface PreparedCommand {
   readonly account: Account | null;
 }
 
-/** What is to be run, or why nothing is. */
+/** What to run, or why nothing is. */
 export type Prepared = ({ readonly ok: true } & PreparedCommand) | { readonly ok: false; readonly problem: string };
 
 const run = promisify(execFile);

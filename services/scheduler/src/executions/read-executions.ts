@@ -49,7 +49,7 @@ export function listExecutions({
   };
 }
 
-/** The rows that match, until there are no more or nobody asks for more. */
+/** The rows that match, until there are no more or the caller stops. */
 async function* matching(
   read: (below: string | null) => Promise<readonly StoredExecution[]>,
   from: string | null,

@@ -81,7 +81,7 @@ export class NodeView {
     });
   }
 
-  /** What would become of a job if this were submitted. Nothing is changed. */
+  /** What would happen to a job if this were submitted. Nothing is changed. */
   async preview(spec: JobSpec, viewed: ViewedJob, signal: AbortSignal): Promise<JobPreview> {
     return this.#alone(signal, (memory) => this.#withJob(memory, viewed, () => previewJob(memory.state, spec)));
   }

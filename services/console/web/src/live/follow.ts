@@ -5,7 +5,7 @@ import { Observable, useObservable } from "./observable.ts";
 import { sessionEnded } from "./session-end.ts";
 import { looked, untilLooked } from "./visibility.ts";
 
-/** A stream of the server that is to be followed for as long as it is wanted. */
+/** A stream of the server to follow for as long as it is wanted. */
 export interface Followed<M> {
   /** Open it where it is to go on. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;

@@ -8,7 +8,7 @@ export interface Outcome {
   readonly fate?: "unknown" | "not-sent";
 }
 
-/** What came of a call about many nodes; it has an outcome for each of them. */
+/** The outcome of a call about many nodes; it has an outcome for each of them. */
 export interface BulkResult {
   readonly outcomes: readonly Outcome[];
   /** What it failed with; null when it did not. */
@@ -80,7 +80,7 @@ export class RequestIds {
   }
 }
 
-/** Parts of a list, each of so many at most. */
+/** Parts of a list, each of a bounded size. */
 export function chunksOf<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 }
