@@ -14,7 +14,7 @@ const LONGEST_RETRY_MS = 60_000;
 
 /**
  * Admits a limited number of hellos a second, after a burst of as many, and gives those that it turns away their turns
- * one after the other, as fast as this replica was seen to welcome them: when a fleet comes back the others have many to
+ * one after the other, as fast as this replica was seen to welcome them: when a fleet returns the others have many to
  * send away, and as many of theirs come here. All times are monotonic milliseconds.
  */
 export class HelloAdmission {
