@@ -34,19 +34,17 @@ export { cancelDrain, drainNode, drainsThatBegin, endDrain, type SelectedDrain }
 export { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./events/event-catalogue.ts";
 export {
   EVERY_EVENT,
-  type EventInterest,
-  isOfInterest,
-  NO_EVENT,
-  SESSION_EVENTS,
-  unitedInterest,
-} from "./events/event-interest.ts";
-export {
   type EventEffect,
+  type EventInterest,
   effectOf,
   isNodeChange,
+  isOfInterest,
   mayEndWanted,
+  NO_EVENT,
   NODE_CHANGES,
   replicaInterest,
+  SESSION_EVENTS,
+  unitedInterest,
 } from "./events/event-meaning.ts";
 export {
   connectionEvent,
