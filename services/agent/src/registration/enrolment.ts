@@ -111,7 +111,7 @@ export class Enrolment {
     try {
       return await run();
     } catch (error) {
-      // The registration counts, not the file: without it the agent registers once more at its next start.
+      // The registration counts, not the file: without it the agent registers again at its next start.
       this.#options.log.warn({ err: error }, message);
       return undefined;
     }

@@ -17,7 +17,6 @@ import {
   usefulSpecs,
   type WorkAction,
 } from "./desired-work.ts";
-import { executionsDigest } from "./executions-digest.ts";
 import {
   type KeeperAccess,
   KeeperLink,
@@ -26,8 +25,9 @@ import {
   KeeperRefused,
   type KeeperRequestInit,
 } from "./keeper-link.ts";
+import { executionsDigest } from "./report-parts.ts";
 import type { OutputSource } from "./send-output.ts";
-import type { WorkChange, WorkFeed } from "./work-feed.ts";
+import type { WorkChange, WorkFeed } from "./session-work.ts";
 
 /** What an agent's part in work is made of. */
 export interface AgentWorkOptions {

@@ -1,17 +1,55 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ExecutionReportSchema, LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type {
+  ExecutionReportSchema,
+  Executions,
+  LogRequest,
+  SpecFrame,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { ExecutionObservation } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { Clock } from "@rollcall/process";
 import type { SessionEnd } from "../stream/session-end.ts";
 import type { SessionNews } from "../stream/session-state.ts";
 import { reportParts } from "./report-parts.ts";
-import { type OutputCall, sendOutput } from "./send-output.ts";
-import type { WorkFeed } from "./work-feed.ts";
+import { type OutputCall, type OutputSource, sendOutput } from "./send-output.ts";
 
 /** Outputs that are read at a time. */
 const MOST_READINGS = 16;
 
 /** Operators, or the node itself, have ended its part in the fleet. */
 const CAST_OUT: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED", "NODE_DELETED"]);
+
+/** What has changed on the machine. */
+export interface WorkChange {
+  readonly ids: readonly string[];
+  /** Digests of all specs that are missing, in hexadecimal digits. */
+  readonly wantedSpecs: readonly string[];
+}
+
+/** What a session knows of the machine's executions, and whom it tells what its server says of them. */
+export interface WorkFeed {
+  /** Whether the machine's executions are known. */
+  readonly isKnown: boolean;
+  /** Whether an execution has not ended. */
+  readonly isRunning: boolean;
+  /** What is seen of these executions, as far as the machine has them; of all for null. */
+  observations(ids: readonly string[] | null): readonly ExecutionObservation[];
+  /** See executionsDigest(). */
+  digest(): bigint;
+  /** Be told of changes, never before this returns. Returns the function that ends this. */
+  subscribe(listener: (change: WorkChange) => void): () => void;
+  /** A session was welcomed. */
+  opened(): void;
+  executions(frame: Executions): void;
+  spec(frame: SpecFrame): void;
+  /** The record has what was reported of these. */
+  reported(ids: readonly string[]): void;
+  /** The server has ended a session that told what should run: the node was rejected, banned or deleted. */
+  castOut(): void;
+  /** The control plane was heard. */
+  seen(): void;
+  /** What executions wrote. */
+  readonly output: OutputSource;
+}
 
 /** What one session tells of the machine's executions, and hears of them. */
 export class SessionWork {

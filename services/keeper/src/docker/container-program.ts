@@ -9,9 +9,8 @@ import type { MachineClock } from "../execution/keeper-services.ts";
 import { environmentOf, Refusal, wordsOf } from "../launch/job-environment.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import type { ContainerPlan } from "../spec/read-spec.ts";
-import { containerName, isContainerOf, LABELS } from "./container-labels.ts";
 import { ContainerLog } from "./container-log.ts";
-import { containerSettings } from "./container-settings.ts";
+import { containerName, containerSettings, isContainerOf, LABELS } from "./container-settings.ts";
 import { type DockerEngine, messageOf, orNull, type Patience, statusOf } from "./docker-engine.ts";
 import { ExecCheck } from "./exec-check.ts";
 import type { ImageStore } from "./image-store.ts";
@@ -48,7 +47,7 @@ export class ContainerProgram implements Program {
     this.#services = services;
     this.#context = context;
     this.#name = containerName(services.keeper, context.identity.id);
-    // Another engine that is found later knows nothing of it.
+    // Another engine that is found later knows nothing about it.
     this.#engine = {
       client: async (patience) => services.engine.client(patience, (await this.#begunOn()) ?? undefined),
     };

@@ -131,7 +131,7 @@ export class WorkFixture {
     return survivor;
   }
 
-  /** Stop a job, and wait until nothing of it runs. */
+  /** Stop a job, and wait until none of it runs. */
   async stopped(job: CountedJob): Promise<void> {
     await this.client.jobs.stopJob({ name: job.name });
     await until(`no process of ${job.name}`, async () => (await this.running(job)).length === 0, PATIENCE_MS);

@@ -1,4 +1,5 @@
 import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { useEffect } from "react";
 import { type FleetSummary, fromCounts, summarize } from "../state/nodes/fleet-summary.ts";
 import { type NodeRow, ROW_PATHS } from "../state/nodes/node-row.ts";
 import type { NodeScope } from "../state/nodes/node-scope.ts";
@@ -6,7 +7,7 @@ import { mostRows, NodeSnapshot, type RowChange } from "../state/nodes/node-snap
 import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
 import { log } from "./log.ts";
-import { Observable } from "./observable.ts";
+import { Observable, useObservable } from "./observable.ts";
 import { ScopedNodes } from "./scoped-nodes.ts";
 
 /** Where a browser keeps how many nodes a page of it keeps at most. */
@@ -198,3 +199,13 @@ class Fleet {
 
 /** The one fleet of the page. */
 export const fleet = new Fleet();
+
+/**
+ * Say which nodes a page looks at, which is what it has of a fleet that is too large to be kept whole. Answers whether
+ * it is.
+ */
+export function useLook(scope: NodeScope): boolean {
+  const words = JSON.stringify(scope);
+  useEffect(() => fleet.look(JSON.parse(words) as NodeScope), [words]);
+  return useObservable(fleet.large);
+}

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { HealthState, HoldKind, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { chunksOf } from "./chunks.ts";
+import { chunksOf } from "./bulk.ts";
 import { activates, nextKey, PREFIX_MS } from "./keys.ts";
 import { parseLabelWords } from "./label-words.ts";
 import { likelyDuplicates } from "./nodes/duplicates.ts";

@@ -6,7 +6,7 @@ export interface LikelyDuplicate {
   readonly why: string;
 }
 
-/** Find nodes that look like the same machine, the surest first, at most so many. */
+/** Find nodes that look like the same machine, the most certain first, a bounded number of them. */
 export function likelyDuplicates(row: NodeRow, rows: Iterable<NodeRow>, most = 3): readonly LikelyDuplicate[] {
   const found: LikelyDuplicate[] = [];
   const sureness = ({ why }: LikelyDuplicate) => SUREST_FIRST.findIndex((start) => why.startsWith(start));
