@@ -4,7 +4,7 @@ import { history } from "./history.ts";
 
 /** The values of the present address. */
 export function useSearch(): Readonly<Record<string, string>> {
-  const { searchStr } = useLocation();
+  const searchStr = useLocation({ select: (location) => location.searchStr });
   return useMemo(() => Object.fromEntries(new URLSearchParams(searchStr)), [searchStr]);
 }
 
