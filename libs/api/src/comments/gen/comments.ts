@@ -1634,6 +1634,8 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.registry.v1.ListDeletedNodesResponse.next_page_token": "Token of the next page; empty on the last. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.",
   "rollcall.registry.v1.ListNodesRequest": "ListNodesRequest selects, orders and pages. Filters of different kinds must all match; values of one kind are alternatives.",
   "rollcall.registry.v1.ListNodesRequest.connections": "Only these connections, of nodes of any type.",
+  "rollcall.registry.v1.ListNodesRequest.hardware_addresses": "Only nodes one of whose interfaces has one of these hardware addresses, as NetworkInterface.mac has them. Such a list reads the nodes that the other filters leave one by one.",
+  "rollcall.registry.v1.ListNodesRequest.hostnames": "Only nodes that have one of these host names, letter by letter. Such a list reads the nodes that the other filters leave one by one.",
   "rollcall.registry.v1.ListNodesRequest.label_selector": "Label selector in Kubernetes' syntax, for example \"zone=a,gpu in (h100,a100),!spot,cores>16\".",
   "rollcall.registry.v1.ListNodesRequest.memberships": "Only these memberships.",
   "rollcall.registry.v1.ListNodesRequest.order_by": "Column to order by, and \" desc\" to reverse: id (default), type, approval, status, scheduling, cores, memory, disk, gpus, created. Cores, memory, disk and gpus are what a node has in total: what is free of it at the moment is not recorded.",

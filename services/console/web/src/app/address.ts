@@ -6,7 +6,7 @@ export const history = createBrowserHistory();
 
 /** The values of the present address. */
 export function useSearch(): Readonly<Record<string, string>> {
-  const { searchStr } = useLocation();
+  const searchStr = useLocation({ select: (location) => location.searchStr });
   return useMemo(() => Object.fromEntries(new URLSearchParams(searchStr)), [searchStr]);
 }
 
