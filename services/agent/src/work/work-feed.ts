@@ -27,8 +27,8 @@ export interface WorkFeed {
   spec(frame: SpecFrame): void;
   /** The record has what was reported of these. */
   reported(ids: readonly string[]): void;
-  /** The server has ended a session that told what should run: the node was rejected, banned or deleted. */
-  castOut(): void;
+  /** The node was rejected, banned or deleted by this history of the record. */
+  castOut(logId: string): void;
   /** The control plane was heard. */
   seen(): void;
   /** What executions wrote. */
