@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import { type Logger, Loop, systemClock, type Task } from "@rollcall/process";
 import type Docker from "dockerode";
 import type { Limit } from "../cgroup/cgroup-hierarchy.ts";
@@ -129,6 +130,28 @@ async function connectTo(socketPath: string, limitMs: number | null): Promise<Do
   const client = new Client({ socketPath });
   if (limitMs !== null) limitAnswers(client.modem, limitMs);
   return client;
+}
+
+/** What is asked of a container's log. */
+export interface LogRequest {
+  readonly containerId: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+}
+
+/** Open the log of a container. The library holds a log that is not followed in memory, so it is asked one level below. */
+export function openLog(client: Docker, { containerId, query, signal }: LogRequest): Promise<Readable> {
+  const request = {
+    path: `/containers/${containerId}/logs?`,
+    method: "GET",
+    isStream: true,
+    abortSignal: signal,
+    options: query,
+    statusCodes: { 200: true, 404: "no such container", 500: "server error" },
+  };
+  return new Promise((resolve, reject) => {
+    client.modem.dial(request, (error: unknown, stream: Readable) => (error ? reject(error) : resolve(stream)));
+  });
 }
 
 type Answered = (error: Error | null, answer?: unknown) => void;
