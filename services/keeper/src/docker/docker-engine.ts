@@ -132,6 +132,13 @@ async function connectTo(socketPath: string, limitMs: number | null): Promise<Do
   return client;
 }
 
+type Answered = (error: Error | null, answer?: unknown) => void;
+
+/** The part of the library that asks: each call of it goes through `dial`. */
+interface Modem {
+  dial(options: { readonly abortSignal?: AbortSignal }, answered: Answered): void;
+}
+
 /** What is asked of a container's log. */
 export interface LogRequest {
   readonly containerId: string;
@@ -139,7 +146,7 @@ export interface LogRequest {
   readonly signal: AbortSignal;
 }
 
-/** Open the log of a container. The library holds a log that is not followed in memory, so it is asked one level below. */
+/** Open the log of a container. The library holds one that is not followed in memory: it is asked one level below. */
 export function openLog(client: Docker, { containerId, query, signal }: LogRequest): Promise<Readable> {
   const request = {
     path: `/containers/${containerId}/logs?`,
@@ -149,16 +156,10 @@ export function openLog(client: Docker, { containerId, query, signal }: LogReque
     options: query,
     statusCodes: { 200: true, 404: "no such container", 500: "server error" },
   };
+  const modem: Modem = client.modem;
   return new Promise((resolve, reject) => {
-    client.modem.dial(request, (error: unknown, stream: Readable) => (error ? reject(error) : resolve(stream)));
+    modem.dial(request, (error, stream) => (error === null ? resolve(stream as Readable) : reject(error)));
   });
-}
-
-type Answered = (error: Error | null, answer?: unknown) => void;
-
-/** The part of the library that asks: each call of it goes through `dial`. */
-interface Modem {
-  dial(options: { readonly abortSignal?: AbortSignal }, answered: Answered): void;
 }
 
 /**

@@ -33,7 +33,14 @@ import {
   useChallenges,
 } from "@rollcall/store";
 import type { RegistryProcess } from "../registry-process.ts";
-import { type DecidedBy, nonceName, type Registrant, type Registration, refusalOfNode, toRegistrant } from "./registration.ts";
+import {
+  type DecidedBy,
+  nonceName,
+  type Registrant,
+  type Registration,
+  refusalOfNode,
+  toRegistrant,
+} from "./registration.ts";
 
 /** What a node that registered, or did not, is answered. */
 export type RegistrationAnswer =
