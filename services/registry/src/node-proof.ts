@@ -154,13 +154,14 @@ export function findKey(
 }
 
 /** Who could not register now, because it was rejected, is not listened to either. Throws NODE_REJECTED. */
-export function checkMayReturn(node: NodeRecord, atMs: number): void {
+export function checkMayReturn({ store, clock }: Pick<RegistryServices, "store" | "clock">, node: NodeRecord): void {
+  const atMs = clock.wallMs();
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const by = { actor: `node:${node.id}`, message: "", atMs };
   const command = { kind: "register", manualApproval: true } as const;
   const decision = decideMembership(subject, node.id, command, by);
   if (!decision.ok) {
-    throw refusalOfNode({ nodeId: node.id, refusal: decision.refusal }, node, atMs);
+    throw refusalOfNode({ nodeId: node.id, refusal: decision.refusal }, node, { wallMs: atMs, logId: store.logId() });
   }
 }
 

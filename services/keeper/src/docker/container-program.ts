@@ -93,10 +93,10 @@ export class ContainerProgram implements Program {
         // A start that another keeper asked for may be under way.
         return hasBegun && !isLate ? { kind: "wait" } : { kind: "not-launched" };
       case "runs":
-        await this.#follow(found.Id);
+        await this.#takeLog(found.Id, true);
         return { kind: "runs", about: aboutOf(found) };
       case "exited":
-        await this.#follow(found.Id);
+        await this.#takeLog(found.Id, false);
         await this.#log?.finish();
         return {
           ...verdict,
@@ -214,10 +214,11 @@ export class ContainerProgram implements Program {
     return this.#socket;
   }
 
-  async #follow(containerId: string): Promise<void> {
+  async #takeLog(containerId: string, isRunning: boolean): Promise<void> {
     const { directory, log, onNotice, output } = this.#context;
+    const parts = { engine: this.#engine, containerId, isRunning, directory, log, onEnd: onNotice };
     (await output()).take((stores) => {
-      this.#log = new ContainerLog({ engine: this.#engine, containerId, stores, directory, log, onEnd: onNotice });
+      this.#log = new ContainerLog({ ...parts, stores });
       return [this.#log];
     });
   }

@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { type Logger, Loop, systemClock, type Task } from "@rollcall/process";
 import type Docker from "dockerode";
 import type { Limit } from "../cgroup/cgroup-hierarchy.ts";
@@ -143,6 +144,29 @@ type Answered = (error: Error | null, answer?: unknown) => void;
 /** The part of the library that asks: each call of it goes through `dial`. */
 interface Modem {
   dial(options: { readonly abortSignal?: AbortSignal }, answered: Answered): void;
+}
+
+/** What is asked of a container's log. */
+export interface LogRequest {
+  readonly containerId: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+}
+
+/** Open the log of a container. The library holds one that is not followed in memory: it is asked one level below. */
+export function openLog(client: Docker, { containerId, query, signal }: LogRequest): Promise<Readable> {
+  const request = {
+    path: `/containers/${containerId}/logs?`,
+    method: "GET",
+    isStream: true,
+    abortSignal: signal,
+    options: query,
+    statusCodes: { 200: true, 404: "no such container", 500: "server error" },
+  };
+  const modem: Modem = client.modem;
+  return new Promise((resolve, reject) => {
+    modem.dial(request, (error, stream) => (error === null ? resolve(stream as Readable) : reject(error)));
+  });
 }
 
 /**

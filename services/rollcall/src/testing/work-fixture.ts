@@ -57,6 +57,11 @@ export class WorkFixture {
     await this.client.becomes(name, "APPROVED CONNECTED HEALTHY");
   }
 
+  /** Start the agent of a node that is not taken in. */
+  startOutcast(name: string, server = this.#up.server): void {
+    this.#agents.set(name, this.#up.agentAt(server, name, ...RUNS_WORK));
+  }
+
   agent(name: string): RollcallProcess {
     const agent = this.#agents.get(name);
     if (agent === undefined) throw new Error(`there is no agent ${name}`);
