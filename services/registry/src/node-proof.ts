@@ -11,7 +11,7 @@ import {
   publicKeyFlaw,
 } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import { checkChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
+import { checkChallenge, NONCE_TTL_MS, verifyProof, verifyProofAside } from "@rollcall/identity";
 import {
   keyOf,
   keysInForce,
@@ -59,9 +59,12 @@ export function checkNonce({ store, clock }: Pick<RegistryServices, "store" | "c
   throw refuse("CHALLENGE_INVALID", `${why}; ask for a new one`);
 }
 
-/** Check that the holder of a key signed this call. Throws PROOF_INVALID. */
-export function checkSignature(clusterId: string, call: NodeCall, publicKey: Uint8Array): void {
-  if (verifyProof(publicKey, textOf(clusterId, call), call.proof.signature)) return;
+/**
+ * Check that the holder of a key signed this call, beside the event loop: whole machine rooms register at once. Throws
+ * PROOF_INVALID.
+ */
+export async function checkSignature(clusterId: string, call: NodeCall, publicKey: Uint8Array): Promise<void> {
+  if (await verifyProofAside(publicKey, textOf(clusterId, call), call.proof.signature)) return;
   throw proofInvalid(call.nodeId);
 }
 
