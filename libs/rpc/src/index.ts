@@ -35,6 +35,7 @@ export {
   type RunningServer,
 } from "./connect/server-options.ts";
 export { ListeningError } from "./connections/listening-error.ts";
+export { sendAsEncoded } from "./grpc/grpc-envelope.ts";
 export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
 export {
   type GrpcHandler,
