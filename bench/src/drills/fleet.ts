@@ -91,7 +91,7 @@ export class Fleet {
 
   /** Start everything, and wait until every node is HEALTHY. */
   static async start(context: BenchContext, size: FleetSize, options: FleetOptions = {}): Promise<Fleet> {
-    const database = await startDatabase(context);
+    const database = await startDatabase(context, size.replicas);
     await seedNodes({ url: database.url, count: size.agents, identities: true });
     const replicas: RunningService[] = [];
     const proxies: FaultProxy[] = [];

@@ -18,11 +18,20 @@ export interface BenchDatabase {
   start(): Promise<void>;
 }
 
-/** Starts a record for one benchmark; it ends with it. */
-export async function startDatabase(context: BenchContext): Promise<BenchDatabase> {
+/** Connections that one process of the control plane takes at most: two pools, and one that listens. */
+const CONNECTIONS_A_PROCESS = 26;
+/** Of the benchmark itself, and for whoever looks. */
+const OTHER_CONNECTIONS = 44;
+/** As many as the record of `rollcall up` allows for. */
+const USUAL_CONNECTIONS = 200;
+
+/** Starts a record for one benchmark, on which so many processes will work; it ends with it. */
+export async function startDatabase(context: BenchContext, processes = 0): Promise<BenchDatabase> {
   const log = silentLogger;
   const dir = join(context.directory, "postgres");
-  let postgres = await startEmbeddedPostgres({ dir, log });
+  const connections = Math.max(USUAL_CONNECTIONS, processes * CONNECTIONS_A_PROCESS + OTHER_CONNECTIONS);
+  const settings = { max_connections: String(connections) };
+  let postgres = await startEmbeddedPostgres({ dir, log, settings });
   const { url } = postgres;
   context.atEnd(() => postgres.stop());
   await migrate(url, log);

@@ -12,6 +12,7 @@ export {
   schedulingStateToProto,
 } from "./enums.ts";
 export { eventToProto } from "./event.ts";
+export { encodeFast } from "./fast-encoder.ts";
 export { jobTypeFromProto, toJobDraft } from "./jobs/job-draft.ts";
 export { executionSpecOf, isSameJob, jobFromText, jobToText, keptJobOf, violationsText } from "./jobs/job-text.ts";
 export { FrameReader, frameMessage, MOST_FRAME_BYTES } from "./length-framing.ts";

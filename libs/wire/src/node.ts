@@ -52,7 +52,8 @@ const NOTHING: AllocatedFacts = { millicores: 0, memoryBytes: 0, diskBytes: 0, g
 export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHING, mask: ReadMask | null = null): Node {
   const message = nodeToProto(node, mask);
   if (mask !== null && !mask.wanted.has("allocated")) return message;
-  if (!takesWork(node) && allocated.executions === 0) return message;
+  const isWorker = mask === null ? message.info?.work !== undefined : takesWork(node);
+  if (!isWorker && allocated.executions === 0) return message;
   const { millicores, memoryBytes, diskBytes, gpuUuids, executions } = allocated;
   message.allocated = create(AllocatedResourcesSchema, {
     ...{ millicores, memoryBytes: BigInt(memoryBytes), diskBytes: BigInt(diskBytes), executions },

@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { type DescMessage, type MessageInitShape, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { PAGE_BYTES, PageRoom } from "@rollcall/domain";
 import { EncodedItems, isBinaryCall } from "./encoded-items.ts";
+import { encodeFast } from "./fast-encoder.ts";
 
 /** Rows of one read: few enough that they take little memory, however large they are allowed to be. */
 const READ_ROWS = 128;
@@ -74,7 +75,7 @@ export async function readPage<Row, Item extends DescMessage>(
         signal.throwIfAborted();
       }
       const message = toMessage(row);
-      const bytes = toBinary(item, message);
+      const bytes = encodeFast(item, message);
       if (!room.take(bytes.length)) return pageOf(items, last, last);
       if (isBinary) items.addBytes(bytes);
       else items.add(message);

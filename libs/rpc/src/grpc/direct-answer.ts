@@ -2,7 +2,6 @@ import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { piecesOf } from "../limits/answer-pieces.ts";
-import { writeEnvelope } from "./grpc-envelope.ts";
 
 /** The answer to one call of gRPC over HTTP/2: headers once, messages, and the status in the trailers. */
 export class DirectAnswer {
@@ -30,10 +29,10 @@ export class DirectAnswer {
     });
   }
 
-  /** Send a message. A promise when the reader is slower than its writer: then wait for it. */
-  send(message: Uint8Array): Promise<void> | undefined {
+  /** Send a framed message. A promise when the reader is slower than its writer: then wait for it. */
+  send(frame: Uint8Array): Promise<void> | undefined {
     this.#messages += 1;
-    const pieces = piecesOf(writeEnvelope(message));
+    const pieces = piecesOf(frame);
     const [only] = pieces;
     return pieces.length === 1 && only !== undefined ? this.#write(only) : this.#writeAll(pieces);
   }

@@ -13,6 +13,7 @@ import {
 import { describeError } from "@rollcall/errors";
 import { until } from "@rollcall/testkit/time";
 import { type FixtureOptions, failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
+import { sendAsEncoded } from "./grpc-envelope.ts";
 import { toGrpcMethod } from "./grpc-service.ts";
 
 // grpc-js is an independent reader of what is written here.
@@ -183,6 +184,25 @@ describe("serveDirect(), streams", () => {
     expect(messages.map(({ revision }) => Number(revision))).toEqual(
       Array.from({ length: 1_500 }, (_, index) => index + 1),
     );
+  });
+
+  it("should send a message that is shared by the bytes that it was given with, every time", async () => {
+    const { output } = watchNodes;
+    const shared = create(output);
+    sendAsEncoded(shared, toBinary(output, create(output, { revision: 7n, resumeToken: "t" })));
+    const sending = async function* () {
+      yield shared;
+      yield { revision: 8n };
+      yield shared;
+    };
+    await serve({ registry: { watchNodes: sending } });
+    const { messages, ended } = watch();
+    expect(await ended).toBeNull();
+    expect(messages.map(({ revision, resumeToken }) => [revision, resumeToken])).toEqual([
+      [7n, "t"],
+      [8n, ""],
+      [7n, "t"],
+    ]);
   });
 
   it("should wait for a reader that is slow", async () => {

@@ -1,5 +1,5 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
@@ -9,7 +9,7 @@ import { finishRequest } from "../connect/answer-error.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { DirectAnswer } from "./direct-answer.ts";
-import { readEnvelope } from "./grpc-envelope.ts";
+import { frameOf, readEnvelope } from "./grpc-envelope.ts";
 
 /** A method that takes one request; its calls can be served without Connect's pipeline. */
 export type DirectSpec = Extract<MethodImplSpec, { kind: "unary" | "server_streaming" }>;
@@ -98,7 +98,7 @@ async function serveUnary(
   });
   const told = await next({ ...askedOf(context), method, stream: false, message });
   answer.begin(context.responseHeader);
-  if (!told.stream) await answer.send(toBinary(method.output, told.message));
+  if (!told.stream) await answer.send(frameOf(method.output, told.message));
 }
 
 async function serveStream(
@@ -121,7 +121,8 @@ async function serveStream(
   if (!told.stream) return;
   for await (const one of told.message) {
     if (answer.isLeft) return;
-    await answer.send(toBinary(method.output, create(method.output, one)));
+    const sending = answer.send(frameOf(method.output, create(method.output, one)));
+    if (sending !== undefined) await sending;
   }
 }
 

@@ -1,4 +1,5 @@
 import { constants, type Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
+import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 
@@ -50,8 +51,23 @@ function readAll(stream: ServerHttp2Stream): Promise<Buffer> {
   });
 }
 
+/** Of messages that many calls send. */
+const framed = new WeakMap<Message, Uint8Array>();
+
+/**
+ * Have plain gRPC send a message by these bytes, which are framed once for all calls that send it. It must not change
+ * any more.
+ */
+export function sendAsEncoded(message: Message, bytes: Uint8Array): void {
+  framed.set(message, writeEnvelope(bytes));
+}
+
 /** A message as gRPC frames it. */
-export function writeEnvelope(message: Uint8Array): Uint8Array {
+export function frameOf(schema: DescMessage, message: Message): Uint8Array {
+  return framed.get(message) ?? writeEnvelope(toBinary(schema, message));
+}
+
+function writeEnvelope(message: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + message.byteLength);
   bytes.writeUInt8(0, 0);
   bytes.writeUInt32BE(message.byteLength, 1);

@@ -1,12 +1,12 @@
 import { setImmediate } from "node:timers/promises";
-import { create, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { create, type MessageShape } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   NodeChangeSchema,
   type RegistryService,
   WatchNodesResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { EncodedItems, isBinaryCall, nodeToProto, type ReadMask } from "@rollcall/wire";
+import { EncodedItems, encodeFast, isBinaryCall, nodeToProto, type ReadMask } from "@rollcall/wire";
 import { parseNodeFilter, parseNodeMask } from "../convert.ts";
 import { parseNodeWatchStart } from "../convert-events.ts";
 import type { RegistryServices } from "../registry-services.ts";
@@ -29,7 +29,7 @@ export function watchNodes({
     for (const update of updates) {
       let bytes = encoded?.get(update);
       if (bytes === undefined) {
-        bytes = toBinary(NodeChangeSchema, changeToProto(update, mask));
+        bytes = encodeFast(NodeChangeSchema, changeToProto(update, mask));
         encoded?.set(update, bytes);
         made += 1;
         if (made % CHANGES_A_TURN === 0) await setImmediate();

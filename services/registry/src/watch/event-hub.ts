@@ -10,11 +10,11 @@ import {
   type Store,
   type StoredEvent,
 } from "@rollcall/store";
+import type { Sleeper } from "./crowd.ts";
 import { GATHER_MS, type LogWake, orAborted } from "./log-wake.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
 import { invalidResumeToken, revisionCompacted } from "./resume-token.ts";
 import { sizeOfEvent } from "./sizes.ts";
-import type { Waiter } from "./waiter.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** What a hub needs. */
@@ -91,8 +91,8 @@ export class EventHub {
   }
 
   /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
-  join(waiter: Waiter): () => void {
-    const leave = this.#options.wake.join(waiter);
+  join(sleeper: Sleeper): () => void {
+    const leave = this.#options.wake.join(sleeper);
     this.#watchers += 1;
     return () => {
       leave();

@@ -1,7 +1,7 @@
 import { NO_EVENT } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import type { EventFeed, Following } from "@rollcall/store";
-import type { Waiter } from "./waiter.ts";
+import { Crowd, type Sleeper } from "./crowd.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** What waking watchers needs. */
@@ -12,24 +12,20 @@ export interface LogWakeOptions {
   readonly limits: Pick<WatchLimits, "bookmarkMs">;
 }
 
-/** From so many watchers on, they are woken at most once in so many milliseconds. */
-const CROWD = 100;
-const CROWD_PAUSE_MS = 40;
 /** Between two reads of the log for watchers: what is committed meanwhile goes along. */
 export const GATHER_MS = 20;
 
 /** Wakes all that wait for the log to grow. It reads no event. */
 export class LogWake {
   readonly #options: LogWakeOptions;
-  readonly #waiters = new Set<Waiter>();
   readonly #ending = new AbortController();
+  readonly #crowd: Crowd;
   #following: Following | null = null;
   #isTicking = false;
-  #wokenAtMs = Number.NEGATIVE_INFINITY;
-  #isWakeDue = false;
 
   constructor(options: LogWakeOptions) {
     this.#options = options;
+    this.#crowd = new Crowd(options.clock, this.#ending.signal);
   }
 
   /** How far the log was when watchers were last woken. */
@@ -52,39 +48,20 @@ export class LogWake {
   }
 
   /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
-  join(waiter: Waiter): () => void {
-    this.#waiters.add(waiter);
+  join(sleeper: Sleeper): () => void {
+    const leave = this.#crowd.join(sleeper);
     this.#following ??= this.#options.feed.follow({
       name: "log_wake",
       interest: NO_EVENT,
       gatherMs: GATHER_MS,
-      deliver: () => this.#wakeSoon(),
+      deliver: () => this.#crowd.wake(),
     });
     return () => {
-      this.#waiters.delete(waiter);
-      if (this.#waiters.size > 0) return;
+      leave();
+      if (this.#crowd.size > 0) return;
       this.#following?.leave();
       this.#following = null;
     };
-  }
-
-  /**
-   * Wake all watchers, a crowd of them only so often: a message costs about the same with one event as with several, so
-   * what comes meanwhile goes along, and the process has time for other work.
-   */
-  #wakeSoon(): void {
-    const { clock } = this.#options;
-    const waitMs = this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
-    if (waitMs <= 0) {
-      this.#wakeAll();
-    } else if (!this.#isWakeDue) {
-      this.#isWakeDue = true;
-      // It rejects only when the process ends, which wakes all of them by itself.
-      clock.sleep(waitMs, this.#ending.signal).then(
-        () => this.#wakeAll(),
-        () => {},
-      );
-    }
   }
 
   /** Stop, and wake all watchers a last time. */
@@ -92,7 +69,7 @@ export class LogWake {
     this.#ending.abort(new Error("watches are closed"));
     this.#following?.leave();
     this.#following = null;
-    this.#wakeAll();
+    this.#crowd.wakeAtOnce();
   }
 
   /** Wakes all watchers now and then: for bookmarks, and to see whether the log was replaced. */
@@ -102,14 +79,8 @@ export class LogWake {
     while (!signal.aborted) {
       // It rejects only when watches are closed.
       await clock.sleep(limits.bookmarkMs / 4, signal).catch(() => {});
-      this.#wakeAll();
+      this.#crowd.wake();
     }
-  }
-
-  #wakeAll(): void {
-    this.#isWakeDue = false;
-    this.#wokenAtMs = this.#options.clock.nowMs();
-    for (const { wake } of this.#waiters) wake();
   }
 }
 

@@ -25,6 +25,19 @@ describe("LogWindow", () => {
     expect(window.readAfter(9n, 10)).toEqual({ items: [], through: 9n });
   });
 
+  it("should give one piece to all who ask for the same, until more has come", () => {
+    const window = windowOf(10, 5n);
+    window.push(items(6, 8), 8n);
+    const piece = window.readAfter(6n, 10);
+    expect(window.readAfter(8n, 10)?.items).toEqual([]);
+    expect(window.readAfter(6n, 10)).toBe(piece);
+    expect(window.readAfter(6n, 1)).not.toBe(piece);
+    window.push(items(9), 9n);
+    expect(revisionsOf(window.readAfter(6n, 10))).toEqual([8, 9]);
+    window.reset(20n);
+    expect(window.readAfter(6n, 10)).toBeNull();
+  });
+
   it("should not serve a reader from before the window", () => {
     const window = windowOf(2, 0n);
     window.push(items(1, 2), 2n);

@@ -26,6 +26,8 @@ export class LogWindow<T extends { readonly revision: bigint }> {
   #start = 0;
   #floor: bigint;
   #position: bigint;
+  /** What was read last, since the last push: readers that keep up read the same. */
+  #lastRead: { readonly revision: bigint; readonly limit: number; readonly piece: WindowPiece<T> } | null = null;
 
   /** `floor`: the revision after which it begins. */
   constructor(limits: WindowLimits<T>, floor: bigint) {
@@ -55,6 +57,7 @@ export class LogWindow<T extends { readonly revision: bigint }> {
       this.#bytes += this.#limits.sizeOf(item);
     }
     this.#position = through;
+    this.#lastRead = null;
     const excess = this.#excess(this.size - items.length);
     if (excess > 0) this.#drop(excess);
   }
@@ -66,16 +69,29 @@ export class LogWindow<T extends { readonly revision: bigint }> {
     this.#start = 0;
     this.#floor = floor;
     this.#position = floor;
+    this.#lastRead = null;
   }
 
-  /** What lies above a revision, `limit` items at most; null when some of that has left the window already. */
+  /**
+   * What lies above a revision, `limit` items at most; null when some of that has left the window already. Those who
+   * ask for the same one after the other get the same piece.
+   */
   readAfter(revision: bigint, limit: number): WindowPiece<T> | null {
     if (revision < this.#floor) return null;
+    if (revision >= this.#position) return { items: [], through: revision };
+    const last = this.#lastRead;
+    if (last !== null && last.revision === revision && last.limit === limit) return last.piece;
+    const piece = this.#pieceAfter(revision, limit);
+    this.#lastRead = { revision, limit, piece };
+    return piece;
+  }
+
+  #pieceAfter(revision: bigint, limit: number): WindowPiece<T> {
     const from = this.#indexAfter(revision);
     const items = this.#items.slice(from, from + limit);
     const last = items.at(-1)?.revision ?? revision;
     const isEnd = from + items.length === this.#items.length;
-    return { items, through: isEnd && this.#position > last ? this.#position : last };
+    return { items, through: isEnd ? this.#position : last };
   }
 
   /** How many of the oldest items have to leave, of so many that may. */

@@ -10,6 +10,7 @@ import {
   readNodes,
   type StoredEvent,
 } from "@rollcall/store";
+import { Crowd, type Sleeper } from "./crowd.ts";
 import type { LogWake } from "./log-wake.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
 import { sizeOfEvent, sizeOfNode } from "./sizes.ts";
@@ -47,7 +48,8 @@ const RETRY_MS = 500;
  */
 export class NodeHub {
   readonly #options: NodeHubOptions;
-  readonly #waiters = new Set<Waiter>();
+  readonly #ending = new AbortController();
+  readonly #crowd: Crowd;
   #window: LogWindow<NodeChange> | null = null;
   /** The history of the log to which the window belongs. */
   #logId: string;
@@ -55,25 +57,26 @@ export class NodeHub {
 
   constructor(options: NodeHubOptions) {
     this.#options = options;
+    this.#crowd = new Crowd(options.clock, this.#ending.signal);
     this.#logId = options.store.logId();
   }
 
   /** Watchers at this moment. */
   get watchers(): number {
-    return this.#waiters.size;
+    return this.#crowd.size;
   }
 
   /**
    * Wake a watcher whenever nodes have changed, and now and then; answers how to stop. What changes after this call has
    * returned is in the window.
    */
-  async join(waiter: Waiter, signal: AbortSignal): Promise<() => void> {
+  async join(sleeper: Sleeper, signal: AbortSignal): Promise<() => void> {
     await this.#options.wake.ready(signal);
-    this.#waiters.add(waiter);
+    const leave = this.#crowd.join(sleeper);
     this.#running ??= this.#run();
     return () => {
-      this.#waiters.delete(waiter);
-      if (this.#waiters.size === 0) this.#stop();
+      leave();
+      if (this.#crowd.size === 0) this.#stop();
     };
   }
 
@@ -86,6 +89,7 @@ export class NodeHub {
   /** Stop. */
   async close(): Promise<void> {
     const running = this.#running;
+    this.#ending.abort(new Error("watches are closed"));
     this.#stop();
     await running?.done;
   }
@@ -119,7 +123,7 @@ export class NodeHub {
           window.reset(wake.position);
         }
         if (wake.position > window.position) await this.#round(window);
-        this.#wakeAll();
+        this.#crowd.wake();
         await waiter.rest();
       } catch (err) {
         log.warn({ err }, "changed nodes cannot be read");
@@ -171,10 +175,6 @@ export class NodeHub {
       if (left < 0) return null;
     }
     return nodes;
-  }
-
-  #wakeAll(): void {
-    for (const { wake } of this.#waiters) wake();
   }
 }
 

@@ -1,11 +1,9 @@
-import { splitBySize } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import type { CallStore, StoredEvent } from "@rollcall/store";
-import { compileEventFilter, type EventFilter, type EventHub } from "./event-hub.ts";
+import type { Sleeper } from "./crowd.ts";
+import { compileEventFilter, type EventFilter, type EventHub, type EventPredicate } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
 import { watcherTooSlow } from "./resume-token.ts";
-import { MESSAGE_BYTES, sizeOfEvent } from "./sizes.ts";
-import { Waiter } from "./waiter.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** Where a watch begins. */
@@ -14,16 +12,8 @@ export type WatchStart =
   | { readonly kind: "beginning" }
   | { readonly kind: "after"; readonly revision: bigint; readonly logId: string };
 
-/** One message of a watch; a bookmark when it has no events. */
-export interface EventMessage {
-  readonly events: readonly StoredEvent[];
-  readonly logId: string;
-  /** Everything that is wanted up to here has been sent. */
-  readonly revision: bigint;
-}
-
 /** What a watch of events needs. */
-export interface EventWatch {
+export interface EventWatch<Message> {
   readonly store: CallStore;
   readonly hub: EventHub;
   readonly clock: Clock;
@@ -31,80 +21,182 @@ export interface EventWatch {
   readonly filter: EventFilter;
   readonly start: WatchStart;
   readonly signal: AbortSignal;
+  readonly messages: EventMessages<Message>;
 }
+
+/** Makes what a watch sends. */
+export interface EventMessages<Message> {
+  /** The events of a piece of the log, of which there is at least one, in messages. */
+  of(piece: WindowPiece<StoredEvent>, logId: string): readonly Message[];
+  /** Everything that is wanted up to here has been sent. */
+  bookmark(revision: bigint, logId: string): Message;
+}
+
+interface Asked<Message> {
+  resolve(result: IteratorResult<Message>): void;
+  reject(error: unknown): void;
+}
+
+const DONE = { done: true, value: undefined } as const;
 
 /**
- * Watch the log: what lies before the window of the hub is read from the table in bounded batches, then it goes on in
- * the window. The cursor alone says what comes next, so the switch can neither leave out nor repeat anything. It ends
- * by throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
+ * A watch of the log: what lies before the window of the hub is read from the table in bounded batches, then it goes on
+ * in the window. The cursor alone says what comes next, so the switch can neither leave out nor repeat anything. It
+ * ends by throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
+ *
+ * A class, since a generator would cost each of thousands of watchers more, and each message. It is read by one reader,
+ * which asks for a message when it has the one before.
  */
-export async function* watchEvents(watch: EventWatch): AsyncGenerator<EventMessage, never> {
-  const { hub, clock, limits, signal } = watch;
-  await hub.ready(signal);
-  const { logId, revision } = await findStart(watch);
-  const read = createReader(watch, logId);
-  const waiter = new Waiter();
-  const leave = hub.join(waiter);
-  signal.addEventListener("abort", waiter.wake, { once: true });
-  try {
-    let cursor = revision;
-    // It says at once where it begins: a client that is cut off within the first events has a token to go on from.
-    yield { events: [], logId, revision: cursor };
-    let sentAtMs = clock.nowMs();
-    for (;;) {
-      const { items, through } = await read(cursor);
-      const isBookmarkDue = clock.nowMs() - sentAtMs >= (limits.bookmarkMs * 3) / 4;
-      const moved = through > cursor;
-      const lastItem = items.at(-1);
-      for (const events of splitBySize(items, sizeOfEvent, ONE_MESSAGE)) {
-        const last = events.at(-1);
-        // Before the last part the message stands for its own last event.
-        cursor = last === lastItem ? through : (last?.revision ?? cursor);
-        yield { events, logId, revision: cursor };
-        sentAtMs = clock.nowMs();
-      }
-      cursor = through;
-      if (items.length === 0 && isBookmarkDue) {
-        yield { events: [], logId, revision: cursor };
-        sentAtMs = clock.nowMs();
-      }
-      if (!moved) await waiter.rest();
-    }
-  } finally {
-    leave();
-    signal.removeEventListener("abort", waiter.wake);
+export class EventStream<Message> implements AsyncIterableIterator<Message>, Sleeper {
+  readonly #watch: EventWatch<Message>;
+  readonly #isWanted: EventPredicate | null;
+  #logId = "";
+  /** All up to here was sent, or is among the parts. */
+  #cursor = 0n;
+  #sentAtMs = 0;
+  /** What was read and has to be sent, the last part first. */
+  #parts: Message[] = [];
+  #asked: Asked<Message> | null = null;
+  #leave: (() => void) | null = null;
+  /** Whether it has been in the window: then it never goes back to the table. */
+  #isLive = false;
+  #isReading = false;
+  /** Whether it was woken since the read began. */
+  #isWoken = false;
+  #isEnded = false;
+
+  constructor(watch: EventWatch<Message>) {
+    this.#watch = watch;
+    this.#isWanted = compileEventFilter(watch.filter);
   }
-}
 
-/** As many events as one read has, within the bytes of a message. */
-const ONE_MESSAGE = { items: Number.POSITIVE_INFINITY, bytes: MESSAGE_BYTES };
-
-async function findStart({ store, hub, start }: EventWatch) {
-  switch (start.kind) {
-    case "now":
-      return { logId: store.logId(), revision: (await hub.ends()).head };
-    case "beginning":
-      return { logId: store.logId(), revision: (await hub.ends()).compacted };
-    case "after":
-      await hub.checkPosition(start.logId, start.revision);
-      return start;
+  [Symbol.asyncIterator](): this {
+    return this;
   }
-}
 
-/** Reads what comes after a cursor, wherever that is. */
-function createReader({ hub, filter, signal }: EventWatch, logId: string) {
-  const isWanted = compileEventFilter(filter);
-  let isLive = false;
-  return async (cursor: bigint): Promise<WindowPiece<StoredEvent>> => {
-    signal.throwIfAborted();
-    await hub.checkLog(logId);
-    const recent = hub.readWindow(cursor);
-    if (recent !== null) {
-      isLive = true;
-      return isWanted === null ? recent : { ...recent, items: recent.items.filter(isWanted) };
+  next(): Promise<IteratorResult<Message>> {
+    if (this.#isEnded) return Promise.resolve(DONE);
+    if (this.#leave === null) return this.#begin();
+    return new Promise((resolve, reject) => {
+      this.#asked = { resolve, reject };
+      this.wake();
+    });
+  }
+
+  async return(): Promise<IteratorResult<Message>> {
+    this.#end();
+    this.#asked?.resolve(DONE);
+    this.#asked = null;
+    return DONE;
+  }
+
+  /** The log has grown, or some time has passed, or the signal has aborted. */
+  readonly wake = (): void => {
+    this.#isWoken = true;
+    if (this.#asked === null || this.#isReading) return;
+    try {
+      this.#answer(this.#asked);
+    } catch (error) {
+      this.#fail(error);
     }
-    // It could catch up from the table, but would soon be as far behind again: its client learns it, and how to go on.
-    if (isLive) throw watcherTooSlow({ kind: "position", logId, revision: cursor });
-    return hub.readTable(cursor, filter, signal);
   };
+
+  async #begin(): Promise<IteratorResult<Message>> {
+    const { hub, clock, messages, signal } = this.#watch;
+    try {
+      await hub.ready(signal);
+      const { logId, revision } = await this.#findStart();
+      if (this.#isEnded) return DONE;
+      this.#logId = logId;
+      this.#cursor = revision;
+      this.#leave = hub.join(this);
+      signal.addEventListener("abort", this.wake, { once: true });
+      this.#sentAtMs = clock.nowMs();
+      // It says at once where it begins: a client that is cut off within the first events has a token to go on from.
+      return { done: false, value: messages.bookmark(revision, logId) };
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+  }
+
+  async #findStart() {
+    const { store, hub, start } = this.#watch;
+    switch (start.kind) {
+      case "now":
+        return { logId: store.logId(), revision: (await hub.ends()).head };
+      case "beginning":
+        return { logId: store.logId(), revision: (await hub.ends()).compacted };
+      case "after":
+        await hub.checkPosition(start.logId, start.revision);
+        return start;
+    }
+  }
+
+  /** Answer with what there is to send; its reader waits when there is nothing. */
+  #answer(asked: Asked<Message>): void {
+    const { store, hub, clock, signal } = this.#watch;
+    signal.throwIfAborted();
+    let value = this.#parts.pop();
+    while (value === undefined) {
+      const recent = store.logId() === this.#logId ? hub.readWindow(this.#cursor) : null;
+      if (recent === null) {
+        void this.#readTable();
+        return;
+      }
+      this.#isLive = true;
+      const hasMoved = this.#take(recent);
+      value = this.#parts.pop();
+      if (value === undefined && !hasMoved) return;
+    }
+    this.#sentAtMs = clock.nowMs();
+    this.#asked = null;
+    asked.resolve({ done: false, value });
+  }
+
+  /** Whether the cursor has moved. */
+  #take(piece: WindowPiece<StoredEvent>): boolean {
+    const { clock, limits, messages } = this.#watch;
+    const isWanted = this.#isWanted;
+    const { through } = piece;
+    const hasMoved = through > this.#cursor;
+    this.#cursor = through;
+    const wanted = isWanted === null ? piece : { items: piece.items.filter(isWanted), through };
+    if (wanted.items.length > 0) {
+      this.#parts = messages.of(wanted, this.#logId).toReversed();
+    } else if (clock.nowMs() - this.#sentAtMs >= (limits.bookmarkMs * 3) / 4) {
+      this.#parts = [messages.bookmark(through, this.#logId)];
+    }
+    return hasMoved;
+  }
+
+  /** Read on in the table, for a reader that is behind the window. */
+  async #readTable(): Promise<void> {
+    const { hub, filter, signal } = this.#watch;
+    this.#isReading = true;
+    try {
+      await hub.checkLog(this.#logId);
+      // It could catch up from the table, but would soon be as far behind again: its client learns it, and how to go
+      // on.
+      if (this.#isLive) throw watcherTooSlow({ kind: "position", logId: this.#logId, revision: this.#cursor });
+      this.#isWoken = false;
+      const hasMoved = this.#take(await hub.readTable(this.#cursor, filter, signal));
+      this.#isReading = false;
+      if (hasMoved || this.#parts.length > 0 || this.#isWoken) this.wake();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#end();
+    this.#asked?.reject(error);
+    this.#asked = null;
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    this.#leave?.();
+    this.#watch.signal.removeEventListener("abort", this.wake);
+  }
 }

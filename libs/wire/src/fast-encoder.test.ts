@@ -1,0 +1,64 @@
+import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { SetHealthPolicyRequestSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { WatchEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { GetClusterHealthResponseSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { NodeInfoSchema, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { NodeChangeSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { encodeFast } from "./fast-encoder.ts";
+
+function expectSame<Desc extends DescMessage>(desc: Desc, init: MessageInitShape<Desc>): void {
+  const message = create(desc, init);
+  expect(Buffer.from(encodeFast(desc, message)).toString("hex")).toBe(
+    Buffer.from(toBinary(desc, message)).toString("hex"),
+  );
+}
+
+const MACHINE: MessageInitShape<typeof NodeInfoSchema> = {
+  hostname: "rack1-07 ä € 😀 \ud800",
+  cpu: { model: "EPYC", sockets: 2, cores: 2 ** 32 - 1, usableMillis: 192_000 },
+  memoryBytes: 2n ** 64n - 1n,
+  diskBytes: 2n ** 53n,
+  numaNodes: [{ id: 0, cpus: "0-95", memoryBytes: 1n, distances: [10, 32, 300] }, {}],
+  gpus: [{ index: 0, name: "H100" }, { index: 1 }],
+  vm: { capable: true },
+  labels: { zone: "a", "": "", 7: "seven" },
+};
+
+describe("encodeFast()", () => {
+  it("should write machines, texts of all lengths, maps and lists as the library does", () => {
+    expectSame(NodeInfoSchema, {});
+    expectSame(NodeInfoSchema, MACHINE);
+    for (const length of [127, 128, 16_383, 16_384, 200_000]) {
+      expectSame(NodeInfoSchema, { hostname: "x".repeat(length), labels: { a: "€".repeat(length) } });
+    }
+  });
+
+  it("should write messages in one another, enums, times before 1970, and what one of several has", () => {
+    const createTime = { seconds: -(2n ** 40n), nanos: 999 };
+    const node = { id: "n", type: 1, info: MACHINE, labels: [{ key: "k", value: "v" }], createTime, mayTakeWork: true };
+    expectSame(NodeSchema, node);
+    expectSame(NodeChangeSchema, { change: { case: "upserted", value: node } });
+    expectSame(NodeChangeSchema, { change: { case: "removedId", value: "" } });
+    expectSame(NodeChangeSchema, {});
+  });
+
+  it("should write structs, durations and numbers below 0", () => {
+    expectSame(WatchEventsResponseSchema, {
+      events: [{ id: "a", after: { membership: "APPROVED", of: [1, null, { deep: true }] } }, { before: {} }],
+      revision: -7n,
+    });
+    const values = { unhealthyAfter: { seconds: -1n, nanos: -5 } };
+    expectSame(SetHealthPolicyRequestSchema, {
+      scope: { scope: { case: "group", value: "g" } },
+      ...{ priority: -5, values, updateMask: { paths: ["priority"] } },
+    });
+    for (const cpuPercent of [0, -0, 12.5, Number.NaN]) expectSame(GetClusterHealthResponseSchema, { cpuPercent });
+  });
+
+  it("should write fields that are not known", () => {
+    const message = create(NodeInfoSchema, { hostname: "a" });
+    message.$unknown = [{ no: 200, wireType: 2, data: new Uint8Array([1, 7]) }];
+    expect(encodeFast(NodeInfoSchema, message)).toEqual(toBinary(NodeInfoSchema, message));
+  });
+});
