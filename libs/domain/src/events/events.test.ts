@@ -1,12 +1,45 @@
 import { describe, expect, it } from "@jest/globals";
 import { deriveScheduling } from "../states.ts";
-import { connectionEvent, healthEvent, membershipEvent, schedulingEvent } from "./events.ts";
+import {
+  banEvent,
+  connectionEvent,
+  healthEvent,
+  membershipEvent,
+  schedulingEvent,
+  sessionMovedEvent,
+} from "./events.ts";
 
 function stated<State extends string>(state: State) {
   return { state, sinceMs: 1, reason: "WHY", message: "text", actor: "replica:h1" };
 }
 
+describe("banEvent()", () => {
+  const about = { subject: "gpu-*", actor: "token:t1", message: "stolen" };
+
+  it.each([
+    ["node.banned" as const, null, { banned: true }],
+    ["node.unbanned" as const, { banned: true }, null],
+  ])("should tell %s of what no node has", (type, before, after) => {
+    expect(banEvent({ ...about, type })).toMatchObject({ ...about, type, before, after });
+  });
+});
+
+describe("sessionMovedEvent()", () => {
+  it("should name both replicas, and displace the one before", () => {
+    expect(sessionMovedEvent({ subject: "n1", before: "h1", after: "h2" })).toMatchObject({
+      ...{ type: "node.session.moved", subject: "n1", actor: "replica:h2" },
+      ...{ before: { replica: "h1" }, after: { replica: "h2" }, displaces: "h1" },
+    });
+  });
+});
+
 describe("membershipEvent()", () => {
+  it("should name the join token that let a node in", () => {
+    const change = { type: "node.registered", subject: "n1", before: null, actor: "node:n1", message: "" } as const;
+    const { after } = membershipEvent({ ...change, after: stated("APPROVED"), joinToken: "t1" });
+    expect(after).toEqual({ membership: "APPROVED", joinToken: "t1" });
+  });
+
   it("should send a new node", () => {
     const event = membershipEvent({
       type: "node.registered",
@@ -75,6 +108,12 @@ describe("connectionEvent()", () => {
 });
 
 describe("healthEvent()", () => {
+  it("should carry its evidence", () => {
+    const evidence = { silentMs: 60_000 };
+    const change = { subject: "n1", before: stated("HEALTHY"), after: stated("UNHEALTHY"), evidence } as const;
+    expect(healthEvent(change).after).toEqual({ health: "UNHEALTHY", evidence });
+  });
+
   it("should take reason, message and actor from the new state", () => {
     const before = stated("HEALTHY");
 

@@ -54,6 +54,21 @@ describe("explainEvent()", () => {
     expect(explainEvent(told(type, before, after, "why"))).toBe(`${expected}: REASON, why`);
   });
 
+  it.each([
+    [61_000, 2_000, "last received 61.0 s before; 2.0 s not counted, in which it could not have been heard"],
+    [null, 0, "never heard by this replica"],
+  ])("should say what silence was judged by: %j", (lastReceivedAgoMs, grantedMs, expected) => {
+    const evidence = {
+      ...{ silentMs: 60_000, thresholdMs: 60_000, value: "unhealthyAfter", policy: "group gpus", replica: "h1" },
+      ...{ lastReceivedAgoMs, grantedMs },
+    };
+    const event = told("node.health.changed", { health: "HEALTHY" }, { health: "UNHEALTHY", evidence });
+    expect(explainEvent(event)).toBe(
+      "HEALTHY -> UNHEALTHY: REASON, nothing received for 60.0 s, where unhealthy-after of group gpus allows 60.0 s; " +
+        `${expected}; judged by replica h1`,
+    );
+  });
+
   it("should name no field of any event as programs know it", () => {
     for (const type of EVENT_TYPES) {
       const { before, after } = EVENT_CATALOGUE[type];

@@ -40,6 +40,10 @@ describe("clientAddress()", () => {
     ["a name", "client.example", PROXY],
     ["rubbish that a caller wrote", "'; drop table, 192.0.2.7", "192.0.2.7"],
     ["a port that is none", "192.0.2.7:port", PROXY],
+    ["an address that is none", "1.2.3.4.5", PROXY],
+    ["an address behind a word", "for 192.0.2.7", PROXY],
+    ["brackets behind a word", "by[2001:db8::7]", PROXY],
+    ["brackets before a word", "[2001:db8::7]by", PROXY],
   ])("should take X-Forwarded-For with %s for what it says", (_, header, client) => {
     expect(byX(header)).toBe(client);
   });
@@ -57,6 +61,10 @@ describe("clientAddress()", () => {
     ["for=192.0.2.7, proto=https", PROXY],
     ["for=192.0.2.7;for=198.51.100.1", PROXY],
     ['for=192.0.2.7, for="never closed', PROXY],
+    ['for="never closed, for=192.0.2.7', PROXY],
+    ['for="_a\\", for="_b", for=192.0.2.7', PROXY],
+    ['for="192.0.2.7"x', PROXY],
+    ['for=x"192.0.2.7"', PROXY],
     ["", PROXY],
   ])("should take Forwarded: %s for what it says", (header, client) => {
     expect(byForwarded(header)).toBe(client);
@@ -72,6 +80,7 @@ describe("clientAddress()", () => {
     ["[2001:db8::a]:4711", "192.0.2.7"],
     ["2001:db8::a:4711", "192.0.2.7"],
     ["::ffff:10.0.0.1:4711", "192.0.2.7"],
+    ["[2001:db8::a%eth0]:4711", "192.0.2.7"],
     ["10.0.0.3:4711", "10.0.0.3:4711"],
     ["127.0.0.1:4711", "127.0.0.1:4711"],
     ["[::1]:4711", "[::1]:4711"],
