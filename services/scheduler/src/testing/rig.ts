@@ -12,7 +12,8 @@ import {
   type Store,
   WorkSignals,
 } from "@rollcall/store";
-import { createApp, type SchedulerProcess } from "../index.ts";
+import { createApp } from "../app.ts";
+import type { SchedulerProcess } from "../scheduler-process.ts";
 
 /** What a test may change of a scheduler. */
 export type RigOptions = Partial<Pick<SchedulerProcess, "timing" | "afterStep">>;

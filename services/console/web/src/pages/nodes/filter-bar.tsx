@@ -1,6 +1,5 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
-import { useSetSearch } from "../../app/address.ts";
-import { history } from "../../app/history.ts";
+import { history, useSetSearch } from "../../app/address.ts";
 import { registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
