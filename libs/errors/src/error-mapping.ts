@@ -19,7 +19,7 @@ export function mapError(error: unknown): ConnectError {
 }
 
 /** The error of a call that failed because the record cannot be reached just now. */
-export function storeUnavailable(cause: unknown): ConnectError {
+function storeUnavailable(cause: unknown): ConnectError {
   return refuse("STORE_UNAVAILABLE", "the record cannot be reached just now, try again", {
     retryAfterMs: STORE_RETRY_AFTER_MS,
     cause,

@@ -8,7 +8,7 @@ import {
 import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 
 /** The domain of every ErrorInfo of ours. */
-export const ERROR_DOMAIN = "rollcall.io";
+const ERROR_DOMAIN = "rollcall.io";
 
 /** One broken rule of a request: the field's path, and what it should be. */
 export interface FieldViolation {

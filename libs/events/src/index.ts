@@ -4,4 +4,5 @@ export { connectNats, NatsLink } from "./connect-nats.ts";
 export { EventPublisher } from "./event-publisher.ts";
 export { HeartbeatTopic } from "./heartbeat-topic.ts";
 export { exposePublishLag } from "./metrics.ts";
+export type { NatsUrl } from "./nats-url.ts";
 export type { PublishSession } from "./publish-session.ts";

@@ -23,7 +23,7 @@ export interface GpuReading {
 /** One sample is an accident: this many in a row change what is thought of a GPU. */
 export const SAMPLES_TO_CONVINCE = 3;
 /** A GPU that was too hot is well again only so far below the limit. */
-export const HYSTERESIS_CELSIUS = 5;
+const HYSTERESIS_CELSIUS = 5;
 
 /**
  * Take in a sample. GPUs that were never seen are added; one that was seen before and is not in the sample may be gone.

@@ -15,7 +15,7 @@ export interface NoiseLimits {
 }
 
 /** What is good for a log that people read: at worst some 120 lines a minute, and as a rule a handful. */
-export const DEFAULT_NOISE_LIMITS: NoiseLimits = {
+const DEFAULT_NOISE_LIMITS: NoiseLimits = {
   firstLines: 5,
   linesAnInterval: 100,
   intervalMs: 60_000,

@@ -18,7 +18,7 @@ export interface KeptJob {
 }
 
 /** Executions of a job at most. */
-export const MOST_JOB_EXECUTIONS = 100_000;
+const MOST_JOB_EXECUTIONS = 100_000;
 /** Size of a spec at most, as protobuf JSON. */
 export const MOST_SPEC_BYTES = 65_536;
 

@@ -3,7 +3,7 @@ import type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
 export { fetchJson, fetchWhole } from "./fetch-whole.ts";
-export { checkOidcConfig, isSafeUrl, type OidcIssuer, oidcIssuersOf } from "./oidc-issuers.ts";
+export { checkOidcConfig, isSafeUrl, type OidcIssuer, type OidcProblem, oidcIssuersOf } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";
 
 /** Check tokens of one issuer; what reads them is loaded with the first. See createOidcVerifier(). */

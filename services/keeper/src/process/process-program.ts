@@ -32,7 +32,7 @@ const run = promisify(execFile);
 const LIMIT_MS = 600_000;
 
 /** A process with its shim. */
-export class ProcessProgram implements Program {
+class ProcessProgram implements Program {
   readonly #services: ProcessServices;
   readonly #context: ProgramContext<ProcessPlan>;
   readonly #cgroup: Cgroup | null;

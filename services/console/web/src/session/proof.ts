@@ -14,7 +14,7 @@ export function readProof(): string | null {
 }
 
 /** Keep the proof for all tabs of the browser. */
-export function keepProof(proof: string): void {
+function keepProof(proof: string): void {
   localStorage.setItem(KEY, proof);
 }
 
