@@ -65,7 +65,7 @@ const WITHOUT_SERVERS = {
 };
 
 /** Write both into a folder that has the servers' program. Answers the files that went into them. */
-export async function bundleCli(folder, { entry, start, workspace, plugins }) {
+export async function bundleCli(folder, { entry, start, headers, workspace, plugins }) {
   const options = {
     outdir: folder,
     outExtension: { ".js": ".cjs" },
@@ -87,6 +87,7 @@ export async function bundleCli(folder, { entry, start, workspace, plugins }) {
     ...options,
     entryPoints: [{ in: entry, out: "cli" }],
     define: { "import.meta.url": "urlOfBundle" },
+    inject: [headers],
     banner: { js: 'const urlOfBundle = require("node:url").pathToFileURL(__filename).href;' },
     plugins: [WITHOUT_SERVERS, WITHOUT_RULES, BUILTINS_WHEN_USED, ...plugins],
   });

@@ -157,6 +157,7 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
   const cli = await bundleCli(join(folder, "src"), {
     entry: join(HERE, `src/${program}.ts`),
     start: join(HERE, "src/start/start.ts"),
+    headers: join(HERE, "src/start/light-headers.ts"),
     workspace: WORKSPACE,
     plugins: PLUGINS,
   });
