@@ -17,7 +17,7 @@ export async function writeNpm(file, { program, version, info, timeS, work }) {
       "The control plane that answers, for any fleet of machines: who is here, who is well, who may take work.",
     license: "Apache-2.0",
     type: "module",
-    bin: { rollcall: "bin/rollcall.js" },
+    bin: { rollcall: "bin/rollcall.cjs" },
     engines: ENGINES,
     optionalDependencies: POSTGRES_PACKAGES,
     ...info,

@@ -28,8 +28,8 @@ export async function buildProgram(kind, { stage, info }) {
   await rm(folder, { recursive: true, force: true });
   const { inputs } = await bundle(folder, { program: KINDS[kind].program, info });
   await mkdir(join(folder, "bin"));
-  await copyFile(join(WORKSPACE, "deploy/package/rollcall.js"), join(folder, "bin/rollcall.js"));
-  await chmod(join(folder, "bin/rollcall.js"), 0o755);
+  await copyFile(join(WORKSPACE, "deploy/package/rollcall.cjs"), join(folder, "bin/rollcall.cjs"));
+  await chmod(join(folder, "bin/rollcall.cjs"), 0o755);
   const packages = await bundledPackages(inputs);
   await writeFile(join(folder, "NOTICES.txt"), await noticesOf(packages));
   await copyFile(join(WORKSPACE, "LICENSE"), join(folder, "LICENSE"));

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { buildWeb } from "../console/build-web.mjs";
+import { bundleCli } from "./bundle-cli.mjs";
 import { commitInfo } from "./commit-info.mjs";
 
 // No module of ours may have the same name.
@@ -40,6 +41,22 @@ const WIDTH_WHEN_ASKED = {
 };
 
 /**
+ * What packages bring along and nothing here asks for, though a process would hold its text: zod's words in forty
+ * languages, and what grpc-js reads the schemas of its own services with, a second library of protobuf.
+ */
+const WITHOUT_UNASKED = {
+  name: "without-unasked",
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({
+      contents: 'export { default as en } from "./en.js";',
+    }));
+    onLoad({ filter: /[\\/]@grpc[\\/]proto-loader[\\/]build[\\/]src[\\/]index\.js$/ }, () => ({
+      contents: 'exports.loadSync = () => { throw new Error("services of grpc-js itself are not served"); };',
+    }));
+  },
+};
+
+/**
  * A program that uses one rule of libs/domain gets the modules of that rule, not all of them: what the index exports is
  * imported from where it is written. Chunks are made of whole modules, and an index belongs to all that it names.
  */
@@ -63,6 +80,8 @@ const DOMAIN_BY_MODULE = {
     });
   },
 };
+
+const PLUGINS = [WITHOUT_SSH, WITHOUT_UNASKED, WIDTH_WHEN_ASKED, DOMAIN_BY_MODULE];
 
 /** Note which module each name of an index comes from, indices below it included. */
 async function addExports(modules, index) {
@@ -105,7 +124,8 @@ async function addPages(folder) {
 /**
  * Write the bundle of a program, "main" or "agent-main", into an empty or missing folder; optional packages are
  * resolved from there. `info` is what `rollcall version` tells besides the version. Answers the file to run with
- * Node.js, and the files that went into the bundle, from the root of the workspace.
+ * Node.js, which has every verb, and the files that went into the bundle, from the root of the workspace. `start.cjs`
+ * beside that file runs what it is needed for, and the command line by itself for all else.
  */
 export async function bundle(folder, { program = "main", info = {} } = {}) {
   await mkdir(folder, { recursive: true });
@@ -130,14 +150,22 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
     banner: {
       js: `import { createRequire as ${REQUIRE} } from "node:module"; const require = ${REQUIRE}(import.meta.url);`,
     },
-    plugins: [WITHOUT_SSH, WIDTH_WHEN_ASKED, DOMAIN_BY_MODULE],
+    plugins: PLUGINS,
     metafile: true,
     logLevel: "warning",
+  });
+  const cli = await bundleCli(join(folder, "src"), {
+    entry: join(HERE, `src/${program}.ts`),
+    start: join(HERE, "src/start/start.ts"),
+    headers: join(HERE, "src/start/light-headers.ts"),
+    workspace: WORKSPACE,
+    plugins: PLUGINS,
   });
   const pages = program === "main" ? await addPages(folder) : [];
   const { version } = JSON.parse(await readFile(join(HERE, "package.json"), "utf8"));
   await writeFile(join(folder, "package.json"), `${JSON.stringify({ type: "module", version, ...info })}\n`);
-  return { main: join(folder, "src/main.js"), inputs: [...Object.keys(metafile.inputs), ...pages] };
+  const inputs = [...new Set([...Object.keys(metafile.inputs), ...cli, ...pages])];
+  return { main: join(folder, "src/main.js"), inputs };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

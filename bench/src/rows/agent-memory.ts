@@ -27,12 +27,13 @@ export const agentMemory: Bench = {
     await startService(context, "health", url);
     const stateDirectory = join(context.directory, "agent");
     mkdirSync(stateDirectory);
-    const agent = start(context, "agent", [
-      // As the packages' launcher starts it.
+    const words = [
       ...["--max-semi-space-size=1", ROLLCALL_PROGRAM, "agent"],
       ...["--server", `127.0.0.1:${registry.port}`],
       ...["--state-dir", stateDirectory, "--join-token", await makeJoinToken(url)],
-    ]);
+    ];
+    // As the packages' launcher starts it.
+    const agent = start(context, "agent", words, { MALLOC_ARENA_MAX: "1" });
     const empty = start(context, "empty", ["-e", IDLE_PROGRAM]);
     await untilHealthy(url);
     context.progress("the agent is HEALTHY");
@@ -48,9 +49,10 @@ export const agentMemory: Bench = {
 };
 
 /** Starts Node.js with these words; it ends with the benchmark. Answers its id. */
-function start(context: BenchContext, name: string, words: readonly string[]): number {
+function start(context: BenchContext, name: string, words: readonly string[], environment = {}): number {
   const log = openSync(join(context.directory, `${name}.log`), "w");
-  const child = spawn(process.execPath, [...words], { stdio: ["ignore", log, log] });
+  const env = { ...process.env, ...environment };
+  const child = spawn(process.execPath, [...words], { stdio: ["ignore", log, log], env });
   context.atEnd(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exit = once(child, "exit");

@@ -2,4 +2,4 @@ import { runProgram } from "./run-program.ts";
 import { MACHINE_VERBS } from "./server-verb.ts";
 
 // The program of the package `rollcall-agent`: the command line, and no server but the agent and its keeper.
-await runProgram(process, MACHINE_VERBS);
+void runProgram(process, MACHINE_VERBS);

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 
-const BIN = fileURLToPath(new URL("../../../bin/rollcall", import.meta.url));
+const BIN = fileURLToPath(new URL("../../../bin", import.meta.url));
 const run = promisify(execFile);
 
 // A copy, since a checkout may have been built or not.
@@ -14,7 +14,7 @@ let root: string;
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), "rollcall-bin-"));
   mkdirSync(join(root, "bin"));
-  copyFileSync(BIN, join(root, "bin/rollcall"));
+  for (const name of ["rollcall", "package.json"]) copyFileSync(join(BIN, name), join(root, "bin", name));
   writeFileSync(join(root, "package.json"), '{"type": "module"}');
 });
 afterAll(() => rmSync(root, { recursive: true }));
@@ -30,7 +30,7 @@ describe("bin/rollcall", () => {
   it("should run what was built, with its words", async () => {
     const dist = join(root, "services/rollcall/bundle/src");
     mkdirSync(dist, { recursive: true });
-    writeFileSync(join(dist, "main.js"), "console.log(process.argv.slice(2).join());");
+    writeFileSync(join(dist, "start.cjs"), "console.log(process.argv.slice(2).join());");
     expect((await run(join(root, "bin/rollcall"), ["node", "list"])).stdout).toBe("node,list\n");
   });
 });

@@ -1,4 +1,4 @@
 import { runProgram } from "./run-program.ts";
 import { SERVER_VERBS } from "./server-verbs.ts";
 
-await runProgram(process, SERVER_VERBS);
+void runProgram(process, SERVER_VERBS);

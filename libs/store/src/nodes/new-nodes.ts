@@ -78,7 +78,8 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
         node_id, node_type, epoch, connection, connection_reason, connection_message, connection_actor, health,
         health_reason, health_message, health_actor
       )
-      select id, 'COMPUTE', coalesce((select max(t.last_epoch) from node_tombstones as t where t.node_id = given.id), 0),
+      select id, 'COMPUTE',
+        coalesce((select max(t.last_epoch) from node_tombstones as t where t.node_id = given.id), 0),
         ${session.connection}, ${session.connection_reason}, ${session.connection_message}, actor,
         ${session.health}, ${session.health_reason}, ${session.health_message}, actor
       from given order by id

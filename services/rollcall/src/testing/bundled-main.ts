@@ -42,8 +42,12 @@ async function sourcesKey(): Promise<string> {
   }
   // The console's pages are a part of it.
   for (const file of await pageSources()) digest.update(file);
-  const packages = await stat(join(WORKSPACE, "pnpm-lock.yaml"));
-  return digest.update(`${packages.size} ${packages.mtimeMs}`).digest("hex").slice(0, 32);
+  const others = ["pnpm-lock.yaml", "services/rollcall/bundle.mjs", "services/rollcall/bundle-cli.mjs"];
+  for (const file of others) {
+    const { size, mtimeMs } = await stat(join(WORKSPACE, file));
+    digest.update(`${file} ${size} ${mtimeMs}\n`);
+  }
+  return digest.digest("hex").slice(0, 32);
 }
 
 async function pageSources(): Promise<readonly string[]> {

@@ -5,4 +5,4 @@ if (major < 20 || (major === 20 && minor < 19)) {
   console.error(`rollcall needs Node.js 20.19 or later, and this is ${process.versions.node}`);
   process.exit(1);
 }
-await import("../src/main.js");
+require("../src/start.cjs");

@@ -1,0 +1,103 @@
+// Bundles the command line by itself into one script, cli.cjs, and start.cjs, which starts it or the servers' program.
+// One script can be kept compiled, which modules cannot be with Node.js 20; see docs/decisions/0065-one-script.md.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { builtinModules, createRequire } from "node:module";
+import { join } from "node:path";
+import { build } from "esbuild";
+
+/** Parts of Node.js that take milliseconds to load, and that most verbs never use. */
+const HEAVY = ["child_process", "crypto", "dns", "http", "http2", "https", "net", "readline", "tls", "zlib"];
+
+/**
+ * A heavy part of Node.js is loaded by the first use of a name of it. In place of the part there is an object with
+ * the same names.
+ */
+const BUILTINS_WHEN_USED = {
+  name: "builtins-when-used",
+  setup: ({ onResolve, onLoad }) => {
+    const names = builtinModules.filter((name) => HEAVY.includes(name.split("/")[0]));
+    onResolve({ filter: new RegExp(`^(node:)?(${names.join("|")})$`) }, ({ path, kind }) =>
+      kind === "import-statement" ? { path: path.replace("node:", ""), namespace: "when-used" } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: "when-used" }, ({ path }) => {
+      const keys = Object.keys(createRequire(import.meta.url)(path));
+      const contents = `
+        let part;
+        const used = (key) => (part ??= require(${JSON.stringify(`node:${path}`)}))[key];
+        for (const key of ${JSON.stringify(keys)})
+          Object.defineProperty(module.exports, key, { enumerable: true, get: () => used(key) });`;
+      return { contents, loader: "js" };
+    });
+  },
+};
+
+/**
+ * The rules of fields are the servers' to check. Their descriptor, a file by itself that every schema imports, takes as
+ * long to read as a service's.
+ */
+const WITHOUT_RULES = {
+  name: "without-rules",
+  setup: ({ onLoad }) => {
+    const name = "buf/validate/validate.proto";
+    // An empty file of this name, as protobuf writes it.
+    const descriptor = Buffer.concat([Buffer.from([10, name.length]), Buffer.from(name)]).toString("base64");
+    onLoad({ filter: /\/buf\/validate\/validate_pb\.ts$/ }, () => ({
+      contents: `import { fileDesc } from "@bufbuild/protobuf/codegenv2";
+        export const file_buf_validate_validate = fileDesc("${descriptor}");`,
+      loader: "ts",
+    }));
+  },
+};
+
+/** What start.ts leaves to the servers' program. */
+const WITHOUT_SERVERS = {
+  name: "without-servers",
+  setup: ({ onResolve, onLoad }) => {
+    const importers = /\/services\/rollcall\/src\/(server-verbs?|config\/configuration-view)\.ts$/;
+    onResolve({ filter: /.*/ }, ({ kind, importer, path }) =>
+      kind === "dynamic-import" && importers.test(importer) ? { path, namespace: "without-servers" } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: "without-servers" }, ({ path }) => ({
+      contents: `throw new Error("the command line by itself is without ${path}");`,
+    }));
+  },
+};
+
+/** Write both into a folder that has the servers' program. Answers the files that went into them. */
+export async function bundleCli(folder, { entry, start, headers, workspace, plugins }) {
+  const options = {
+    outdir: folder,
+    outExtension: { ".js": ".cjs" },
+    absWorkingDir: workspace,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20",
+    conditions: ["source"],
+    // Nothing else may be beyond ASCII: see start.ts. NOTICES.txt has the licences.
+    charset: "ascii",
+    legalComments: "none",
+    sourcemap: "linked",
+    sourcesContent: false,
+    metafile: true,
+    logLevel: "warning",
+  };
+  const cli = await build({
+    ...options,
+    entryPoints: [{ in: entry, out: "cli" }],
+    define: { "import.meta.url": "urlOfBundle" },
+    inject: [headers],
+    banner: { js: 'const urlOfBundle = require("node:url").pathToFileURL(__filename).href;' },
+    plugins: [WITHOUT_SERVERS, WITHOUT_RULES, BUILTINS_WHEN_USED, ...plugins],
+  });
+  const text = await readFile(join(folder, "cli.cjs"));
+  if (text.some((byte) => byte > 0x7f)) throw new Error("cli.cjs has a character beyond ASCII");
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  const starter = await build({
+    ...options,
+    entryPoints: [{ in: start, out: "start" }],
+    define: { DIGEST_OF_CLI: JSON.stringify(digest) },
+  });
+  return [cli, starter].flatMap(({ metafile }) => Object.keys(metafile.inputs)).filter((it) => !/^[a-z-]+:/.test(it));
+}

@@ -1,0 +1,64 @@
+/**
+ * Headers as the command line's calls need them. Those of Node.js come with a whole client of HTTP, of which nothing
+ * else is used, and which takes longer to load than the call. bundle-cli.mjs puts these in their place.
+ */
+class LightHeaders implements Iterable<[string, string]> {
+  readonly #values = new Map<string, string[]>();
+
+  constructor(given: Iterable<readonly [string, string]> | Readonly<Record<string, string>> = {}) {
+    const pairs = Symbol.iterator in given ? given : Object.entries(given);
+    for (const [name, value] of pairs) this.append(name, value);
+  }
+
+  append(name: string, value: string): void {
+    const values = this.#values.get(name.toLowerCase());
+    if (values === undefined) this.set(name, value);
+    else values.push(String(value).trim());
+  }
+
+  set(name: string, value: string): void {
+    this.#values.set(name.toLowerCase(), [String(value).trim()]);
+  }
+
+  get(name: string): string | null {
+    return this.#values.get(name.toLowerCase())?.join(", ") ?? null;
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name.toLowerCase());
+  }
+
+  delete(name: string): void {
+    this.#values.delete(name.toLowerCase());
+  }
+
+  getSetCookie(): string[] {
+    return [...(this.#values.get("set-cookie") ?? [])];
+  }
+
+  forEach(told: (value: string, name: string, headers: LightHeaders) => void): void {
+    for (const [name, value] of this) told(value, name, this);
+  }
+
+  /** By name; each cookie by itself, since a comma may be a part of it. */
+  *entries(): IterableIterator<[string, string]> {
+    for (const name of [...this.#values.keys()].sort()) {
+      const values = this.#values.get(name) ?? [];
+      for (const value of name === "set-cookie" ? values : [values.join(", ")]) yield [name, value];
+    }
+  }
+
+  *keys(): IterableIterator<string> {
+    for (const [name] of this) yield name;
+  }
+
+  *values(): IterableIterator<string> {
+    for (const [, value] of this) yield value;
+  }
+
+  [Symbol.iterator](): IterableIterator<[string, string]> {
+    return this.entries();
+  }
+}
+
+export { LightHeaders as Headers };
