@@ -46,7 +46,7 @@ describe("encodeFast()", () => {
   it("should write structs, durations and numbers below 0", () => {
     expectSame(WatchEventsResponseSchema, {
       events: [{ id: "a", after: { membership: "APPROVED", of: [1, null, { deep: true }] } }, { before: {} }],
-      revision: -7n,
+      revision: 2n ** 64n - 7n,
     });
     const values = { unhealthyAfter: { seconds: -1n, nanos: -5 } };
     expectSame(SetHealthPolicyRequestSchema, {
