@@ -7,8 +7,8 @@ import {
   ScalarType,
   toBinary,
 } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence, isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
 import { WireType } from "@bufbuild/protobuf/wire";
+import { FeatureSet_FieldPresence, isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
 
 /** Writes one field of a message, if it is set. */
 type FieldWriter = (out: Output, message: Fields) => void;
