@@ -36,7 +36,8 @@ describe("encodeFast()", () => {
 
   it("should write messages in one another, enums, times before 1970, and what one of several has", () => {
     const createTime = { seconds: -(2n ** 40n), nanos: 999 };
-    const node = { id: "n", type: 1, info: MACHINE, labels: [{ key: "k", value: "v" }], createTime, mayTakeWork: true };
+    const labels = [{ key: "k", value: "v" }];
+    const node = create(NodeSchema, { id: "n", type: 1, info: MACHINE, labels, createTime, mayTakeWork: true });
     expectSame(NodeSchema, node);
     expectSame(NodeChangeSchema, { change: { case: "upserted", value: node } });
     expectSame(NodeChangeSchema, { change: { case: "removedId", value: "" } });
@@ -46,7 +47,7 @@ describe("encodeFast()", () => {
   it("should write structs, durations and numbers below 0", () => {
     expectSame(WatchEventsResponseSchema, {
       events: [{ id: "a", after: { membership: "APPROVED", of: [1, null, { deep: true }] } }, { before: {} }],
-      revision: -7n,
+      revision: 2n ** 64n - 7n,
     });
     const values = { unhealthyAfter: { seconds: -1n, nanos: -5 } };
     expectSame(SetHealthPolicyRequestSchema, {

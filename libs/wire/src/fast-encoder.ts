@@ -7,8 +7,8 @@ import {
   ScalarType,
   toBinary,
 } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence, isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
 import { WireType } from "@bufbuild/protobuf/wire";
+import { FeatureSet_FieldPresence, isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
 
 /** Writes one field of a message, if it is set. */
 type FieldWriter = (out: Output, message: Fields) => void;
@@ -23,9 +23,8 @@ const MOST_KEPT_BYTES = 1_048_576;
 const writers = new WeakMap<DescMessage, readonly FieldWriter[]>();
 
 /**
- * The same bytes as those of toBinary(), for a fraction of the time: that asks the descriptors what to do for each field
- * of each message, and takes memory for each text. Here it is found out once for a type, and all is written in one
- * place.
+ * The same bytes as those of toBinary(), in less time: that asks the descriptors what to do for each field of each
+ * message, and takes memory for each text. Here it is found out once for a type, and all is written in one place.
  */
 export function encodeFast<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>): Uint8Array {
   output.length = 0;
@@ -207,7 +206,8 @@ function mapWriter(
 /** Zero, false, an empty text, or no bytes. */
 function isZero(value: unknown): boolean {
   if (value instanceof Uint8Array) return value.length === 0;
-  return typeof value === "number" ? value === 0 : !value;
+  // What is no number is not 0, nor is -0.
+  return typeof value === "number" ? Object.is(value, 0) : !value;
 }
 
 /** Null for what is left to the library: structs and wrappers, which are not messages here, and rare encodings. */

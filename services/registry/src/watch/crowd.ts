@@ -13,8 +13,8 @@ const PAUSE_SHARE = 0.5;
 const LONGEST_PAUSE_MS = 20;
 
 /**
- * Many that wait for the same thing. They are woken in rounds, a part of them at a time, so that others have their turn
- * in between. After the round of a large crowd there is a pause, half as long as it took, 20 ms at most: a message costs
+ * Many that wait for the same thing. They are woken in rounds, a part of them at a time: others have their turn in
+ * between. After the round of a large crowd there is a pause, half as long as it took, 20 ms at most: a message costs
  * about the same with one event as with several, so what comes meanwhile goes along.
  */
 export class Crowd {
