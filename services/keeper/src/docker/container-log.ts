@@ -29,8 +29,8 @@ const AGAIN_AFTER_MS = 1_000;
 const FOLLOW_LIMIT_MS = 2_000;
 
 /**
- * What is followed is taken so late. Podman sees the end of a container some 250 ms after it, and from then on drops
- * each line that nobody waits for at that moment: what came shortly before the end of a log is read again.
+ * What is followed is taken so late. Podman sees the end of a container some 250 ms after it, and from then on may drop
+ * a line that nobody waits for at that moment: what came shortly before the end of a log is read again.
  */
 const HOLD_MS = 500;
 const MOST_HELD = 1_048_576;
@@ -115,7 +115,7 @@ export class ContainerLog implements OutputReader {
 
   /**
    * Read from where the stores end: what there is, or what comes as well, until the engine says no more. Of a container
-   * that has ended nothing may be followed: podman then drops each line that is not taken from it at once.
+   * that has ended nothing is followed: podman may then drop a line that is not taken from it at once.
    */
   async #read(limit: AbortSignal, follow: boolean): Promise<void> {
     const { engine, containerId, stores } = this.#options;

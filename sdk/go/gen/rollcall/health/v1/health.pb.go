@@ -1103,7 +1103,10 @@ type GoAway struct {
 	Action GoAwayAction `protobuf:"varint,4,opt,name=action,proto3,enum=rollcall.health.v1.GoAwayAction" json:"action,omitempty"`
 	// With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. Empty: to any other that the agent knows, or to the same
 	// address again, behind which there may be others.
-	Endpoints     []string `protobuf:"bytes,5,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	Endpoints []string `protobuf:"bytes,5,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	// With NODE_REJECTED, NODE_BANNED and NODE_DELETED: the history of the record that decided so, as in Executions. What the node runs by that
+	// history is over, and ends; what it runs by another goes on. Empty for other reasons, and from servers of before.
+	LogId         string `protobuf:"bytes,6,opt,name=log_id,json=logId,proto3" json:"log_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1171,6 +1174,13 @@ func (x *GoAway) GetEndpoints() []string {
 		return x.Endpoints
 	}
 	return nil
+}
+
+func (x *GoAway) GetLogId() string {
+	if x != nil {
+		return x.LogId
+	}
+	return ""
 }
 
 // Executions is what should run on a node. An agent does what it says and nothing more: an execution that it does not name goes on.
@@ -1785,14 +1795,15 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\x10next_interval_ms\x18\x02 \x01(\rR\x0enextIntervalMs\"X\n" +
 	"\aGoodbye\x12\x18\n" +
 	"\x06reason\x18\x01 \x01(\tB\x00R\x06reason\x123\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x1f.rollcall.health.v1.GoodbyeKindR\x04kind\"\xed\x01\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x1f.rollcall.health.v1.GoodbyeKindR\x04kind\"\x84\x02\n" +
 	"\x06GoAway\x125\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1d.rollcall.node.v1.ErrorReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12:\n" +
 	"\vretry_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x128\n" +
 	"\x06action\x18\x04 \x01(\x0e2 .rollcall.health.v1.GoAwayActionR\x06action\x12\x1c\n" +
-	"\tendpoints\x18\x05 \x03(\tR\tendpoints\"\xd8\x01\n" +
+	"\tendpoints\x18\x05 \x03(\tR\tendpoints\x12\x15\n" +
+	"\x06log_id\x18\x06 \x01(\tR\x05logId\"\xd8\x01\n" +
 	"\n" +
 	"Executions\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\tR\x05logId\x12\x1e\n" +
