@@ -28,9 +28,10 @@ class Fleet {
   following: Following | null = null;
   /** Grows with all changes, so that one who listens late knows that some were missed. */
   changes = 0;
-  readonly #most = mostRows(localStorage.getItem(MOST_KEY));
-  readonly #snapshot = new NodeSnapshot(this.#most);
-  readonly #scoped = new ScopedNodes(this.#most, {
+  /** How many machines are kept at most, also of those that are looked at. */
+  readonly most = mostRows(localStorage.getItem(MOST_KEY));
+  readonly #snapshot = new NodeSnapshot(this.most);
+  readonly #scoped = new ScopedNodes(this.most, {
     onRestart: () => this.#snapshot.restart(),
     onPiece: (message) => this.#hear(message),
   });
@@ -83,7 +84,7 @@ class Fleet {
 
   /** Read further nodes of those that the page looks at, where the fleet is too large to be kept whole. */
   more(): void {
-    if (!this.large.value || this.rows.size >= this.#most) return;
+    if (!this.large.value || this.rows.size >= this.most) return;
     this.#scoped.more().catch(() => {
       // It keeps what went wrong to itself.
     });
