@@ -44,6 +44,10 @@ const SAMPLES = [10, 50, 95].map((percent, at) =>
       diskTotalMib: at === 0 ? 512_000 : 0,
       ...(at === 2 ? { temperatureAverageCelsius: 54, temperatureMaxCelsius: 61.4 } : {}),
       gpus: [{ index: 0, utilizationPercent: 80, memoryUsedMib: 40_960, memoryTotalMib: 81_920 }],
+      numaNodes: [
+        { id: 0, cpuPercent: percent, memoryUsedMib: 14_336, memoryTotalMib: at === 0 ? 32_768 : 0 },
+        { id: 1, memoryUsedMib: 2_048, memoryTotalMib: at === 0 ? 32_768 : 0 },
+      ],
     },
   }),
 );
@@ -60,6 +64,10 @@ describe("healthPanel()", () => {
         "Temp               ▅  54 °C  max 61 °C",
         "GPU 0            ▇▇▇  80%  -",
         "  memory         ▅▅▅  50%  40.0 GiB / 80.0 GiB",
+        "NUMA 0           ▁▅█  95%",
+        "  memory         ▄▄▄  44%  14.0 GiB / 32.0 GiB",
+        "NUMA 1                -",
+        "  memory         ▁▁▁  6%  2.0 GiB / 32.0 GiB",
       ),
     );
   });
@@ -88,8 +96,8 @@ describe("healthColumns()", () => {
     expect(new TablePrinter(healthColumns(20)).print([row])).toBe(
       lines(
         "ID  HEALTH   LAST SEEN  CPU                        MEMORY                     TEMP   GPU              " +
-          "          GPU MEMORY",
-        `n1  HEALTHY  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%`,
+          "          GPU MEMORY  NUMA MEMORY",
+        `n1  HEALTHY  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%         44%`,
       ),
     );
   });
