@@ -33,6 +33,9 @@ describe("node describe", () => {
     expect((await rig.run("node describe n -o yaml")).out).toMatch(
       /^id: n1\ntype: NODE_TYPE_COMPUTE\nmembership:\n {2}state: MEMBERSHIP_STATE_APPROVED\n/,
     );
+    expect((await rig.run("node describe n1")).out).toMatch(/^Registered {2}\S+ \S+, from 127\.0\.0\.1$/m);
+    const listed = JSON.parse((await rig.run("node list --output json")).out);
+    expect(listed.nodes.map((node: { joinedFrom?: string }) => node.joinedFrom)).toContain("127.0.0.1");
     const json = JSON.parse((await rig.run("node describe n1 --output json")).out);
     expect(json).toMatchObject({ id: "n1", labels: [{ key: "zone", value: "a", tier: "LABEL_TIER_AGENT" }] });
     expect((await rig.run("node describe n -o name")).out).toBe("n1\n");

@@ -175,7 +175,13 @@ export {
   type CallRow,
   DEFAULT_CALL_LIMITS,
 } from "./limits/call-places.ts";
-export { addressGroup, clientAddress, type ForwardingHeaders, type HostJudgement } from "./limits/client-address.ts";
+export {
+  addressGroup,
+  clientAddress,
+  type ForwardingHeaders,
+  type HostJudgement,
+  plainHost,
+} from "./limits/client-address.ts";
 export {
   type DescriptorNeeds,
   type DescriptorPlan,

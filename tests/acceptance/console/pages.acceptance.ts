@@ -110,6 +110,17 @@ withChromium("the console's pages", () => {
         .getByRole("navigation", { name: "Machines that wait" })
         .getByRole("button", { name: /^alpha/ })
         .click();
+      // From where it came: there, and in what is exported.
+      await page.locator("dt", { hasText: /^From$/ }).waitFor();
+      expect(await page.locator("dt:text-is('From') + dd").textContent()).toBe("127.0.0.1");
+      await page.getByRole("button", { name: "Export" }).click();
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("menuitem", { name: "JSON" }).click(),
+      ]);
+      expect(JSON.parse(readFileSync(await file.path(), "utf8"))).toEqual(
+        ["alpha", "beta", "gamma"].map((node) => expect.objectContaining({ node, from: "127.0.0.1" })),
+      );
       await page.keyboard.press("a");
       await page.getByTestId("undoable").getByRole("button", { name: "Take back" }).click();
       await page.getByTestId("undoable").waitFor({ state: "detached" });

@@ -108,6 +108,7 @@ function nodeRow({ key, report, membership, approvedHardware, joining }: NewComp
     join_token_id: joining.tokenId,
     ephemeral: joining.ephemeral,
     joined_without_token: joining.withoutToken,
+    joined_from: joining.from,
   };
 }
 

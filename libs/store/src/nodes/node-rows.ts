@@ -54,6 +54,7 @@ export function selectNodes(db: Db) {
       "n.join_token_id",
       "n.ephemeral",
       "n.joined_without_token",
+      "n.joined_from",
       "n.version",
       "n.created_at",
       "n.updated_at",
@@ -122,6 +123,7 @@ export interface NodeRow {
   readonly join_token_id: string | null;
   readonly ephemeral: boolean;
   readonly joined_without_token: boolean;
+  readonly joined_from: string | null;
   readonly version: number;
   readonly created_at: Date;
   readonly updated_at: Date;
@@ -196,6 +198,7 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
       tokenId: row.join_token_id,
       ephemeral: row.ephemeral,
       withoutToken: row.joined_without_token,
+      from: row.joined_from,
     },
     etag: `${createdAtMs.toString(36)}-${row.version}`,
     createdAtMs,

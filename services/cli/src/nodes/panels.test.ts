@@ -162,11 +162,13 @@ describe("statusPanel()", () => {
       keyRotationRequiredSince: timestampFromMs(NOW_MS - 120_000),
       nextKeyFingerprint: "SHA256:next",
       joinTokenId: "0000000000a1",
+      joinedFrom: "192.0.2.7",
       ephemeral: true,
     });
     const panel = statusPanel({ node, health: undefined, nowMs: NOW_MS }, LOOK);
     expect(panel).toContain("\nKey         SHA256:abc, for 1d, next SHA256:next, rotation required for 2m\n");
-    expect(panel).toContain("\nRegistered  2026-08-06 09:00:00Z, with join token 0000000000a1, ephemeral\n");
+    const registered = "2026-08-06 09:00:00Z, from 192.0.2.7, with join token 0000000000a1, ephemeral";
+    expect(panel).toContain(`\nRegistered  ${registered}\n`);
   });
 });
 
