@@ -33,6 +33,9 @@ describe("node describe", () => {
     expect((await rig.run("node describe n -o yaml")).out).toMatch(
       /^id: n1\ntype: NODE_TYPE_COMPUTE\nmembership:\n {2}state: MEMBERSHIP_STATE_APPROVED\n/,
     );
+    expect((await rig.run("node describe n1")).out).toMatch(/^Registered {2}\S+ \S+, from 127\.0\.0\.1$/m);
+    const listed = JSON.parse((await rig.run("node list --output json")).out);
+    expect(listed.nodes.map((node: { joinedFrom?: string }) => node.joinedFrom)).toContain("127.0.0.1");
     const json = JSON.parse((await rig.run("node describe n1 --output json")).out);
     expect(json).toMatchObject({ id: "n1", labels: [{ key: "zone", value: "a", tier: "LABEL_TIER_AGENT" }] });
     expect((await rig.run("node describe n -o name")).out).toBe("n1\n");
@@ -102,23 +105,26 @@ describe("node why", () => {
 describe("node health", () => {
   it("should draw the last samples of one node, and list all that are held", async () => {
     const stream = await rig.connect("n1");
-    for (const percent of [10, 50, 95]) await stream.beatAcknowledged(usage(percent));
+    const numaNodes = [3, 1].map((memoryUsedMib, id) => ({ id, cpuPercent: 80, memoryUsedMib, memoryTotalMib: 4 }));
+    for (const percent of [10, 50, 95]) await stream.beatAcknowledged({ ...usage(percent), numaNodes });
     const { code, out } = await rig.run("node health n1 --no-color", { terminal: { columns: 55, rows: 24 } });
     expect(code).toBe(0);
     expect(out).toMatch(/^n1 {2}HEALTHY {2}last seen \d+s ago, heartbeat every 15s/);
     expect(out).toMatch(/^CPU +.*▁▅█ {2}95%$/m);
     expect(out).toMatch(/^Memory +.*▅▅▅ {2}50% {2}32\.0 GiB \/ 64\.0 GiB$/m);
+    expect(out).toMatch(/^NUMA 1 +▇▇▇ {2}80%\n {2}memory +▃▃▃ {2}25% {2}1\.0 MiB \/ 4\.0 MiB$/m);
     await rig.connect("n2");
     const table = (await rig.run("node health")).out;
-    expect(table).toMatch(/^ID +HEALTH +LAST SEEN +CPU +MEMORY +TEMP +GPU +GPU MEMORY$/m);
-    expect(table).toMatch(/^n1 +HEALTHY +\d+s ago .*▁▅█ 95%/m);
-    expect(table).toMatch(/^n2 +HEALTHY +\d+s ago +- +- +- +- +-$/m);
-    expect((await rig.run("node health -o csv")).out).toMatch(/\r\nn1,HEALTHY,\S+Z,95\.0,50\.0,,,\r\n/);
+    expect(table).toMatch(/^ID +HEALTH +LAST SEEN +CPU +MEMORY +TEMP +GPU +GPU MEMORY +NUMA MEMORY$/m);
+    expect(table).toMatch(/^n1 +HEALTHY +\d+s ago .*▁▅█ 95% .* 75%$/m);
+    expect(table).toMatch(/^n2 +HEALTHY +\d+s ago +- +- +- +- +- +-$/m);
+    expect((await rig.run("node health -o csv")).out).toMatch(/\r\nn1,HEALTHY,\S+Z,95\.0,50\.0,,,,75\.0\r\n/);
     expect((await rig.run("node health -o name")).out).toBe("n1\nn2\n");
     const all = JSON.parse((await rig.run("node health --output json")).out);
     expect(all.nodes.map(({ nodeId }: { nodeId: string }) => nodeId)).toEqual(["n1", "n2"]);
     const one = JSON.parse((await rig.run("node health n1 --output json")).out);
     expect(one.nodeHealth.samples.length).toBeGreaterThanOrEqual(3);
+    expect(one.nodeHealth.samples.at(-1).usage.numaNodes[0]).toMatchObject({ cpuPercent: 80, memoryUsedMib: 3 });
   });
 
   it("should not fail on a node that has reported nothing yet", async () => {

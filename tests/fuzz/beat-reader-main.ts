@@ -38,6 +38,7 @@ const SEEDS: readonly Uint8Array[] = [
         { index: 1, utilizationPercent: 5, memoryUsedMib: 6, memoryTotalMib: 7 },
         { index: 2, temperatureCelsius: 60 },
       ],
+      numaNodes: [{ id: 1, cpuPercent: 8, memoryUsedMib: 9, memoryTotalMib: 10 }],
     },
   }),
   frame({}),

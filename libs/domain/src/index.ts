@@ -112,7 +112,7 @@ export { OtherLeases } from "./leases/other-leases.ts";
 export { ArrivalLimiter } from "./limits/arrival-limiter.ts";
 export { BucketTable } from "./limits/bucket-table.ts";
 export { type CallLimits, type CallParty, CallPlaces, DEFAULT_CALL_LIMITS } from "./limits/call-places.ts";
-export { clientAddress, type ForwardingHeaders, type HostJudgement } from "./limits/client-address.ts";
+export { clientAddress, type ForwardingHeaders, type HostJudgement, plainHost } from "./limits/client-address.ts";
 export { type DescriptorPlan, planDescriptors } from "./limits/descriptor-plan.ts";
 export { FailureLimiter, NODE_FAILURE_LIMITS, TOKEN_FAILURE_LIMITS } from "./limits/failure-limiter.ts";
 export { isRequestForUs } from "./limits/host-names.ts";

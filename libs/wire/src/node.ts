@@ -93,6 +93,7 @@ export function nodeToProto(node: NodeFacts, mask: ReadMask | null = null): Node
     joinTokenId: node.joining.tokenId ?? "",
     ephemeral: node.joining.ephemeral,
     joinedWithoutToken: node.joining.withoutToken,
+    joinedFrom: node.joining.from ?? "",
     ...(node.keySinceMs === null ? {} : { keySince: timestampFromMs(node.keySinceMs) }),
     nextKeyFingerprint: node.nextKeyFingerprint ?? "",
     ...(node.keyRotationRequiredSinceMs === null

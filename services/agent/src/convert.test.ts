@@ -73,14 +73,23 @@ describe("toResourceUsage()", () => {
     memoryTotalMib: 80_000,
     temperatureCelsius: 60,
   };
+  const numaNode = {
+    id: 0,
+    cpuPercent: 33.333,
+    memory: { usedBytes: 512 * 1024 ** 2, totalBytes: 8 * 1024 ** 3 },
+  };
 
   it("should leave out totals that were sent before, and nothing else", () => {
-    const usage = { ...SMALL_USAGE, gpus: [gpu] };
+    const usage = { ...SMALL_USAGE, gpus: [gpu], numaNodes: [numaNode, { ...numaNode, id: 1, memory: undefined }] };
     const first = toResourceUsage(usage, NO_TOTALS);
     expect(first.usage).toMatchObject({
       memoryTotalMib: 16_384,
       diskTotalMib: 102_400,
       gpus: [{ memoryTotalMib: 80_000, temperatureCelsius: 60 }],
+      numaNodes: [
+        { id: 0, cpuPercent: 33.3, memoryUsedMib: 512, memoryTotalMib: 8_192 },
+        { id: 1, memoryUsedMib: 0, memoryTotalMib: 0 },
+      ],
     });
     const second = toResourceUsage(usage, first.sent);
     expect(second.usage).toMatchObject({
@@ -89,6 +98,7 @@ describe("toResourceUsage()", () => {
       diskUsedMib: 10_240,
       diskTotalMib: 0,
       gpus: [{ memoryUsedMib: 10, memoryTotalMib: 0 }],
+      numaNodes: [{ id: 0, memoryUsedMib: 512, memoryTotalMib: 0 }, { id: 1 }],
     });
     expect(second.sent).toEqual(first.sent);
   });
@@ -106,10 +116,13 @@ describe("toResourceUsage()", () => {
     expect(missing.sent).toEqual(sent);
   });
 
-  it("should leave out temperatures that are not measured", () => {
+  it("should leave out temperatures and shares that are not measured", () => {
     const { usage } = toResourceUsage({ ...SMALL_USAGE, gpus: [{ ...gpu, temperatureCelsius: undefined }] }, NO_TOTALS);
     expect(usage.temperatureMaxCelsius).toBeUndefined();
     expect(usage.gpus[0]?.temperatureCelsius).toBeUndefined();
+    const numaNodes = [{ ...numaNode, cpuPercent: undefined }, numaNode];
+    const read = toResourceUsage({ ...SMALL_USAGE, numaNodes }, NO_TOTALS).usage;
+    expect(read.numaNodes.map(({ cpuPercent }) => cpuPercent)).toEqual([undefined, 33.3]);
   });
 
   it("should encode whatever a tool prints", () => {
@@ -117,9 +130,11 @@ describe("toResourceUsage()", () => {
       {
         ...SMALL_USAGE,
         gpus: [{ ...gpu, index: HUGE, memoryUsedMib: HUGE, memoryTotalMib: HUGE }],
+        numaNodes: Array.from({ length: 33 }, () => ({ ...numaNode, id: HUGE })),
       },
       NO_TOTALS,
     );
+    expect(usage.numaNodes).toHaveLength(32);
     expect(() => toBinary(ResourceUsageSchema, usage)).not.toThrow();
   });
 });

@@ -1,8 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema, type NumaNodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { type ResourceUsage, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import {
+  type NumaNodeUsageSchema,
+  type ResourceUsage,
+  ResourceUsageSchema,
+} from "@rollcall/api/rollcall/node/v1/usage_pb";
 import type { MachineFacts } from "./facts/machine-facts.ts";
-import type { GpuReading, MachineUsage } from "./usage/machine-usage.ts";
+import type { GpuReading, MachineUsage, NumaReading } from "./usage/machine-usage.ts";
 
 /** What a node says about itself beside its hardware. */
 export interface NodeDescription {
@@ -63,8 +67,9 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
   });
 }
 
-/** GPUs of one sample. */
+/** GPUs and NUMA nodes of one sample. */
 const MOST_GPUS = 64;
+const MOST_NUMA_NODES = 32;
 
 /** The totals that a stream's server knows already. A new stream begins with `NO_TOTALS`. */
 export interface SentTotals {
@@ -72,10 +77,12 @@ export interface SentTotals {
   readonly diskMib: number;
   /** By index. */
   readonly gpuMemoryMib: ReadonlyMap<number, number>;
+  /** By id. */
+  readonly numaMemoryMib: ReadonlyMap<number, number>;
 }
 
 /** What a server knows at the beginning of a stream. */
-export const NO_TOTALS: SentTotals = { memoryMib: 0, diskMib: 0, gpuMemoryMib: new Map() };
+export const NO_TOTALS: SentTotals = { memoryMib: 0, diskMib: 0, gpuMemoryMib: new Map(), numaMemoryMib: new Map() };
 
 /** Make the usage of one beat, without the totals that were sent before, and say which totals have been sent then. */
 export function toResourceUsage(
@@ -95,14 +102,19 @@ export function toResourceUsage(
       temperatureMaxCelsius: round(usage.temperatures.maximumCelsius),
     }),
     gpus: usage.gpus.slice(0, MOST_GPUS).map((gpu) => toGpuUsage(gpu, sent.gpuMemoryMib)),
+    numaNodes: usage.numaNodes.slice(0, MOST_NUMA_NODES).map((node) => toNumaUsage(node, sent.numaMemoryMib)),
   });
   const gpuMemoryMib = new Map(sent.gpuMemoryMib);
   for (const { index, memoryTotalMib } of usage.gpus) {
     if (memoryTotalMib) gpuMemoryMib.set(index, uint32(memoryTotalMib));
   }
+  const numaMemoryMib = new Map(sent.numaMemoryMib);
+  for (const { id, memory: space } of usage.numaNodes) {
+    if (space) numaMemoryMib.set(id, toMib(space.totalBytes));
+  }
   return {
     usage: message,
-    sent: { memoryMib: memory.totalMib, diskMib: disk.totalMib, gpuMemoryMib },
+    sent: { memoryMib: memory.totalMib, diskMib: disk.totalMib, gpuMemoryMib, numaMemoryMib },
   };
 }
 
@@ -114,6 +126,19 @@ function toGpuUsage(gpu: GpuReading, sentMib: ReadonlyMap<number, number>) {
     memoryUsedMib: uint32(gpu.memoryUsedMib),
     memoryTotalMib: totalMib === sentMib.get(gpu.index) ? 0 : totalMib,
     ...(gpu.temperatureCelsius !== undefined && { temperatureCelsius: gpu.temperatureCelsius }),
+  };
+}
+
+function toNumaUsage(
+  { id, cpuPercent, memory }: NumaReading,
+  sentMib: ReadonlyMap<number, number>,
+): MessageInitShape<typeof NumaNodeUsageSchema> {
+  const space = toSpace(memory, sentMib.get(id) ?? 0);
+  return {
+    id: uint32(id),
+    memoryUsedMib: space.usedMib,
+    memoryTotalMib: space.newTotalMib,
+    ...(cpuPercent !== undefined && { cpuPercent: round(cpuPercent) }),
   };
 }
 

@@ -6,7 +6,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { proofText } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
+import { generateKeyPair, signProof } from "@rollcall/identity";
 import { createLogger, systemClock } from "@rollcall/process";
 import { errorFromGrpc } from "@rollcall/rpc";
 import { accessTokenHash, ensureAccessToken, listAudit } from "@rollcall/store";
@@ -192,6 +194,19 @@ describe("strangers", () => {
       const rows = await listAudit(database.store.db, { limit: 10, newestFirst: true });
       expect(rows.map(({ address }) => address)).toContain("192.0.2.3:4711");
     });
+  });
+});
+
+describe("a node that registers", () => {
+  it("should be kept with the address that the trusted proxy tells, and not with what it writes itself", async () => {
+    const { baseUrl } = await start(BEHIND_PROXY);
+    const client = clientOf(RegistryService, baseUrl, from("203.0.113.5, 192.0.2.4:4711"));
+    const { publicKey, privateKey } = generateKeyPair();
+    const { nonce, clusterId } = await client.createChallenge({});
+    const method = "/rollcall.registry.v1.RegistryService/RegisterNode";
+    const signature = signProof(privateKey, proofText({ method, clusterId, nodeId: "proxied", nonce }));
+    const request = { nodeId: "proxied", publicKey, proof: { nonce, signature }, info: { hostname: "h" } };
+    expect((await client.registerNode(request)).node?.joinedFrom).toBe("192.0.2.4");
   });
 });
 

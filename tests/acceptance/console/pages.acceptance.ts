@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
+import { FakeAgent } from "../../../libs/testkit/src/fake-agent.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
+import { TestNode } from "../../../services/registry/src/testing/test-node.ts";
 import type { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import { adminToken, HAS_CHROMIUM, openConsole, openPage, PAGES, startBrowser, untilLive } from "./console-browser.ts";
@@ -108,6 +110,17 @@ withChromium("the console's pages", () => {
         .getByRole("navigation", { name: "Machines that wait" })
         .getByRole("button", { name: /^alpha/ })
         .click();
+      // From where it came: there, and in what is exported.
+      await page.locator("dt", { hasText: /^From$/ }).waitFor();
+      expect(await page.locator("dt:text-is('From') + dd").textContent()).toBe("127.0.0.1");
+      await page.getByRole("button", { name: "Export" }).click();
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("menuitem", { name: "JSON" }).click(),
+      ]);
+      expect(JSON.parse(readFileSync(await file.path(), "utf8"))).toEqual(
+        ["alpha", "beta", "gamma"].map((node) => expect.objectContaining({ node, from: "127.0.0.1" })),
+      );
       await page.keyboard.press("a");
       await page.getByTestId("undoable").getByRole("button", { name: "Take back" }).click();
       await page.getByTestId("undoable").waitFor({ state: "detached" });
@@ -240,6 +253,43 @@ withChromium("the console's pages", () => {
     async () => {
       // Both at once: each is a process of the browser's own.
       await Promise.all([look("light", 1280), look("dark", 360)]);
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should chart what each GPU and each NUMA node does, as it tells it",
+    async () => {
+      const machine = new TestNode("numa-1");
+      await machine.register(fixture.client.registry);
+      const agent = new FakeAgent({ nodeId: machine.id, keyPair: machine.keyPair });
+      const stream = await agent.join(fixture.agentsAddress);
+      const usage = (cpuPercent: number) => ({
+        cpuPercent,
+        gpus: [{ index: 3, utilizationPercent: 71, memoryUsedMib: 1, memoryTotalMib: 4 }],
+        numaNodes: [
+          { id: 0, cpuPercent, memoryUsedMib: 1, memoryTotalMib: 5 },
+          { id: 8, memoryUsedMib: 3, memoryTotalMib: 5 },
+        ],
+      });
+      await stream.beatAcknowledged(usage(31));
+      const { page, context, misdeeds } = await openConsole(browser, origin, token);
+      await page.goto(`${origin}/nodes/numa-1?tab=usage`);
+      const chart = (name: string) => page.getByRole("img", { name, exact: true }).waitFor();
+      await page.getByRole("heading", { name: "NUMA node 0" }).waitFor();
+      await chart("processors 31, memory 20 (%)");
+      await chart("processors -, memory 60 (%)");
+      await chart("busy 71, memory 25, temperature - (% and °C)");
+      const before = await page.evaluate("performance.timeOrigin");
+      // The page takes samples half a second apart.
+      await until("the chart to go on", async () => {
+        await stream.beatAcknowledged(usage(92));
+        return page.getByRole("img", { name: "processors 92, memory 20 (%)" }).isVisible();
+      });
+      expect(await page.evaluate("performance.timeOrigin")).toBe(before);
+      expect(misdeeds.found).toEqual([]);
+      agent.close();
+      await context.close();
     },
     LIMIT_MS,
   );

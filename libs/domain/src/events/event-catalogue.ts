@@ -12,21 +12,21 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   "node.registered": {
     when:
       "A node joined the fleet for the first time; joinToken names the join token that let it in, which is that " +
-      "token's use. One that returns makes no event.",
+      "token's use, and joinedFrom the address that it came from. One that returns makes no event.",
     subject: NODE,
     actors: ["node:<id>"],
     before: null,
-    after: ["membership", "joinToken"],
+    after: ["membership", "joinToken", "joinedFrom"],
     reasons: ["AUTO_APPROVED", "APPROVAL_REQUIRED", "JOIN_TOKEN", "SERVICE_ACCOUNT", "CONTROL_PLANE"],
   },
   "node.approved": {
     when:
       "An operator let a pending or rejected node join, or a pending one returned with a preauthorized join " +
-      "token, which joinToken names, or with its service account's token.",
+      "token, which joinToken names (and joinedFrom where it came from then), or with its service account's token.",
     subject: NODE,
     actors: [...OPERATORS, "join-token:<id>", "service-account:<namespace>/<name>"],
     before: ["membership"],
-    after: ["membership", "joinToken"],
+    after: ["membership", "joinToken", "joinedFrom"],
     reasons: ["OPERATOR_APPROVED", "JOIN_TOKEN", "SERVICE_ACCOUNT"],
   },
   "node.rejected": {

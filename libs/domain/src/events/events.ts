@@ -119,6 +119,8 @@ export function membershipEvent(change: {
   readonly reason?: string;
   /** The join token that let the node in, by its id. */
   readonly joinToken?: string | null;
+  /** The address from which the node joined. */
+  readonly joinedFrom?: string | null;
 }): NewEvent {
   const { type, subject, before, after, actor, message } = change;
   const gone = type === "node.deregistered" ? "AGENT_DEREGISTERED" : "OPERATOR_DELETED";
@@ -129,7 +131,7 @@ export function membershipEvent(change: {
     reason: change.reason ?? after?.reason ?? gone,
     message,
     before: before === null ? null : membershipFacts(before),
-    after: after === null ? null : { ...membershipFacts(after), ...joinTokenFact(change) },
+    after: after === null ? null : { ...membershipFacts(after), ...joiningFacts(change) },
   };
 }
 
@@ -138,8 +140,9 @@ function membershipFacts(membership: Membership): Readonly<Record<string, Json>>
   return isBanned(membership) ? { membership: membership.state, banned: true } : { membership: membership.state };
 }
 
-function joinTokenFact({ joinToken }: { readonly joinToken?: string | null }) {
-  return joinToken == null ? {} : { joinToken };
+function joiningFacts(change: { readonly joinToken?: string | null; readonly joinedFrom?: string | null }) {
+  const { joinToken, joinedFrom } = change;
+  return { ...(joinToken == null ? {} : { joinToken }), ...(joinedFrom == null ? {} : { joinedFrom }) };
 }
 
 /**

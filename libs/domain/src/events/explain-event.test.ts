@@ -16,7 +16,12 @@ describe("explainEvent()", () => {
       { group: "zone=a", brake: "PARTIAL", lostSinceMs: AT_MS - 4_200 },
       "group zone=a, brake PARTIAL, lost 4.2 s before",
     ],
-    ["node.registered", null, { membership: "APPROVED", joinToken: "t1" }, "APPROVED, by join token t1"],
+    [
+      "node.registered",
+      null,
+      { membership: "APPROVED", joinToken: "t1", joinedFrom: "192.0.2.7" },
+      "APPROVED, by join token t1, from 192.0.2.7",
+    ],
     [
       "node.banned",
       { membership: "APPROVED" },

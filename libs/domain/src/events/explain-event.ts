@@ -107,6 +107,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   holds: named("holds"),
   banned: ifTrue("banned"),
   joinToken: named("by join token"),
+  joinedFrom: named("from"),
   keyFingerprint: named("key"),
   nextKeyFingerprint: named("next key"),
   machines: nothing,

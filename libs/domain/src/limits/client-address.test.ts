@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { clientAddress, type HostJudgement } from "./client-address.ts";
+import { clientAddress, type HostJudgement, plainHost } from "./client-address.ts";
 
 const PROXIES = new Set(["10.0.0.1", "10.0.0.2", "2001:db8::a", "::ffff:10.0.0.1"]);
 const ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:.]*)$/;
@@ -122,5 +122,20 @@ describe("clientAddress()", () => {
         }
       }),
     );
+  });
+});
+
+describe("plainHost()", () => {
+  it.each([
+    ["192.0.2.1:4711", "192.0.2.1"],
+    ["192.0.2.1", "192.0.2.1"],
+    ["[2001:DB8::1]:4711", "2001:db8::1"],
+    ["[2001:db8::1]", "2001:db8::1"],
+    ["[fe80::1%eth0]:4711", "fe80::1"],
+    ["[::ffff:192.0.2.1]:4711", "192.0.2.1"],
+    [":0", null],
+    ["", null],
+  ])("should read %s as %s", (peer, host) => {
+    expect(plainHost(peer)).toBe(host);
   });
 });

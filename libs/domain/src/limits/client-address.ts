@@ -126,6 +126,18 @@ export function addressGroup(peer: string): string {
   return `${network.join(":")}::/64`;
 }
 
+/**
+ * The host of an address for people and the record: in lower case, without port and zone, an IPv4 address that is
+ * written as an IPv6 one as itself. Null for a peer that has none, such as a socket that is gone.
+ *
+ * @param peer HOST:PORT or HOST, with an IPv6 host in brackets.
+ */
+export function plainHost(peer: string): string | null {
+  const [host = ""] = hostOf(peer).toLowerCase().split("%", 1);
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/.exec(host)?.[1];
+  return (mapped ?? host) || null;
+}
+
 /** The host of HOST:PORT, [HOST]:PORT or HOST. */
 export function hostOf(peer: string): string {
   const bracketed = /^\[([^\]]*)\]/.exec(peer)?.[1];

@@ -13,6 +13,7 @@ function registration(nodeId: string, changes: Partial<Applicant> = {}): Applica
     nonce: `nonce ${nonces}`,
     report: report("as ever"),
     joinToken: null,
+    from: `address of ${nodeId}`,
     ...changes,
   };
 }
@@ -281,7 +282,7 @@ describe("planRegistrations() with join tokens", () => {
         { key: "old", value: "1", tier: "token" },
       ],
     });
-    const planned = plan([registration("a", { joinToken: given("rich") })], {
+    const planned = plan([registration("a", { joinToken: given("rich"), from: "192.0.2.9" })], {
       tokens: new Map([["rich", rich]]),
       nodes: [waiting],
     });
@@ -289,12 +290,12 @@ describe("planRegistrations() with join tokens", () => {
       [
         { kind: "membership", membership: { state: "APPROVED", actor: "join-token:rich" } },
         { kind: "accept-hardware" },
-        { kind: "joining", joining: { tokenId: "rich", ephemeral: true, withoutToken: false } },
+        { kind: "joining", joining: { tokenId: "rich", ephemeral: true, withoutToken: false, from: "192.0.2.9" } },
         { kind: "labels", tier: "token", labels: [{ key: "rack", value: "7", tier: "token" }] },
       ],
     ]);
     expect(planned.events).toMatchObject([
-      { type: "node.approved", after: { joinToken: "rich" } },
+      { type: "node.approved", after: { joinToken: "rich", joinedFrom: "192.0.2.9" } },
       { type: "node.labels.changed", before: { labels: { rack: "1", old: "1" } }, after: { labels: { rack: "7" } } },
     ]);
   });
@@ -328,23 +329,23 @@ describe("planRegistrations(), all that follows", () => {
     expect(creations).toMatchObject([
       {
         ...{ applicant, token: rich, membership: approved, tokenLabels: { rack: "7" } },
-        joining: { tokenId: "rich", ephemeral: true, withoutToken: false },
+        joining: { tokenId: "rich", ephemeral: true, withoutToken: false, from: "address of a" },
       },
     ]);
     expect(events).toMatchObject([
       {
         ...{ type: "node.registered", subject: "a", actor: "node:a", message: "", before: null },
-        after: { membership: "APPROVED", joinToken: "rich" },
+        after: { membership: "APPROVED", joinToken: "rich", joinedFrom: "address of a" },
       },
     ]);
   });
 
   it("should create a node without a token, and without labels of one", () => {
-    const { creations, events } = plan([machine()]);
+    const { creations, events } = plan([machine({ from: null })]);
     expect(creations).toMatchObject([
-      { token: null, tokenLabels: {}, joining: { tokenId: null, ephemeral: false, withoutToken: false } },
+      { token: null, tokenLabels: {}, joining: { tokenId: null, ephemeral: false, withoutToken: false, from: null } },
     ]);
-    expect(events[0]?.after).not.toHaveProperty("joinToken");
+    expect(events[0]?.after).toEqual({ membership: "APPROVED" });
   });
 
   it("should find in its batch a machine that it has just created, as one that is not connected", () => {

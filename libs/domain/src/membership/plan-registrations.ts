@@ -25,6 +25,8 @@ export interface Applicant {
   readonly report: InfoReport;
   /** Null for one without. */
   readonly joinToken: GivenJoinToken | null;
+  /** The address that it asks from, without a port; null where none is known. */
+  readonly from: string | null;
 }
 
 /** A node of the record as far as a registration is concerned. NodeRecord is one. */
@@ -260,11 +262,13 @@ class Planner<A extends Applicant> {
         actor: `node:${id}`,
         message: "",
         joinToken: by.token?.id ?? null,
+        joinedFrom: applicant.from,
       }),
     );
   }
 
   #creation(applicant: A, membership: Membership, { token, account }: AdmittedBy): NodeCreation<A> {
+    const { from } = applicant;
     const withoutToken = this.#facts.enforcement === "warn" && account === null;
     return {
       applicant,
@@ -272,7 +276,7 @@ class Planner<A extends Applicant> {
       token,
       account,
       approvedHardware: membership.state === "APPROVED" ? hardwareIn(applicant.report.info) : null,
-      joining: token === null ? { tokenId: null, ephemeral: false, withoutToken } : joiningBy(token),
+      joining: token === null ? { tokenId: null, ephemeral: false, withoutToken, from } : joiningBy(token, from),
       tokenLabels: token?.labels ?? {},
     };
   }
@@ -291,6 +295,8 @@ class Planner<A extends Applicant> {
       actor,
       message: "",
       joinToken: by.token?.id ?? null,
+      // As the record: an approval without a token leaves how the node joined as it is.
+      joinedFrom: by.token === null ? null : applicant.from,
     });
     this.#events.push(event);
     if (this.#creations.has(id)) {
@@ -309,7 +315,7 @@ class Planner<A extends Applicant> {
     this.#nodes.set(id, { ...known, membership, labels: after });
     const effects: readonly NodeEffect[] = [
       ...membershipEffects(membership),
-      { kind: "joining", joining: joiningBy(token) },
+      { kind: "joining", joining: joiningBy(token, applicant.from) },
       { kind: "labels", tier: "token", labels: granted },
     ];
     this.#approvals.set(id, { applicant, token, account: null, effects });
@@ -347,8 +353,8 @@ interface AdmittedBy {
   readonly account: ServiceAccount | null;
 }
 
-function joiningBy({ id, ephemeral }: JoiningToken): NodeJoining {
-  return { tokenId: id, ephemeral, withoutToken: false };
+function joiningBy({ id, ephemeral }: JoiningToken, from: string | null): NodeJoining {
+  return { tokenId: id, ephemeral, withoutToken: false, from };
 }
 
 function isKeyOf({ keyFingerprint: current, nextKeyFingerprint: next }: KnownNode, used: string): boolean {

@@ -35,6 +35,8 @@ export interface NodeJoining {
   readonly ephemeral: boolean;
   /** Whether it joined without a token while that was warned of. */
   readonly withoutToken: boolean;
+  /** The address from which it registered then, without a port; null where that was not kept. */
+  readonly from: string | null;
 }
 
 /** All that the record holds of one node. */

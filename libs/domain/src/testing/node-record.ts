@@ -27,7 +27,7 @@ export function nodeRecord(changes: Partial<NodeRecord> = {}): NodeRecord {
     keySinceMs: 0,
     nextKeyFingerprint: null,
     keyRotationRequiredSinceMs: null,
-    joining: { tokenId: null, ephemeral: false, withoutToken: false },
+    joining: { tokenId: null, ephemeral: false, withoutToken: false, from: null },
     etag: "etag-1",
     createdAtMs: 0,
     updatedAtMs: 0,

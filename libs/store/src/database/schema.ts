@@ -64,6 +64,8 @@ export interface NodesTable {
   readonly join_token_id: string | null;
   readonly ephemeral: Generated<boolean>;
   readonly joined_without_token: Generated<boolean>;
+  /** Null for a control-plane process, and where it was not kept. */
+  readonly joined_from: string | null;
   /** What of a NodeInfo tells of hardware, as it was when the node was approved or accepted. */
   readonly approved_hardware: ColumnType<unknown, string | null | undefined, string | null>;
   readonly missing_hardware: ColumnType<readonly Trouble[], string | undefined, string>;

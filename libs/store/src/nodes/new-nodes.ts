@@ -65,10 +65,11 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
     new_nodes as (
       insert into nodes (
         id, type, membership, membership_reason, membership_message, membership_actor, info, info_digest, cores,
-        memory_bytes, disk_bytes, gpus, approved_hardware, join_token_id, ephemeral, joined_without_token
+        memory_bytes, disk_bytes, gpus, approved_hardware, join_token_id, ephemeral, joined_without_token,
+        joined_from
       )
       select id, 'COMPUTE', membership, reason, message, actor, info, digest, cores, memory, disk, gpus, hardware,
-        token, ephemeral, tokenless
+        token, ephemeral, tokenless, joined_from
       from given order by id
       on conflict (id) do nothing
       returning id
@@ -102,7 +103,7 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
 const ROW_COLUMNS = sql`
   id text collate "C", membership text, reason text, message text, actor text, info jsonb, digest text, cores integer,
   memory bigint, disk bigint, gpus integer, hardware jsonb, token text, ephemeral boolean, tokenless boolean,
-  key text, fingerprint text`;
+  joined_from text, key text, fingerprint text`;
 
 function toRow({ key, report, membership, approvedHardware, joining }: NewComputeNode) {
   return {
@@ -121,6 +122,7 @@ function toRow({ key, report, membership, approvedHardware, joining }: NewComput
     token: joining.tokenId,
     ephemeral: joining.ephemeral,
     tokenless: joining.withoutToken,
+    joined_from: joining.from,
     key: Buffer.from(key.publicKey).toString("hex"),
     fingerprint: key.fingerprint,
   };

@@ -103,6 +103,7 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
         join_token_id: effect.joining.tokenId,
         ephemeral: effect.joining.ephemeral,
         joined_without_token: effect.joining.withoutToken,
+        joined_from: effect.joining.from,
       };
     case "drain":
     case "labels":

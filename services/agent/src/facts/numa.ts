@@ -4,17 +4,27 @@ import type { NumaNodeFacts } from "./machine-facts.ts";
 
 const NODE_ROOT = "/sys/devices/system/node";
 
-/** Read the NUMA nodes, by id. */
-export async function readNumaNodes(machine: Machine): Promise<readonly NumaNodeFacts[]> {
-  const ids = (await machine.listNames(NODE_ROOT))
+/** The ids of the NUMA nodes, in order. */
+export async function listNumaIds(machine: Machine): Promise<readonly number[]> {
+  return (await machine.listNames(NODE_ROOT))
     .flatMap((name) => parseCount(/^node(\d+)$/.exec(name)?.[1]) ?? [])
     .sort((a, b) => a - b);
+}
+
+/** Where a file of a NUMA node is. */
+export function numaPath(id: number, file: string): string {
+  return `${NODE_ROOT}/node${id}/${file}`;
+}
+
+/** Read the NUMA nodes, by id. */
+export async function readNumaNodes(machine: Machine): Promise<readonly NumaNodeFacts[]> {
+  const ids = await listNumaIds(machine);
   return Promise.all(
     ids.map(async (id) => {
       const [cpus, meminfo, distance] = await Promise.all([
-        machine.readText(`${NODE_ROOT}/node${id}/cpulist`),
-        machine.readText(`${NODE_ROOT}/node${id}/meminfo`),
-        machine.readText(`${NODE_ROOT}/node${id}/distance`),
+        machine.readText(numaPath(id, "cpulist")),
+        machine.readText(numaPath(id, "meminfo")),
+        machine.readText(numaPath(id, "distance")),
       ]);
       return {
         id,

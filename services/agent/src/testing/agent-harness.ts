@@ -153,6 +153,7 @@ export const SMALL_USAGE: MachineUsage = {
   disk: { usedBytes: 10 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 },
   temperatures: undefined,
   gpus: [],
+  numaNodes: [],
 };
 
 /** A logger that keeps what is written. */

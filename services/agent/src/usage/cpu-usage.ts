@@ -33,9 +33,21 @@ export function busyPercent(before: CpuTimes, now: CpuTimes): number | undefined
 /** Parse the first line of /proc/stat. Waiting for a disk is idle time; time stolen by a hypervisor is busy. */
 export function parseProcStat(text: string): CpuTimes | undefined {
   const [, rest] = /^cpu\s+(.+)$/m.exec(text) ?? [];
-  if (rest === undefined) return undefined;
+  return rest === undefined ? undefined : parseTimes(rest);
+}
+
+/** Parse the lines of /proc/stat that follow: the times of each logical processor, by its number. */
+export function parseProcessorTimes(text: string): ReadonlyMap<number, CpuTimes> {
+  const times = new Map<number, CpuTimes>();
+  for (const [, cpu, rest] of text.matchAll(/^cpu(\d{1,5})\s+(.+)$/gm)) {
+    times.set(Number(cpu), parseTimes(rest ?? ""));
+  }
+  return times;
+}
+
+function parseTimes(columns: string): CpuTimes {
   // guest and guest_nice, the last two, are counted in user and nice already.
-  const times = rest
+  const times = columns
     .split(/\s+/)
     .slice(0, 8)
     .map((time) => parseCount(time) ?? 0);

@@ -8,6 +8,8 @@ export interface MachineUsage {
   readonly temperatures: Temperatures | undefined;
   /** As in the facts: NVIDIA's first, then AMD's, each by index. */
   readonly gpus: readonly GpuReading[];
+  /** By id; empty where there is only one, whose figures are the machine's. */
+  readonly numaNodes: readonly NumaReading[];
 }
 
 /** How full something is. */
@@ -30,4 +32,13 @@ export interface GpuReading {
   readonly memoryUsedMib: number | undefined;
   readonly memoryTotalMib: number | undefined;
   readonly temperatureCelsius: number | undefined;
+}
+
+/** One NUMA node. */
+export interface NumaReading {
+  /** The kernel's id. */
+  readonly id: number;
+  /** Share of its processors in use, 0 to 100. Absent where it has none, and at the first reading. */
+  readonly cpuPercent: number | undefined;
+  readonly memory: SpaceUsage | undefined;
 }

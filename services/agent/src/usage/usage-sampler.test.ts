@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import type { CommandResult } from "../machine/run-command.ts";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
 import { H100_USAGE, RADEON_USAGE } from "../testing/recordings/gpu-tools.ts";
-import { RASPBERRY_PI, VIRTUAL_MACHINE } from "../testing/recordings/machines.ts";
+import { GPU_SERVER, RASPBERRY_PI, VIRTUAL_MACHINE } from "../testing/recordings/machines.ts";
 import { createGauge, createUsageSampler } from "./usage-sampler.ts";
 
 describe("createUsageSampler()", () => {
@@ -36,6 +36,13 @@ describe("createUsageSampler()", () => {
     expect(usage.gpus).toHaveLength(10);
   });
 
+  it("should sample the NUMA nodes of a machine that has several", async () => {
+    planted = await plantMachine(GPU_SERVER);
+    const sampler = createUsageSampler({ machine: planted.machine, stateDirectory: "/none", nowMs });
+    await sampler.refresh();
+    expect(sampler.latest(1_000).numaNodes.map(({ id }) => id)).toEqual([0, 1]);
+  });
+
   it("should have nothing but what there is in a virtual machine", async () => {
     planted = await plantMachine(VIRTUAL_MACHINE);
     const sampler = createUsageSampler({
@@ -51,6 +58,7 @@ describe("createUsageSampler()", () => {
       disk: undefined,
       temperatures: undefined,
       gpus: [],
+      numaNodes: [],
     });
   });
 

@@ -3,6 +3,7 @@ import { createCpuMeter } from "./cpu-usage.ts";
 import { readNvidiaUsage, readRocmUsage } from "./gpu-usage.ts";
 import type { MachineUsage } from "./machine-usage.ts";
 import { readMemoryUsage } from "./memory-usage.ts";
+import { createNumaMeter } from "./numa-usage.ts";
 import { readTemperatures } from "./temperatures.ts";
 
 /** Samples what the machine is doing, in the background. */
@@ -43,7 +44,8 @@ export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
   const temperatures = createGauge(() => readTemperatures(machine), nowMs);
   const nvidia = createGauge(() => readNvidiaUsage(machine), nowMs);
   const rocm = createGauge(() => readRocmUsage(machine), nowMs);
-  const gauges = [cpu, memory, disk, temperatures, nvidia, rocm];
+  const numaNodes = createGauge(createNumaMeter(machine), nowMs);
+  const gauges = [cpu, memory, disk, temperatures, nvidia, rocm, numaNodes];
   return {
     refresh: async () => {
       await Promise.all(gauges.map((gauge) => gauge.refresh()));
@@ -54,6 +56,7 @@ export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
       disk: disk.latest(maxAgeMs),
       temperatures: temperatures.latest(maxAgeMs),
       gpus: [...(nvidia.latest(maxAgeMs) ?? []), ...(rocm.latest(maxAgeMs) ?? [])],
+      numaNodes: numaNodes.latest(maxAgeMs) ?? [],
     }),
   };
 }

@@ -149,12 +149,13 @@ function workFields(node: Node): Field[] {
 /** With what the node proves that it is itself, and how it joined. */
 function identityFields(node: Node, nowMs: number): Field[] {
   const { keyFingerprint, keySince, keyRotationRequiredSince: since, nextKeyFingerprint } = node;
-  const { createTime, joinTokenId } = node;
+  const { createTime, joinedFrom, joinTokenId } = node;
   const age = keySince === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(keySince))}`;
   const rotation = since === undefined ? "" : `rotation required for ${formatDuration(nowMs - timestampMs(since))}`;
   const next = nextKeyFingerprint === "" ? "" : `next ${nextKeyFingerprint}`;
   const joined = [
     createTime === undefined ? "" : formatTime(timestampMs(createTime)),
+    joinedFrom === "" ? "" : `from ${joinedFrom}`,
     joinTokenId === "" ? "" : `with join token ${joinTokenId}`,
     node.ephemeral ? "ephemeral" : "",
   ];

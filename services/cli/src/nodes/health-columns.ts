@@ -4,7 +4,7 @@ import { type Cell, type Column, stateCell } from "../output/table.ts";
 import { pad } from "../output/text.ts";
 import { formatPercent } from "../output/units.ts";
 import { LAST_SEEN_COLUMN } from "./read-health.ts";
-import { latestOf, meanSeries, type Series, type UsageHistory } from "./usage.ts";
+import { latestOf, meanSeries, mostSeries, type Series, type UsageHistory } from "./usage.ts";
 import { healthWord } from "./words.ts";
 
 /** A node as the replica that holds it knows it. */
@@ -47,6 +47,13 @@ export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
       name: "gpu_memory_percent",
       rank: 15,
       cell: ({ usage }) => percent(meanSeries(usage.gpus.map((gpu) => gpu.memory)), 0),
+    },
+    {
+      // The fullest, since a process that is bound to it runs out there while the mean is low.
+      title: "NUMA MEMORY",
+      name: "numa_memory_percent",
+      rank: 16,
+      cell: ({ usage }) => percent(mostSeries(usage.numaNodes.map((node) => node.memory)), 0),
     },
   ];
 }

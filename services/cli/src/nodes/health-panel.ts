@@ -82,6 +82,10 @@ export function usageLines(health: NodeHealth | undefined, look: PanelLook): str
       ),
       line("  memory", gpu.memory, look, fillText(gpu.memoryNow, look)),
     ]),
+    ...usage.numaNodes.flatMap((node) => [
+      line(`NUMA ${node.id}`, node.cpu, look, percentText(latestOf(node.cpu), look)),
+      line("  memory", node.memory, look, fillText(node.memoryNow, look)),
+    ]),
   ];
 }
 

@@ -44,6 +44,10 @@ const SAMPLES = [10, 50, 95].map((percent, at) =>
       diskTotalMib: at === 0 ? 512_000 : 0,
       ...(at === 2 ? { temperatureAverageCelsius: 54, temperatureMaxCelsius: 61.4 } : {}),
       gpus: [{ index: 0, utilizationPercent: 80, memoryUsedMib: 40_960, memoryTotalMib: 81_920 }],
+      numaNodes: [
+        { id: 0, cpuPercent: percent, memoryUsedMib: 14_336, memoryTotalMib: at === 0 ? 32_768 : 0 },
+        { id: 1, memoryUsedMib: 2_048, memoryTotalMib: at === 0 ? 32_768 : 0 },
+      ],
     },
   }),
 );
@@ -60,6 +64,10 @@ describe("healthPanel()", () => {
         "Temp               ▅  54 °C  max 61 °C",
         "GPU 0            ▇▇▇  80%  -",
         "  memory         ▅▅▅  50%  40.0 GiB / 80.0 GiB",
+        "NUMA 0           ▁▅█  95%",
+        "  memory         ▄▄▄  44%  14.0 GiB / 32.0 GiB",
+        "NUMA 1                -",
+        "  memory         ▁▁▁  6%  2.0 GiB / 32.0 GiB",
       ),
     );
   });
@@ -88,8 +96,8 @@ describe("healthColumns()", () => {
     expect(new TablePrinter(healthColumns(20)).print([row])).toBe(
       lines(
         "ID  HEALTH   LAST SEEN  CPU                        MEMORY                     TEMP   GPU              " +
-          "          GPU MEMORY",
-        `n1  HEALTHY  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%`,
+          "          GPU MEMORY  NUMA MEMORY",
+        `n1  HEALTHY  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%         44%`,
       ),
     );
   });
@@ -154,11 +162,13 @@ describe("statusPanel()", () => {
       keyRotationRequiredSince: timestampFromMs(NOW_MS - 120_000),
       nextKeyFingerprint: "SHA256:next",
       joinTokenId: "0000000000a1",
+      joinedFrom: "192.0.2.7",
       ephemeral: true,
     });
     const panel = statusPanel({ node, health: undefined, nowMs: NOW_MS }, LOOK);
     expect(panel).toContain("\nKey         SHA256:abc, for 1d, next SHA256:next, rotation required for 2m\n");
-    expect(panel).toContain("\nRegistered  2026-08-06 09:00:00Z, with join token 0000000000a1, ephemeral\n");
+    const registered = "2026-08-06 09:00:00Z, from 192.0.2.7, with join token 0000000000a1, ephemeral";
+    expect(panel).toContain(`\nRegistered  ${registered}\n`);
   });
 });
 

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { meanSeries, percentOf, usageHistory } from "./usage.ts";
+import { meanSeries, mostSeries, percentOf, usageHistory } from "./usage.ts";
 
 describe("usageHistory()", () => {
   it("should be empty, not an error, for a node of which nothing is known", () => {
@@ -13,6 +13,7 @@ describe("usageHistory()", () => {
       temperature: [],
       temperatureMax: [],
       gpus: [],
+      numaNodes: [],
     });
   });
 
@@ -38,6 +39,28 @@ describe("usageHistory()", () => {
   });
 });
 
+describe("usageHistory() of NUMA nodes", () => {
+  it("should carry totals on, and leave gaps where a share is not known", () => {
+    const health = create(NodeHealthSchema, {
+      samples: [
+        {
+          usage: {
+            numaNodes: [
+              { id: 8, memoryUsedMib: 1, memoryTotalMib: 4 },
+              { id: 0, cpuPercent: 7 },
+            ],
+          },
+        },
+        { usage: { numaNodes: [{ id: 8, cpuPercent: 5, memoryUsedMib: 2 }] } },
+      ],
+    });
+    expect(usageHistory(health).numaNodes).toEqual([
+      { id: 0, cpu: [7, undefined], memory: [undefined, undefined], memoryNow: null },
+      { id: 8, cpu: [undefined, 5], memory: [25, 50], memoryNow: { usedMib: 2, totalMib: 4 } },
+    ]);
+  });
+});
+
 describe("percentOf()", () => {
   it("should know no share of an unknown total", () => {
     expect(percentOf({ usedMib: 5, totalMib: 0 })).toBeUndefined();
@@ -54,5 +77,12 @@ describe("meanSeries()", () => {
       ]),
     ).toEqual([20, undefined, 30]);
     expect(meanSeries([])).toEqual([]);
+  });
+});
+
+describe("mostSeries()", () => {
+  it("should take the most of what each sample has", () => {
+    expect(mostSeries([[10, undefined, 30], [30, undefined], []])).toEqual([30, undefined, 30]);
+    expect(mostSeries([])).toEqual([]);
   });
 });

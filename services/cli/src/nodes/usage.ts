@@ -1,5 +1,5 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { GpuUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { GpuUsage, NumaNodeUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 
 /** One measure over the last samples, oldest first. A sample that lacks it leaves a gap. */
 export type Series = readonly (number | undefined)[];
@@ -25,6 +25,18 @@ interface GpuSeries {
   readonly memoryNow: Fill | null;
 }
 
+/** What one NUMA node did. */
+interface NumaSeries {
+  /** The kernel's id. */
+  readonly id: number;
+  /** Share of its processors, 0 to 100. */
+  readonly cpu: Series;
+  /** Share of its memory, 0 to 100. */
+  readonly memory: Series;
+  /** Memory in the latest sample; null when it is missing there. */
+  readonly memoryNow: Fill | null;
+}
+
 /** What a node did over its last samples. What a node does not report is missing here, never an error. */
 export interface UsageHistory {
   /** Share of processors, 0 to 100. */
@@ -39,6 +51,8 @@ export interface UsageHistory {
   readonly temperatureMax: Series;
   /** By index. */
   readonly gpus: readonly GpuSeries[];
+  /** By id; empty where there is only one. */
+  readonly numaNodes: readonly NumaSeries[];
 }
 
 /** Arrange a node's samples by measure. Without samples the latest one stands for all. */
@@ -54,7 +68,18 @@ export function usageHistory(health: NodeHealth | undefined): UsageHistory {
     diskNow: disk.at(-1) ?? null,
     temperature: usages.map((usage) => usage?.temperatureAverageCelsius),
     temperatureMax: usages.map((usage) => usage?.temperatureMaxCelsius),
-    gpus: gpuIndices(usages).map((index) => gpuSeries(usages, index)),
+    gpus: seriesOf(
+      usages,
+      ({ gpus }) => gpus,
+      ({ index }) => index,
+      gpuSeries,
+    ),
+    numaNodes: seriesOf(
+      usages,
+      ({ numaNodes }) => numaNodes,
+      ({ id }) => id,
+      numaSeries,
+    ),
   };
 }
 
@@ -70,13 +95,20 @@ export function percentOf(fill: Fill | undefined | null): number | undefined {
 
 /** Several series as one: the mean of what each sample has. */
 export function meanSeries(series: readonly Series[]): Series {
-  const length = Math.max(0, ...series.map((each) => each.length));
-  return Array.from({ length }, (_, at) => mean(series.map((each) => each[at])));
+  return together(series, (known) => known.reduce((sum, value) => sum + value, 0) / known.length);
 }
 
-function mean(values: Series): number | undefined {
-  const known = values.filter((value) => value !== undefined);
-  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0) / known.length;
+/** Several series as one: the most of what each sample has. */
+export function mostSeries(series: readonly Series[]): Series {
+  return together(series, (known) => Math.max(...known));
+}
+
+function together(series: readonly Series[], of: (known: readonly number[]) => number): Series {
+  const length = Math.max(0, ...series.map((each) => each.length));
+  return Array.from({ length }, (_, at) => {
+    const known = series.flatMap((each) => each[at] ?? []);
+    return known.length === 0 ? undefined : of(known);
+  });
 }
 
 function fills<Sample>(
@@ -93,21 +125,40 @@ function fills<Sample>(
   });
 }
 
-function gpuIndices(usages: readonly (ResourceUsage | undefined)[]): number[] {
-  const indices = usages.flatMap((usage) => usage?.gpus.map((gpu) => gpu.index) ?? []);
-  return [...new Set(indices)].sort((a, b) => a - b);
+/** The series of each GPU or NUMA node that any sample has, by index; a sample without it leaves a gap. */
+function seriesOf<Part, Made>(
+  usages: readonly (ResourceUsage | undefined)[],
+  partsOf: (usage: ResourceUsage) => readonly Part[],
+  indexOf: (part: Part) => number,
+  make: (index: number, parts: readonly (Part | undefined)[]) => Made,
+): Made[] {
+  const parts = usages.map((usage) => (usage === undefined ? [] : partsOf(usage)));
+  const indices = [...new Set(parts.flat().map(indexOf))].sort((a, b) => a - b);
+  return indices.map((index) =>
+    make(
+      index,
+      parts.map((all) => all.find((part) => indexOf(part) === index)),
+    ),
+  );
 }
 
-function gpuSeries(usages: readonly (ResourceUsage | undefined)[], index: number): GpuSeries {
-  const gpu: (GpuUsage | undefined)[] = usages.map((usage) =>
-    usage?.gpus.find((candidate) => candidate.index === index),
-  );
+function gpuSeries(index: number, gpu: readonly (GpuUsage | undefined)[]): GpuSeries {
   const memory = fills(gpu, (usage) => [usage.memoryUsedMib, usage.memoryTotalMib]);
   return {
     index,
     utilization: gpu.map((usage) => usage?.utilizationPercent),
     memory: memory.map(percentOf),
     temperature: gpu.map((usage) => usage?.temperatureCelsius),
+    memoryNow: memory.at(-1) ?? null,
+  };
+}
+
+function numaSeries(id: number, node: readonly (NumaNodeUsage | undefined)[]): NumaSeries {
+  const memory = fills(node, (usage) => [usage.memoryUsedMib, usage.memoryTotalMib]);
+  return {
+    id,
+    cpu: node.map((usage) => usage?.cpuPercent),
+    memory: memory.map(percentOf),
     memoryNow: memory.at(-1) ?? null,
   };
 }

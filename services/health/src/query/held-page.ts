@@ -17,8 +17,8 @@ function byId(left: { readonly id: string }, right: { readonly id: string }): nu
 }
 
 /**
- * Nodes in one call to a replica, and in one message of a watch. A sample may have 64 GPUs and a node 60 samples of 2
- * KiB, so these fit into a page.
+ * Nodes in one call to a replica, and in one message of a watch. A sample may have 64 GPUs and 32 NUMA nodes, and a
+ * node 60 samples of 2.3 KiB: these are 1.1 MiB, and clients take 4.
  */
 export const MOST_WITH_SAMPLES = 8;
 const MOST_WITHOUT_SAMPLES = 128;

@@ -1,8 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { SamplePages } from "./sample-pages.ts";
-import { SAMPLES_KEPT, SampleRing } from "./sample-ring.ts";
+import { SamplePages, type SamplePlace } from "./sample-pages.ts";
+import { SampleRing } from "./sample-ring.ts";
+import { SAMPLES_KEPT, shapeOf } from "./sample-shape.ts";
 
 const usage = (init: MessageInitShape<typeof ResourceUsageSchema>) => create(ResourceUsageSchema, init);
 
@@ -24,7 +25,21 @@ const FULL = usage({
     },
     { index: 3, utilizationPercent: 0, memoryUsedMib: 1, memoryTotalMib: 81_559 },
   ],
+  numaNodes: [
+    { id: 0, cpuPercent: 12.25, memoryUsedMib: 4_000_000_001, memoryTotalMib: 4_294_967_295 },
+    { id: 8, memoryUsedMib: 3, memoryTotalMib: 5 },
+  ],
 });
+
+/** Notes the sizes of places. */
+class CountedPages extends SamplePages {
+  readonly taken: number[] = [];
+
+  override take(sizeWords: number): SamplePlace {
+    this.taken.push(sizeWords);
+    return super.take(sizeWords);
+  }
+}
 
 const pages = new SamplePages();
 const ringFrom = (epochMs: number) => new SampleRing(epochMs, pages);
@@ -53,8 +68,9 @@ describe("SampleRing", () => {
   it("should fill in totals that were not sent again", () => {
     const ring = ringFrom(0);
     ring.add(FULL, 1);
-    ring.add(usage({ memoryUsedMib: 5, gpus: [{ index: 0 }, { index: 3 }] }), 2);
+    ring.add(usage({ memoryUsedMib: 5, gpus: [{ index: 0 }, { index: 3 }], numaNodes: [{ id: 0 }, { id: 8 }] }), 2);
     const latest = ring.latest()?.usage;
+    expect(latest?.numaNodes.map((node) => node.memoryTotalMib)).toEqual([4_294_967_295, 5]);
     expect([latest?.memoryTotalMib, latest?.diskTotalMib]).toEqual([4_294_967_295, 9]);
     expect(latest?.gpus.map((gpu) => gpu.memoryTotalMib)).toEqual([81_559, 81_559]);
   });
@@ -90,6 +106,35 @@ describe("SampleRing", () => {
     expect(samples.at(-3)?.usage.gpus ?? []).toEqual([]);
   });
 
+  it.each([1, 59, 60, 100])("should keep %i samples when NUMA nodes come beside a GPU, and go", (before) => {
+    const ring = ringFrom(0);
+    const gpus = [{ index: 4, memoryUsedMib: 44, memoryTotalMib: 99 }];
+    for (let at = 1; at <= before; at++) ring.add(usage({ memoryUsedMib: at, gpus }), at);
+    const numaNodes = [1, 2].map((id) => ({ id, cpuPercent: id, memoryUsedMib: id, memoryTotalMib: 10 * id }));
+    ring.add(usage({ gpus, numaNodes }), before + 1);
+    ring.add(usage({ gpus: [...gpus, { index: 5 }], numaNodes }), before + 2);
+    ring.add(usage({ gpus }), before + 3);
+    const samples = ring.list().map((sample) => sample.usage);
+    expect(samples).toHaveLength(Math.min(SAMPLES_KEPT, before + 3));
+    expect(samples.map((it) => it.gpus[0])).toEqual(samples.map(() => expect.objectContaining(gpus[0] ?? {})));
+    expect(samples.slice(-3).map((it) => it.numaNodes)).toEqual([
+      ...[1, 2].map(() => numaNodes.map((node) => expect.objectContaining(node))),
+      [],
+    ]);
+    expect(samples.at(-4)?.numaNodes).toEqual([]);
+  });
+
+  it("should take no memory for the only NUMA node, whose figures are the machine's", () => {
+    const counted = new CountedPages();
+    const ring = new SampleRing(0, counted);
+    ring.add(usage({ numaNodes: [{ id: 0, memoryUsedMib: 5 }] }), 1);
+    expect(ring.latest()?.usage.numaNodes).toEqual([]);
+    expect(counted.taken).toEqual([shapeOf(0, 0).sizeWords]);
+    ring.add(usage({ numaNodes: [{ id: 0 }, { id: 1 }] }), 2);
+    const [alone = 0, withTwo = 0] = counted.taken;
+    expect((withTwo - alone) * Uint16Array.BYTES_PER_ELEMENT).toBe(2 * 368);
+  });
+
   it("should keep shares and temperatures to a hundredth, and whatever makes no sense within bounds", () => {
     const ring = ringFrom(0);
     const odd = {
@@ -113,12 +158,26 @@ describe("SampleRing", () => {
     ring.add(usage({ cpuPercent: 5 }), 2 ** 32);
     expect(ring.list().map(({ atMs }) => atMs)).toEqual([2 ** 32]);
     expect(ring.latest()?.usage.memoryTotalMib).toBe(4_294_967_295);
+    const small = ringFrom(0);
+    small.add(usage({ memoryTotalMib: 7 }), 1);
+    small.add(usage({ cpuPercent: 5 }), 2 ** 32);
+    expect(small.latest()?.usage.memoryTotalMib).toBe(7);
   });
 
   it("should start over rather than grow for ever when GPUs never return", () => {
     const ring = ringFrom(0);
     for (let at = 0; at < 300; at++) ring.add(usage({ gpus: [{ index: at }] }), at);
     expect(ring.latest()?.usage.gpus.map(({ index }) => index)).toEqual([299]);
+    expect(ring.size).toBeLessThanOrEqual(SAMPLES_KEPT);
+  });
+
+  it("should start over rather than grow for ever when NUMA nodes never return, with the GPUs that stay", () => {
+    const ring = ringFrom(0);
+    const gpus = [{ index: 3 }];
+    for (let at = 0; at < 300; at += 2) ring.add(usage({ gpus, numaNodes: [{ id: at }, { id: at + 1 }] }), at);
+    const latest = ring.latest()?.usage;
+    expect(latest?.numaNodes.map(({ id }) => id)).toEqual([298, 299]);
+    expect(latest?.gpus.map(({ index }) => index)).toEqual([3]);
     expect(ring.size).toBeLessThanOrEqual(SAMPLES_KEPT);
   });
 

@@ -1,19 +1,28 @@
-import type { GpuUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { GpuUsage, NumaNodeUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import type { SamplePages, SamplePlace } from "./sample-pages.ts";
 import {
-  COMMON_WORDS,
-  GPU_WORDS,
   readGpu,
+  readNumaNode,
   readRow,
   readUint32,
+  type Slot,
   timeOfRow,
   writeGpu,
+  writeNumaNode,
   writeRow,
   writeUint32,
 } from "./sample-row.ts";
-
-/** How many samples of a node are kept. */
-export const SAMPLES_KEPT = 60;
+import {
+  HEADER_WORDS,
+  MOST_GPU_SLOTS,
+  MOST_NUMA_SLOTS,
+  type PartKind,
+  SAMPLES_KEPT,
+  type SampleShape,
+  shapeOf,
+  slotHeader,
+  slotInRow,
+} from "./sample-shape.ts";
 
 /** A stored sample: shares and temperatures to a hundredth, all else exact. */
 export interface Sample {
@@ -37,31 +46,31 @@ export interface UsageSummary {
 /** A GPU below this utilisation counts as idle. */
 const BUSY_PERCENT = 1;
 
-// A place begins with a header: the number of samples and the next row, the totals, and for each GPU slot its index and
-// total. The rows follow.
+// A place begins with a header: the number of samples and the next row, the totals, and for each slot what it is of and
+// its total. The rows follow.
 const NEXT_WORD = 0;
 const COUNT_WORD = 1;
 const MEMORY_TOTAL_WORD = 2;
 const DISK_TOTAL_WORD = 4;
-const HEADER_WORDS = 6;
-const GPU_HEADER_WORDS = 4;
-const MOST_GPU_SLOTS = 64;
+const NO_SLOTS = shapeOf(0, 0);
+const NO_NUMA_NODES: readonly NumaNodeUsage[] = [];
 /** Times have 32 bits, which is 49 days. */
 const MOST_AGE_MS = 0xffff_ffff;
 
-/** The last samples of one node, packed: 2 KiB with two GPUs. */
+/** The last samples of one node, packed: 2 KiB with two GPUs, and 368 bytes more for each of several NUMA nodes. */
 export class SampleRing {
   readonly #pages: SamplePages;
   #epochMs: number;
-  #gpuSlots = 0;
+  #shape = NO_SLOTS;
   #place: SamplePlace;
 
   /** @param epochMs any time not after the first sample. 49 days later the ring starts over. */
   constructor(epochMs: number, pages: SamplePages) {
     this.#pages = pages;
     this.#epochMs = Math.floor(epochMs);
-    this.#place = pages.take(sizeWords(0));
-    this.#clear();
+    this.#place = pages.take(NO_SLOTS.sizeWords);
+    const { words, at } = this.#place;
+    words.fill(0, at, at + HEADER_WORDS);
   }
 
   /** How many samples there are, 60 at most. */
@@ -73,13 +82,15 @@ export class SampleRing {
   add(usage: ResourceUsage, nowMs: number): void {
     const ageMs = Math.max(0, Math.round(nowMs) - this.#epochMs);
     if (ageMs > MOST_AGE_MS) this.#clear(nowMs);
-    this.#makeSlots(usage.gpus);
+    const numaNodes = severalOf(usage);
+    this.#makeSlots(usage.gpus, numaNodes);
     const { words, at } = this.#place;
     const next = this.#word(NEXT_WORD);
     const row = this.#row(next);
     writeRow(words, row, { atMs: Math.max(0, Math.round(nowMs) - this.#epochMs), usage });
-    for (let slot = 0; slot < this.#gpuSlots; slot++) writeGpu(words, row, slot);
+    this.#emptySlots(row, NO_SLOTS);
     for (const gpu of usage.gpus) this.#addGpu(row, gpu);
+    for (const node of numaNodes) this.#addNumaNode(row, node);
     if (usage.memoryTotalMib !== 0) {
       writeUint32(words, at + MEMORY_TOTAL_WORD, usage.memoryTotalMib);
     }
@@ -119,58 +130,90 @@ export class SampleRing {
 
   /** Free its memory. The ring must not be used afterwards. */
   release(): void {
-    this.#pages.giveBack(this.#place, sizeWords(this.#gpuSlots));
+    this.#pages.giveBack(this.#place, this.#shape.sizeWords);
   }
 
   #addGpu(row: number, gpu: GpuUsage): void {
     const { words } = this.#place;
-    const slot = this.#slotOf(gpu.index);
+    const slot = this.#slotOf("gpus", gpu.index);
     if (slot < 0) return;
-    writeGpu(words, row, slot, gpu);
-    if (gpu.memoryTotalMib !== 0) writeUint32(words, this.#slotAt(slot) + 2, gpu.memoryTotalMib);
+    writeGpu(words, row + slotInRow(this.#shape, "gpus", slot), gpu);
+    if (gpu.memoryTotalMib !== 0) writeUint32(words, this.#headerAt("gpus", slot) + 2, gpu.memoryTotalMib);
   }
 
-  /** Ensure a slot for each GPU. GPUs rarely change, so rows are moved once or twice in a ring's life. */
-  #makeSlots(gpus: readonly GpuUsage[]): void {
-    let added = 0;
-    for (const { index } of gpus) if (this.#slotOf(index) < 0) added += 1;
-    if (added === 0) return;
-    if (this.#gpuSlots + added > MOST_GPU_SLOTS) {
-      // Otherwise indices that never return would fill it.
-      this.#reshape(0, false);
-      added = gpus.length;
-    }
-    const first = this.#gpuSlots;
-    this.#reshape(first + added, true);
-    let slot = first;
-    for (const { index } of gpus) {
-      if (this.#slotOf(index, slot) >= 0) continue;
-      writeUint32(this.#place.words, this.#slotAt(slot), index);
-      slot += 1;
-    }
+  #addNumaNode(row: number, node: NumaNodeUsage): void {
+    const { words } = this.#place;
+    const slot = this.#slotOf("numaNodes", node.id);
+    if (slot < 0) return;
+    writeNumaNode(words, row + slotInRow(this.#shape, "numaNodes", slot), node);
+    if (node.memoryTotalMib !== 0) writeUint32(words, this.#headerAt("numaNodes", slot) + 2, node.memoryTotalMib);
   }
 
-  /** Move to a place with room for so many GPUs in each row. */
-  #reshape(gpuSlots: number, keepsRows: boolean): void {
-    const before = this.#place;
-    const slotsBefore = this.#gpuSlots;
-    const place = this.#pages.take(sizeWords(gpuSlots));
-    const { words, at } = place;
-    words.set(before.words.subarray(before.at, before.at + HEADER_WORDS), at);
-    const slots = keepsRows ? slotsBefore : 0;
-    const headerAt = before.at + HEADER_WORDS;
-    words.set(before.words.subarray(headerAt, headerAt + slots * GPU_HEADER_WORDS), at + HEADER_WORDS);
-    words.fill(0, at + HEADER_WORDS + slots * GPU_HEADER_WORDS, at + firstRow(gpuSlots));
-    for (let row = 0; keepsRows && row < this.size; row++) {
-      const from = this.#row(row);
-      const to = at + firstRow(gpuSlots) + row * rowWords(gpuSlots);
-      words.set(before.words.subarray(from, from + rowWords(slotsBefore)), to);
-      for (let slot = slotsBefore; slot < gpuSlots; slot++) writeGpu(words, to, slot);
+  /** Ensure a slot for each. They rarely change, so rows are moved once or twice in a ring's life. */
+  #makeSlots(gpus: readonly GpuUsage[], numaNodes: readonly NumaNodeUsage[]): void {
+    let newGpus = 0;
+    let newNumaNodes = 0;
+    for (const { index } of gpus) if (this.#slotOf("gpus", index) < 0) newGpus += 1;
+    for (const { id } of numaNodes) if (this.#slotOf("numaNodes", id) < 0) newNumaNodes += 1;
+    if (newGpus + newNumaNodes === 0) return;
+    if (this.#shape.gpus + newGpus > MOST_GPU_SLOTS || this.#shape.numaNodes + newNumaNodes > MOST_NUMA_SLOTS) {
+      // Otherwise those that never return would fill it.
+      this.#reshape(NO_SLOTS, false);
+      newGpus = gpus.length;
+      newNumaNodes = numaNodes.length;
     }
-    this.#pages.giveBack(before, sizeWords(slotsBefore));
-    this.#place = place;
-    this.#gpuSlots = gpuSlots;
-    if (!keepsRows) this.#clear();
+    const before = this.#shape;
+    this.#reshape(shapeOf(before.gpus + newGpus, before.numaNodes + newNumaNodes), true);
+    let slot = before.gpus;
+    for (const { index } of gpus) slot = this.#nameSlot("gpus", slot, index);
+    slot = before.numaNodes;
+    for (const { id } of numaNodes) slot = this.#nameSlot("numaNodes", slot, id);
+  }
+
+  /** Give the next new slot to what has none yet. Returns the slot after it. */
+  #nameSlot(kind: PartKind, slot: number, id: number): number {
+    if (this.#slotOf(kind, id, slot) >= 0) return slot;
+    writeUint32(this.#place.words, this.#headerAt(kind, slot), id);
+    return slot + 1;
+  }
+
+  /** Move to a place with room for the slots of a shape in each row. */
+  #reshape(shape: SampleShape, keepsRows: boolean): void {
+    const from = this.#place;
+    const before = this.#shape;
+    const to = this.#pages.take(shape.sizeWords);
+    const copy = (words: number, offset: number, target: number) =>
+      to.words.set(from.words.subarray(from.at + offset, from.at + offset + words), to.at + target);
+    copy(HEADER_WORDS, 0, 0);
+    to.words.fill(0, to.at + HEADER_WORDS, to.at + shape.firstRow);
+    this.#place = to;
+    this.#shape = shape;
+    if (keepsRows) {
+      const numaHeaders = slotHeader(before, "numaNodes", 0);
+      copy(numaHeaders - HEADER_WORDS, HEADER_WORDS, HEADER_WORDS);
+      copy(before.firstRow - numaHeaders, numaHeaders, slotHeader(shape, "numaNodes", 0));
+      for (let row = 0; row < this.size; row++) {
+        const offset = before.firstRow + row * before.rowWords;
+        const target = shape.firstRow + row * shape.rowWords;
+        const numaNodes = slotInRow(before, "numaNodes", 0);
+        copy(numaNodes, offset, target);
+        copy(before.rowWords - numaNodes, offset + numaNodes, target + slotInRow(shape, "numaNodes", 0));
+        this.#emptySlots(to.at + target, before);
+      }
+    } else {
+      this.#clear();
+    }
+    this.#pages.giveBack(from, before.sizeWords);
+  }
+
+  /** Write into a row that those slots have nothing that come after the ones of another shape. */
+  #emptySlots(row: number, { gpus, numaNodes }: SampleShape): void {
+    const { words } = this.#place;
+    const shape = this.#shape;
+    for (let slot = gpus; slot < shape.gpus; slot++) writeGpu(words, row + slotInRow(shape, "gpus", slot));
+    for (let slot = numaNodes; slot < shape.numaNodes; slot++) {
+      writeNumaNode(words, row + slotInRow(shape, "numaNodes", slot));
+    }
   }
 
   #clear(epochMs = this.#epochMs): void {
@@ -178,23 +221,28 @@ export class SampleRing {
     this.#epochMs = Math.floor(epochMs);
     words[at + NEXT_WORD] = 0;
     words[at + COUNT_WORD] = 0;
-    if (this.#gpuSlots === 0) words.fill(0, at, at + HEADER_WORDS);
   }
 
-  /** The slot of a GPU among the first ones; -1 when it has none. */
-  #slotOf(index: number, among = this.#gpuSlots): number {
+  /** The slot of a GPU or NUMA node among the first ones; -1 when it has none. */
+  #slotOf(kind: PartKind, id: number, among = this.#shape[kind]): number {
     for (let slot = 0; slot < among; slot++) {
-      if (readUint32(this.#place.words, this.#slotAt(slot)) === index) return slot;
+      if (readUint32(this.#place.words, this.#headerAt(kind, slot)) === id) return slot;
     }
     return -1;
   }
 
-  #slotAt(slot: number): number {
-    return this.#place.at + HEADER_WORDS + slot * GPU_HEADER_WORDS;
+  #headerAt(kind: PartKind, slot: number): number {
+    return this.#place.at + slotHeader(this.#shape, kind, slot);
+  }
+
+  #slot(kind: PartKind, slot: number): Slot {
+    const { words } = this.#place;
+    const at = this.#headerAt(kind, slot);
+    return { id: readUint32(words, at), totalMib: readUint32(words, at + 2) };
   }
 
   #row(row: number): number {
-    return this.#place.at + firstRow(this.#gpuSlots) + row * rowWords(this.#gpuSlots);
+    return this.#place.at + this.#shape.firstRow + row * this.#shape.rowWords;
   }
 
   #word(offset: number): number {
@@ -208,27 +256,21 @@ export class SampleRing {
       memoryMib: readUint32(words, at + MEMORY_TOTAL_WORD),
       diskMib: readUint32(words, at + DISK_TOTAL_WORD),
     });
-    for (let slot = 0; slot < this.#gpuSlots; slot++) {
-      const headerAt = this.#slotAt(slot);
-      const kept = {
-        index: readUint32(words, headerAt),
-        totalMib: readUint32(words, headerAt + 2),
-      };
-      const gpu = readGpu(words, rowAt, slot, kept);
+    const shape = this.#shape;
+    for (let slot = 0; slot < shape.gpus; slot++) {
+      const gpu = readGpu(words, rowAt + slotInRow(shape, "gpus", slot), this.#slot("gpus", slot));
       if (gpu !== null) usage.gpus.push(gpu);
+    }
+    for (let slot = 0; slot < shape.numaNodes; slot++) {
+      const at = rowAt + slotInRow(shape, "numaNodes", slot);
+      const node = readNumaNode(words, at, this.#slot("numaNodes", slot));
+      if (node !== null) usage.numaNodes.push(node);
     }
     return { atMs: this.#epochMs + timeOfRow(words, rowAt), usage };
   }
 }
 
-function rowWords(gpuSlots: number): number {
-  return COMMON_WORDS + gpuSlots * GPU_WORDS;
-}
-
-function firstRow(gpuSlots: number): number {
-  return HEADER_WORDS + gpuSlots * GPU_HEADER_WORDS;
-}
-
-function sizeWords(gpuSlots: number): number {
-  return firstRow(gpuSlots) + SAMPLES_KEPT * rowWords(gpuSlots);
+/** NUMA nodes that are kept: the figures of the only one are the machine's. */
+function severalOf({ numaNodes }: ResourceUsage): readonly NumaNodeUsage[] {
+  return numaNodes.length > 1 ? numaNodes : NO_NUMA_NODES;
 }

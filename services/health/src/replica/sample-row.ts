@@ -2,6 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import {
   type GpuUsage,
   GpuUsageSchema,
+  type NumaNodeUsage,
+  NumaNodeUsageSchema,
   type ResourceUsage,
   ResourceUsageSchema,
 } from "@rollcall/api/rollcall/node/v1/usage_pb";
@@ -13,21 +15,26 @@ export interface Totals {
 }
 
 // One row is a few 16-bit words. Whole numbers take two; shares and temperatures take one, in hundredths, which exceeds
-// the precision of sensors. A machine with two GPUs takes 34 bytes, a decoded message a thousand.
+// the precision of sensors. A machine with two GPUs takes 34 bytes, with two NUMA nodes 12 more; a decoded message a
+// thousand.
 const AT_WORD = 0;
 const CPU_WORD = 2;
 const MEMORY_WORD = 3;
 const DISK_WORD = 5;
 const AVERAGE_CELSIUS_WORD = 7;
 const MAX_CELSIUS_WORD = 8;
-/** Words of a row without GPUs. */
+/** Words of a row without GPUs and NUMA nodes. */
 export const COMMON_WORDS = 9;
 /** Words of each GPU: utilisation, memory (two), temperature. */
 export const GPU_WORDS = 4;
+/** Words of each NUMA node: its share of processors, memory (two). */
+export const NUMA_NODE_WORDS = 3;
 
-/** Stands for a GPU's utilisation when the sample lacks that GPU. */
-const NO_GPU = 0xffff;
-const MOST_HUNDREDTHS = NO_GPU - 1;
+/** Stands for the share of a GPU or NUMA node that the sample lacks. */
+const NO_PART = 0xffff;
+/** Stands for a share that is not known. */
+const NO_SHARE = 0xfffe;
+const MOST_HUNDREDTHS = NO_SHARE - 1;
 /** Stands for a missing temperature. Absolute zero is 1. */
 const NO_CELSIUS = 0;
 const ZERO_CELSIUS_WORD = 27_316;
@@ -43,7 +50,7 @@ export function readUint32(words: Uint16Array, at: number): number {
   return word(words, at) + word(words, at + 1) * 0x1_0000;
 }
 
-/** Write a row; its GPUs are written one by one. `atMs` is on the ring's own clock. */
+/** Write a row; its GPUs and NUMA nodes are written one by one. `atMs` is on the ring's own clock. */
 export function writeRow(
   words: Uint16Array,
   at: number,
@@ -57,13 +64,18 @@ export function writeRow(
   words[at + MAX_CELSIUS_WORD] = fromCelsius(usage.temperatureMaxCelsius);
 }
 
-/** Write the GPU of a slot; `undefined` for none. */
-export function writeGpu(words: Uint16Array, row: number, slot: number, gpu?: GpuUsage): void {
-  const at = row + COMMON_WORDS + slot * GPU_WORDS;
-  words[at] = gpu === undefined ? NO_GPU : toHundredths(gpu.utilizationPercent);
+/** Write a GPU at its place in a row; `undefined` for none. */
+export function writeGpu(words: Uint16Array, at: number, gpu?: GpuUsage): void {
+  words[at] = gpu === undefined ? NO_PART : toHundredths(gpu.utilizationPercent);
   if (gpu === undefined) return;
   writeUint32(words, at + 1, gpu.memoryUsedMib);
   words[at + 3] = fromCelsius(gpu.temperatureCelsius);
+}
+
+/** Write a NUMA node at its place in a row; `undefined` for none. */
+export function writeNumaNode(words: Uint16Array, at: number, node?: NumaNodeUsage): void {
+  words[at] = node === undefined ? NO_PART : fromShare(node.cpuPercent);
+  if (node !== undefined) writeUint32(words, at + 1, node.memoryUsedMib);
 }
 
 /** The time of a row, on the ring's own clock. */
@@ -71,7 +83,7 @@ export function timeOfRow(words: Uint16Array, at: number): number {
   return readUint32(words, at + AT_WORD);
 }
 
-/** Read a row without its GPUs. */
+/** Read a row without its GPUs and NUMA nodes. */
 export function readRow(words: Uint16Array, at: number, totals: Totals): ResourceUsage {
   const average = toCelsius(word(words, at + AVERAGE_CELSIUS_WORD));
   const max = toCelsius(word(words, at + MAX_CELSIUS_WORD));
@@ -86,23 +98,35 @@ export function readRow(words: Uint16Array, at: number, totals: Totals): Resourc
   });
 }
 
-/** Read the GPU of a slot; null when the sample has none there. */
-export function readGpu(
-  words: Uint16Array,
-  row: number,
-  slot: number,
-  { index, totalMib }: { readonly index: number; readonly totalMib: number },
-): GpuUsage | null {
-  const at = row + COMMON_WORDS + slot * GPU_WORDS;
+/** What a slot is of, and its total: stored once for all rows. */
+export interface Slot {
+  readonly id: number;
+  readonly totalMib: number;
+}
+
+/** Read the GPU at a place in a row; null when the sample has none there. */
+export function readGpu(words: Uint16Array, at: number, { id, totalMib }: Slot): GpuUsage | null {
   const utilization = word(words, at);
-  if (utilization === NO_GPU) return null;
+  if (utilization === NO_PART) return null;
   const celsius = toCelsius(word(words, at + 3));
   return create(GpuUsageSchema, {
-    index,
+    index: id,
     utilizationPercent: utilization / 100,
     memoryUsedMib: readUint32(words, at + 1),
     memoryTotalMib: totalMib,
     ...(celsius === null ? {} : { temperatureCelsius: celsius }),
+  });
+}
+
+/** Read the NUMA node at a place in a row; null when the sample has none there. */
+export function readNumaNode(words: Uint16Array, at: number, { id, totalMib }: Slot): NumaNodeUsage | null {
+  const share = word(words, at);
+  if (share === NO_PART) return null;
+  return create(NumaNodeUsageSchema, {
+    id,
+    memoryUsedMib: readUint32(words, at + 1),
+    memoryTotalMib: totalMib,
+    ...(share === NO_SHARE ? {} : { cpuPercent: share / 100 }),
   });
 }
 
@@ -113,6 +137,10 @@ function word(words: Uint16Array, at: number): number {
 /** Clamp to the range; NaN becomes 0. */
 function toHundredths(percent: number): number {
   return Math.max(0, Math.min(MOST_HUNDREDTHS, Math.round(percent * 100) || 0));
+}
+
+function fromShare(percent: number | undefined): number {
+  return percent === undefined || Number.isNaN(percent) ? NO_SHARE : toHundredths(percent);
 }
 
 function fromCelsius(celsius: number | undefined): number {

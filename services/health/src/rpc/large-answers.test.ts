@@ -27,16 +27,20 @@ let database: TestDatabase;
 let reader: QueryClient;
 let client: QueryClient["client"];
 
-/** As large as samples may be: 60 of 64 GPUs, every figure of which takes all its bytes. */
+/** As large as samples may be: 60 of 64 GPUs and 32 NUMA nodes, every figure of which takes all its bytes. */
 function fillSamples(replica: TestReplica, nodeId: string): void {
   const gpus = Array.from({ length: 64 }, (_, index) => ({
     ...{ index, utilizationPercent: 33.33, temperatureCelsius: 77.77 },
     ...{ memoryUsedMib: 4_000_000_000, memoryTotalMib: 4_000_000_000 },
   }));
+  const numaNodes = Array.from({ length: 32 }, (_, at) => ({
+    ...{ id: 4_000_000_000 + at, cpuPercent: 33.33 },
+    ...{ memoryUsedMib: 4_000_000_000, memoryTotalMib: 4_000_000_000 },
+  }));
   const samples = replica.app.replica.nodes.find(nodeId)?.samples;
   if (!samples) throw new Error(`${nodeId} has no samples`);
   for (let at = 0; at < 60; at++) {
-    samples.add(create(ResourceUsageSchema, { cpuPercent: at, gpus }), replica.clock.nowMs());
+    samples.add(create(ResourceUsageSchema, { cpuPercent: at, gpus, numaNodes }), replica.clock.nowMs());
   }
 }
 

@@ -144,12 +144,15 @@ describe("AgentStream", () => {
     expect((await info.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
   });
 
-  it("should refuse a sample of more GPUs than fit", async () => {
-    const stream = await joined("gpus");
-    stream.beat({ gpus: Array.from({ length: 257 }, (_, index) => ({ index })) });
+  it.each([
+    ["gpus", "gpus", { gpus: Array.from({ length: 257 }, (_, index) => ({ index })) }],
+    ["numa-nodes", "numa_nodes", { numaNodes: Array.from({ length: 33 }, (_, id) => ({ id })) }],
+  ])("should refuse a sample of more %s than fit", async (nodeId, name, usage) => {
+    const stream = await joined(nodeId);
+    stream.beat(usage);
     expect((await stream.end()).error).toMatchObject({
       reason: "INVALID_REQUEST",
-      violations: [{ field: "beat.usage.gpus" }],
+      violations: [{ field: `beat.usage.${name}` }],
     });
   });
 

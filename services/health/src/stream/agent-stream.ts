@@ -16,7 +16,7 @@ import { encodeAck } from "./ack-frame.ts";
 import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFrame, workFrame } from "./frames.ts";
 import { toText } from "./hello-fields.ts";
 import { Outgoing, type OutgoingLimits } from "./outgoing.ts";
-import { MOST_GPUS, OVERSIZED, tooLarge, tooManyGpus } from "./oversized.ts";
+import { checkParts, OVERSIZED, tooLarge } from "./oversized.ts";
 
 /** A call of HealthService.Heartbeat. */
 export type HeartbeatCall = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
@@ -136,8 +136,7 @@ export class AgentStream implements AgentLink {
     try {
       if (request === OVERSIZED) throw tooLarge();
       if (frame.case === "beat") {
-        const { usage } = frame.value;
-        if (usage !== undefined && usage.gpus.length > MOST_GPUS) throw tooManyGpus();
+        checkParts(frame.value.usage);
         this.#session.beat(frame.value);
       } else {
         this.#session.receive(toFrame(frame));

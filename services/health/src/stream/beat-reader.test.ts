@@ -1,7 +1,7 @@
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { BeatSchema, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { GpuUsageSchema, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { GpuUsageSchema, NumaNodeUsageSchema, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import fc from "fast-check";
 import { readBeatFrame } from "./beat-reader.ts";
 
@@ -16,6 +16,7 @@ const gpuFields = {
   memoryTotalMib: uint32,
   temperatureCelsius: float,
 };
+const numaNodeFields = { id: uint32, cpuPercent: float, memoryUsedMib: uint32, memoryTotalMib: uint32 };
 const usageFields = {
   cpuPercent: float,
   memoryUsedMib: uint32,
@@ -25,6 +26,7 @@ const usageFields = {
   temperatureAverageCelsius: float,
   temperatureMaxCelsius: float,
   gpus: fc.array(fc.record(gpuFields, { requiredKeys: [] }), { maxLength: 4 }),
+  numaNodes: fc.array(fc.record(numaNodeFields, { requiredKeys: [] }), { maxLength: 4 }),
 };
 const beatFields = {
   sequence: uint32,
@@ -63,6 +65,7 @@ describe("readBeatFrame()", () => {
     [BeatSchema, beatFields],
     [ResourceUsageSchema, usageFields],
     [GpuUsageSchema, gpuFields],
+    [NumaNodeUsageSchema, numaNodeFields],
   ])("should be tested with every field of %s", (schema, fields) => {
     expect(Object.keys(fields)).toEqual(schema.fields.map(({ localName }) => localName));
   });

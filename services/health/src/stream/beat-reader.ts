@@ -1,6 +1,6 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import type { Beat, HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { GpuUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { GpuUsage, NumaNodeUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 
 const tag = (field: number, type: WireType) => (field << 3) | type;
 
@@ -23,6 +23,7 @@ const USAGE = {
   temperatureAverageCelsius: tag(6, WireType.Bit32),
   temperatureMaxCelsius: tag(7, WireType.Bit32),
   gpus: tag(8, WireType.LengthDelimited),
+  numaNodes: tag(9, WireType.LengthDelimited),
 } as const;
 
 const GPU = {
@@ -31,6 +32,13 @@ const GPU = {
   memoryUsedMib: tag(3, WireType.Varint),
   memoryTotalMib: tag(4, WireType.Varint),
   temperatureCelsius: tag(5, WireType.Bit32),
+} as const;
+
+const NUMA_NODE = {
+  id: tag(1, WireType.Varint),
+  cpuPercent: tag(2, WireType.Bit32),
+  memoryUsedMib: tag(3, WireType.Varint),
+  memoryTotalMib: tag(4, WireType.Varint),
 } as const;
 
 const UNUSUAL = new Error("not what an agent sends as a Beat");
@@ -96,6 +104,7 @@ function readUsage(reader: BinaryReader, end: number): ResourceUsage {
     diskUsedMib: 0,
     diskTotalMib: 0,
     gpus: [],
+    numaNodes: [],
   };
   while (reader.pos < end) {
     switch (reader.uint32()) {
@@ -122,6 +131,9 @@ function readUsage(reader: BinaryReader, end: number): ResourceUsage {
         break;
       case USAGE.gpus:
         usage.gpus.push(readGpu(reader, endOf(reader, end)));
+        break;
+      case USAGE.numaNodes:
+        usage.numaNodes.push(readNumaNode(reader, endOf(reader, end)));
         break;
       default:
         throw UNUSUAL;
@@ -160,6 +172,34 @@ function readGpu(reader: BinaryReader, end: number): GpuUsage {
     }
   }
   return gpu;
+}
+
+function readNumaNode(reader: BinaryReader, end: number): NumaNodeUsage {
+  const node: NumaNodeUsage = {
+    $typeName: "rollcall.node.v1.NumaNodeUsage",
+    id: 0,
+    memoryUsedMib: 0,
+    memoryTotalMib: 0,
+  };
+  while (reader.pos < end) {
+    switch (reader.uint32()) {
+      case NUMA_NODE.id:
+        node.id = reader.uint32();
+        break;
+      case NUMA_NODE.cpuPercent:
+        node.cpuPercent = reader.float();
+        break;
+      case NUMA_NODE.memoryUsedMib:
+        node.memoryUsedMib = reader.uint32();
+        break;
+      case NUMA_NODE.memoryTotalMib:
+        node.memoryTotalMib = reader.uint32();
+        break;
+      default:
+        throw UNUSUAL;
+    }
+  }
+  return node;
 }
 
 /** Read a length, and return where its message ends. */

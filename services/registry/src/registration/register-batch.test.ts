@@ -43,6 +43,7 @@ function registration(nodeId: string, changes: Partial<Registration> = {}): Regi
     nonce: Uint8Array.from(publicKey),
     report: { info: { hostname: nodeId }, digest: "d", summary, agentLabels: {} },
     joinToken: null,
+    from: null,
     call: { actor: `node:${nodeId}`, method: "test/Register", address: "", requestId: "" },
     ...changes,
   };
@@ -162,7 +163,7 @@ describe("registerBatch()", () => {
           membership: { state: "APPROVED", reason: "T", message: "", actor: "system", sinceMs: 0 },
           report,
           approvedHardware: null,
-          joining: { tokenId: null, ephemeral: false, withoutToken: false },
+          joining: { tokenId: null, ephemeral: false, withoutToken: false, from: null },
           tokenLabels: {},
         })),
       ),

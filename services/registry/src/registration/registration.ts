@@ -24,6 +24,8 @@ export interface Registration {
   readonly report: InfoReport;
   /** Null for one without. */
   readonly joinToken: PresentedText | null;
+  /** The address that it asks from, without a port; null where none is known. */
+  readonly from: string | null;
   /** The call by which it asks, for the audit log. */
   readonly call: AuditedCall;
 }

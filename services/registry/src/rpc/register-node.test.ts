@@ -46,6 +46,20 @@ describe("registerNode(), a node that is not known", () => {
     ]);
   });
 
+  it("should keep where it came from, as long as the node is there, and tell it to those who may read the node", async () => {
+    const node = new TestNode("from-here");
+    const answer = await node.register(rig.registry);
+    expect(answer.node?.joinedFrom).toBe("127.0.0.1");
+    expect((await rig.registry.getNode({ node: "from-here" })).node?.joinedFrom).toBe("127.0.0.1");
+    const listed = await rig.registry.listNodes({ readMask: { paths: ["joined_from"] } });
+    expect(listed.nodes.find(({ id }) => id === "from-here")?.joinedFrom).toBe("127.0.0.1");
+    expect(await eventsOf(rig.store, "from-here")).toMatchObject([{ after: { joinedFrom: "127.0.0.1" } }]);
+    // One that returns has joined from where it has joined from.
+    await rig.store.db.updateTable("nodes").set({ joined_from: "192.0.2.1" }).where("id", "=", "from-here").execute();
+    expect((await node.register(rig.registry)).node?.joinedFrom).toBe("192.0.2.1");
+    expect(await eventsOf(rig.store, "from-here")).toHaveLength(1);
+  });
+
   it("should let it wait under manual approval", async () => {
     const answer = await new TestNode("waiting").register(manual.registry);
     expect(answer.created).toBe(true);

@@ -7,9 +7,9 @@ import {
   RegisterNodeResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { parseJoinToken } from "@rollcall/domain";
+import { parseJoinToken, plainHost } from "@rollcall/domain";
 import { createChallenge as createNonce, keyFingerprint, NONCE_TTL_MS } from "@rollcall/identity";
-import { auditedCall } from "@rollcall/rpc";
+import { auditedCall, peerOfCall } from "@rollcall/rpc";
 import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import { parseInfo } from "../convert.ts";
@@ -25,7 +25,7 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
     const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
     const parsed = await parseRegistration(services, request);
     const joinToken = await readToken(services, request);
-    const registration = { ...parsed, joinToken, call };
+    const registration = { ...parsed, joinToken, from: plainHost(peerOfCall(context)), call };
     const token = registration.joinToken?.hash ?? null;
     const answer = await services.gate.pass(token && Buffer.from(token).toString("base64"), () =>
       services.registrar.register(registration),
@@ -44,7 +44,7 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
 async function parseRegistration(
   services: RegistryServices,
   request: RegisterNodeRequest,
-): Promise<Omit<Registration, "call" | "joinToken">> {
+): Promise<Omit<Registration, "call" | "from" | "joinToken">> {
   const { nodeId, publicKey } = request;
   requireNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");

@@ -39,6 +39,7 @@ export async function seed(
     nonce: createChallenge(store.clusterSecret(), systemClock.wallMs()),
     report: nodeInfoToRecord(create(NodeInfoSchema, infoOf(node, index))),
     joinToken: null,
+    from: null,
     call: { actor: `node:${node.id}`, method: "test/Seed", address: "", requestId: "" },
   }));
   const answers = await registerBatch(services, batch);

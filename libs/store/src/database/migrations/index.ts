@@ -25,6 +25,7 @@ import { auditCut } from "./0026-audit-cut.ts";
 import { webhooks } from "./0027-webhooks.ts";
 import { consoleSessions } from "./0029-console-sessions.ts";
 import { declaredState } from "./0030-declared-state.ts";
+import { joinedFrom } from "./0031-joined-from.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -54,4 +55,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0027-webhooks": webhooks,
   "0029-console-sessions": consoleSessions,
   "0030-declared-state": declaredState,
+  "0031-joined-from": joinedFrom,
 };

@@ -8,10 +8,12 @@ export interface UsageSeries {
   readonly lines: Readonly<Record<string, readonly (number | null)[]>>;
   /** Indices of the GPUs there are. */
   readonly gpus: readonly number[];
+  /** Ids of the NUMA nodes; none where there is only one. */
+  readonly numaNodes: readonly number[];
 }
 
 /** Before the first sample. */
-export const NO_SAMPLES: UsageSeries = { times: [], lines: {}, gpus: [] };
+export const NO_SAMPLES: UsageSeries = { times: [], lines: {}, gpus: [], numaNodes: [] };
 
 /** Samples that are kept: four minutes of one every two seconds. */
 const MOST_SAMPLES = 120;
@@ -33,6 +35,10 @@ function valuesOf(usage: ResourceUsage): Readonly<Record<string, number | null>>
     [`gpu${gpu.index}-memory`, share(gpu.memoryUsedMib, gpu.memoryTotalMib)] as const,
     [`gpu${gpu.index}-temperature`, gpu.temperatureCelsius ?? null] as const,
   ]);
+  const numaNodes = usage.numaNodes.flatMap((node) => [
+    [`numa${node.id}`, node.cpuPercent ?? null] as const,
+    [`numa${node.id}-memory`, share(node.memoryUsedMib, node.memoryTotalMib)] as const,
+  ]);
   return {
     cpu: usage.cpuPercent,
     memory: share(usage.memoryUsedMib, usage.memoryTotalMib),
@@ -40,6 +46,7 @@ function valuesOf(usage: ResourceUsage): Readonly<Record<string, number | null>>
     ...(usage.temperatureAverageCelsius === undefined ? {} : { temperature: usage.temperatureAverageCelsius }),
     ...(usage.temperatureMaxCelsius === undefined ? {} : { "temperature-max": usage.temperatureMaxCelsius }),
     ...Object.fromEntries(gpus),
+    ...Object.fromEntries(numaNodes),
   };
 }
 
@@ -54,6 +61,12 @@ function append(series: UsageSeries, time: number, values: Readonly<Record<strin
       return [name, [...before, values[name] ?? null].slice(-MOST_SAMPLES)];
     }),
   );
-  const gpus = [...names].flatMap((name) => /^gpu(\d+)$/.exec(name)?.slice(1).map(Number) ?? []);
-  return { times: [...series.times, time].slice(-MOST_SAMPLES), lines, gpus: gpus.sort((a, b) => a - b) };
+  const indices = (line: RegExp) =>
+    [...names].flatMap((name) => line.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b);
+  return {
+    times: [...series.times, time].slice(-MOST_SAMPLES),
+    lines,
+    gpus: indices(/^gpu(\d+)$/),
+    numaNodes: indices(/^numa(\d+)$/),
+  };
 }

@@ -35,7 +35,7 @@ type Event struct {
 	// When it was written.
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	// What happened. Stable names; docs/events.md has the reasons of each.
-	// node.registered: a node joined the fleet for the first time. Before: absent. After: membership, and joinToken if one let it in.
+	// node.registered: a node joined the fleet for the first time. Before: absent. After: membership, joinedFrom, and joinToken if one let it in.
 	// node.approved: an operator let a pending or rejected node join, or a pending one gave a preauthorized join token. Before and after: membership.
 	// node.rejected: an operator refused a node. Before and after: membership.
 	// node.deleted: a node was removed from the record, by an operator or because it is gone for good. Before: membership. After: absent.

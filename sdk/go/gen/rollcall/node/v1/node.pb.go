@@ -470,6 +470,10 @@ type Node struct {
 	Ephemeral bool `protobuf:"varint,31,opt,name=ephemeral,proto3" json:"ephemeral,omitempty"`
 	// Whether the node joined without a token while that was warned of.
 	JoinedWithoutToken bool `protobuf:"varint,32,opt,name=joined_without_token,json=joinedWithoutToken,proto3" json:"joined_without_token,omitempty"`
+	// The address from which the node registered when it joined: for the first time, or later with the join token that approved it. As the registry
+	// saw it, or as a proxy of Listen.TrustedProxies told it; without a port. Empty for a control-plane process, and for a node that joined under
+	// a release that did not keep it.
+	JoinedFrom string `protobuf:"bytes,34,opt,name=joined_from,json=joinedFrom,proto3" json:"joined_from,omitempty"`
 	// What executions have been given of the node. Absent for a node that takes no work. GetNode and ListNodes alone have it: it changes with
 	// work, of which WatchExecutions tells.
 	Allocated     *AllocatedResources `protobuf:"bytes,33,opt,name=allocated,proto3" json:"allocated,omitempty"`
@@ -646,6 +650,13 @@ func (x *Node) GetJoinedWithoutToken() bool {
 		return x.JoinedWithoutToken
 	}
 	return false
+}
+
+func (x *Node) GetJoinedFrom() string {
+	if x != nil {
+		return x.JoinedFrom
+	}
+	return ""
 }
 
 func (x *Node) GetAllocated() *AllocatedResources {
@@ -2119,7 +2130,7 @@ var File_rollcall_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x1brollcall/node/v1/node.proto\x12\x10rollcall.node.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\b\n" +
+	"\x1brollcall/node/v1/node.proto\x12\x10rollcall.node.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb6\b\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1a.rollcall.node.v1.NodeTypeR\x04type\x12<\n" +
@@ -2149,7 +2160,9 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x1bkey_rotation_required_since\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x18keyRotationRequiredSince\x12\"\n" +
 	"\rjoin_token_id\x18\x1e \x01(\tR\vjoinTokenId\x12\x1c\n" +
 	"\tephemeral\x18\x1f \x01(\bR\tephemeral\x120\n" +
-	"\x14joined_without_token\x18  \x01(\bR\x12joinedWithoutToken\x12B\n" +
+	"\x14joined_without_token\x18  \x01(\bR\x12joinedWithoutToken\x12\x1f\n" +
+	"\vjoined_from\x18\" \x01(\tR\n" +
+	"joinedFrom\x12B\n" +
 	"\tallocated\x18! \x01(\v2$.rollcall.node.v1.AllocatedResourcesR\tallocated\"\xb3\x01\n" +
 	"\x12AllocatedResources\x12\x1e\n" +
 	"\n" +

@@ -41,7 +41,10 @@ type ResourceUsage struct {
 	// Hottest temperature sensor in degrees Celsius. Absent where there is none.
 	TemperatureMaxCelsius *float32 `protobuf:"fixed32,7,opt,name=temperature_max_celsius,json=temperatureMaxCelsius,proto3,oneof" json:"temperature_max_celsius,omitempty"`
 	// Each GPU, in the order of their indices.
-	Gpus          []*GpuUsage `protobuf:"bytes,8,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	Gpus []*GpuUsage `protobuf:"bytes,8,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	// Each NUMA node that has processors or memory, in the order of their ids. May be left out. None where there is only
+	// one: its figures are the machine's, and are not kept.
+	NumaNodes     []*NumaNodeUsage `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +135,13 @@ func (x *ResourceUsage) GetGpus() []*GpuUsage {
 	return nil
 }
 
+func (x *ResourceUsage) GetNumaNodes() []*NumaNodeUsage {
+	if x != nil {
+		return x.NumaNodes
+	}
+	return nil
+}
+
 // GpuUsage is one GPU's part of a sample.
 type GpuUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -214,11 +224,84 @@ func (x *GpuUsage) GetTemperatureCelsius() float32 {
 	return 0
 }
 
+// NumaNodeUsage is one NUMA node's part of a sample: the hardware's, also where the agent runs in a container.
+type NumaNodeUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kernel's id of the domain.
+	Id uint32 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Share of its logical processors in use, 0 to 100. Absent where it has none, and where it is not known.
+	CpuPercent *float32 `protobuf:"fixed32,2,opt,name=cpu_percent,json=cpuPercent,proto3,oneof" json:"cpu_percent,omitempty"`
+	// Memory in use, in MiB. Caches that the kernel can give back are not in use.
+	MemoryUsedMib uint32 `protobuf:"varint,3,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
+	// Memory there is, in MiB. 0: as last sent.
+	MemoryTotalMib uint32 `protobuf:"varint,4,opt,name=memory_total_mib,json=memoryTotalMib,proto3" json:"memory_total_mib,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *NumaNodeUsage) Reset() {
+	*x = NumaNodeUsage{}
+	mi := &file_rollcall_node_v1_usage_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NumaNodeUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NumaNodeUsage) ProtoMessage() {}
+
+func (x *NumaNodeUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_usage_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NumaNodeUsage.ProtoReflect.Descriptor instead.
+func (*NumaNodeUsage) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_usage_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *NumaNodeUsage) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *NumaNodeUsage) GetCpuPercent() float32 {
+	if x != nil && x.CpuPercent != nil {
+		return *x.CpuPercent
+	}
+	return 0
+}
+
+func (x *NumaNodeUsage) GetMemoryUsedMib() uint32 {
+	if x != nil {
+		return x.MemoryUsedMib
+	}
+	return 0
+}
+
+func (x *NumaNodeUsage) GetMemoryTotalMib() uint32 {
+	if x != nil {
+		return x.MemoryTotalMib
+	}
+	return 0
+}
+
 var File_rollcall_node_v1_usage_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_usage_proto_rawDesc = "" +
 	"\n" +
-	"\x1crollcall/node/v1/usage.proto\x12\x10rollcall.node.v1\"\xbc\x03\n" +
+	"\x1crollcall/node/v1/usage.proto\x12\x10rollcall.node.v1\"\xfe\x03\n" +
 	"\rResourceUsage\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x02R\n" +
 	"cpuPercent\x12&\n" +
@@ -228,7 +311,9 @@ const file_rollcall_node_v1_usage_proto_rawDesc = "" +
 	"\x0edisk_total_mib\x18\x05 \x01(\rR\fdiskTotalMib\x12C\n" +
 	"\x1btemperature_average_celsius\x18\x06 \x01(\x02H\x00R\x19temperatureAverageCelsius\x88\x01\x01\x12;\n" +
 	"\x17temperature_max_celsius\x18\a \x01(\x02H\x01R\x15temperatureMaxCelsius\x88\x01\x01\x120\n" +
-	"\x04gpus\x18\b \x03(\v2\x1a.rollcall.node.v1.GpuUsageB\x00R\x04gpusB\x1e\n" +
+	"\x04gpus\x18\b \x03(\v2\x1a.rollcall.node.v1.GpuUsageB\x00R\x04gpus\x12@\n" +
+	"\n" +
+	"numa_nodes\x18\t \x03(\v2\x1f.rollcall.node.v1.NumaNodeUsageB\x00R\tnumaNodesB\x1e\n" +
 	"\x1c_temperature_average_celsiusB\x1a\n" +
 	"\x18_temperature_max_celsius\"\xf1\x01\n" +
 	"\bGpuUsage\x12\x14\n" +
@@ -237,7 +322,14 @@ const file_rollcall_node_v1_usage_proto_rawDesc = "" +
 	"\x0fmemory_used_mib\x18\x03 \x01(\rR\rmemoryUsedMib\x12(\n" +
 	"\x10memory_total_mib\x18\x04 \x01(\rR\x0ememoryTotalMib\x124\n" +
 	"\x13temperature_celsius\x18\x05 \x01(\x02H\x00R\x12temperatureCelsius\x88\x01\x01B\x16\n" +
-	"\x14_temperature_celsiusB-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x14_temperature_celsius\"\xa7\x01\n" +
+	"\rNumaNodeUsage\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12$\n" +
+	"\vcpu_percent\x18\x02 \x01(\x02H\x00R\n" +
+	"cpuPercent\x88\x01\x01\x12&\n" +
+	"\x0fmemory_used_mib\x18\x03 \x01(\rR\rmemoryUsedMib\x12(\n" +
+	"\x10memory_total_mib\x18\x04 \x01(\rR\x0ememoryTotalMibB\x0e\n" +
+	"\f_cpu_percentB-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_usage_proto_rawDescOnce sync.Once
@@ -251,18 +343,20 @@ func file_rollcall_node_v1_usage_proto_rawDescGZIP() []byte {
 	return file_rollcall_node_v1_usage_proto_rawDescData
 }
 
-var file_rollcall_node_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_rollcall_node_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_rollcall_node_v1_usage_proto_goTypes = []any{
 	(*ResourceUsage)(nil), // 0: rollcall.node.v1.ResourceUsage
 	(*GpuUsage)(nil),      // 1: rollcall.node.v1.GpuUsage
+	(*NumaNodeUsage)(nil), // 2: rollcall.node.v1.NumaNodeUsage
 }
 var file_rollcall_node_v1_usage_proto_depIdxs = []int32{
 	1, // 0: rollcall.node.v1.ResourceUsage.gpus:type_name -> rollcall.node.v1.GpuUsage
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 1: rollcall.node.v1.ResourceUsage.numa_nodes:type_name -> rollcall.node.v1.NumaNodeUsage
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_node_v1_usage_proto_init() }
@@ -272,13 +366,14 @@ func file_rollcall_node_v1_usage_proto_init() {
 	}
 	file_rollcall_node_v1_usage_proto_msgTypes[0].OneofWrappers = []any{}
 	file_rollcall_node_v1_usage_proto_msgTypes[1].OneofWrappers = []any{}
+	file_rollcall_node_v1_usage_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_node_v1_usage_proto_rawDesc), len(file_rollcall_node_v1_usage_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -36,6 +36,7 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
         <Facts
           of={[
             ["Waits since", <ExactTime key="since" ms={row.membership.sinceMs} />],
+            ["From", row.joinedFrom || "not kept"],
             ["Connection", <StateMark key="connection" word={row.connection.word} />],
             ["Host name", row.hostname],
             ["Addresses", addresses.join(", ")],

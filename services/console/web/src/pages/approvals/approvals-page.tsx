@@ -7,9 +7,11 @@ import { listCommand, nodeCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { NodeScope } from "../../state/nodes/node-scope.ts";
+import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommand, CopyCommandButton } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
 import { PageHead } from "../../ui/panel.tsx";
@@ -81,6 +83,7 @@ export function ApprovalsPage() {
             </Button>
           </>
         )}
+        <ExportMenu name="approvals" of={() => rows.map(valuesOf)} />
         <CopyCommandButton text={listCommand(WAITING, { by: "id", reversed: false })} />
       </PageHead>
       <div className="page-body">
@@ -140,6 +143,28 @@ export function ApprovalsPage() {
       )}
     </>
   );
+}
+
+/** What is exported of a machine that waits: who, from where, and what it is. */
+function valuesOf(row: NodeRow) {
+  return {
+    node: row.id,
+    since: isoTime(row.membership.sinceMs),
+    from: row.joinedFrom,
+    hostname: row.hostname,
+    macs: row.macs.join(" "),
+    cores: row.cores,
+    memory: row.memoryBytes,
+    disk: row.diskBytes,
+    gpus: row.gpus,
+    "gpu-models": row.gpuModels,
+    os: row.os,
+    architecture: row.architecture,
+    version: row.version,
+    labels: row.labelsText,
+    key: row.keyFingerprint,
+    "join-token": row.joinTokenId,
+  };
 }
 
 function WaitingLine({

@@ -79,6 +79,7 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
               ),
             ],
             ["Joined", <ExactTime key="joined" ms={toMs(node.createTime)} />],
+            ["Joined from", node.joinedFrom],
             ["Changed", <ExactTime key="changed" ms={toMs(node.updateTime)} />],
             [
               "Join token",

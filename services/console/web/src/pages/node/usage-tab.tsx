@@ -73,7 +73,7 @@ export function UsageTab({
             )}
             {series.gpus.map((index) => (
               <Panel
-                key={index}
+                key={`gpu${index}`}
                 title={`GPU ${index} ${node?.info?.gpus.find((gpu) => gpu.index === index)?.name ?? ""}`}
               >
                 <Chart
@@ -81,6 +81,17 @@ export function UsageTab({
                   lines={[`gpu${index}`, `gpu${index}-memory`, `gpu${index}-temperature`]}
                   words={["busy", "memory", "temperature"]}
                   unit="% and °C"
+                  max={100}
+                />
+              </Panel>
+            ))}
+            {series.numaNodes.map((id) => (
+              <Panel key={`numa${id}`} title={`NUMA node ${id}`}>
+                <Chart
+                  series={series}
+                  lines={[`numa${id}`, `numa${id}-memory`]}
+                  words={["processors", "memory"]}
+                  unit="%"
                   max={100}
                 />
               </Panel>

@@ -58,6 +58,7 @@ export const COLUMNS: readonly NodeColumn[] = [
   text("os", "OS", 200, (row) => row.os),
   text("architecture", "Architecture", 100, (row) => row.architecture),
   text("cpu-model", "Processor", 240, (row) => row.cpuModel),
+  text("joined-from", "Joined from", 150, (row) => row.joinedFrom),
   number("numa", "NUMA nodes", 95, (row) => row.numaNodes),
   text("vm", "VM", 60, (row) => (row.vm ? "yes" : "no")),
   number("vfio", "VFIO GPUs", 90, (row) => row.vfioGpus),

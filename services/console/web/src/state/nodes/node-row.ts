@@ -43,6 +43,7 @@ export interface NodeRow {
   readonly keyFingerprint: string;
   readonly joinTokenId: string;
   readonly joinedWithoutToken: boolean;
+  readonly joinedFrom: string;
   readonly macs: readonly string[];
   readonly createdMs: number | null;
   readonly etag: string;
@@ -84,6 +85,7 @@ export const ROW_PATHS: readonly string[] = [
   "key_fingerprint",
   "join_token_id",
   "joined_without_token",
+  "joined_from",
   "create_time",
   "etag",
 ];
@@ -130,6 +132,7 @@ export function toRow(node: Node): NodeRow {
     keyFingerprint: node.keyFingerprint,
     joinTokenId: shared(node.joinTokenId),
     joinedWithoutToken: node.joinedWithoutToken,
+    joinedFrom: node.joinedFrom,
     macs: (info?.interfaces ?? []).map(({ mac }) => mac).filter((mac) => mac !== ""),
     createdMs: toMs(node.createTime),
     etag: node.etag,

@@ -46,7 +46,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
 
   /**
    * What happened. Stable names; docs/events.md has the reasons of each.
-   * node.registered: a node joined the fleet for the first time. Before: absent. After: membership, and joinToken if one let it in.
+   * node.registered: a node joined the fleet for the first time. Before: absent. After: membership, joinedFrom, and joinToken if one let it in.
    * node.approved: an operator let a pending or rejected node join, or a pending one gave a preauthorized join token. Before and after: membership.
    * node.rejected: an operator refused a node. Before and after: membership.
    * node.deleted: a node was removed from the record, by an operator or because it is gone for good. Before: membership. After: absent.

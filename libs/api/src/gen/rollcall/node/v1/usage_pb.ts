@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/usage.proto.
  */
 export const file_rollcall_node_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chxyb2xsY2FsbC9ub2RlL3YxL3VzYWdlLnByb3RvEhByb2xsY2FsbC5ub2RlLnYxIsYCCg1SZXNvdXJjZVVzYWdlEhMKC2NwdV9wZXJjZW50GAEgASgCEhcKD21lbW9yeV91c2VkX21pYhgCIAEoDRIYChBtZW1vcnlfdG90YWxfbWliGAMgASgNEhUKDWRpc2tfdXNlZF9taWIYBCABKA0SFgoOZGlza190b3RhbF9taWIYBSABKA0SKAobdGVtcGVyYXR1cmVfYXZlcmFnZV9jZWxzaXVzGAYgASgCSACIAQESJAoXdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMYByABKAJIAYgBARIyCgRncHVzGAggAygLMhoucm9sbGNhbGwubm9kZS52MS5HcHVVc2FnZUIIukgFkgECEEBCHgocX3RlbXBlcmF0dXJlX2F2ZXJhZ2VfY2Vsc2l1c0IaChhfdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMiowEKCEdwdVVzYWdlEg0KBWluZGV4GAEgASgNEhsKE3V0aWxpemF0aW9uX3BlcmNlbnQYAiABKAISFwoPbWVtb3J5X3VzZWRfbWliGAMgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYBCABKA0SIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgFIAEoAkgAiAEBQhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzQi1aK3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvbm9kZS92MTtub2RldjFiBnByb3RvMw", [file_buf_validate_validate]);
+  fileDesc("Chxyb2xsY2FsbC9ub2RlL3YxL3VzYWdlLnByb3RvEhByb2xsY2FsbC5ub2RlLnYxIoUDCg1SZXNvdXJjZVVzYWdlEhMKC2NwdV9wZXJjZW50GAEgASgCEhcKD21lbW9yeV91c2VkX21pYhgCIAEoDRIYChBtZW1vcnlfdG90YWxfbWliGAMgASgNEhUKDWRpc2tfdXNlZF9taWIYBCABKA0SFgoOZGlza190b3RhbF9taWIYBSABKA0SKAobdGVtcGVyYXR1cmVfYXZlcmFnZV9jZWxzaXVzGAYgASgCSACIAQESJAoXdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMYByABKAJIAYgBARIyCgRncHVzGAggAygLMhoucm9sbGNhbGwubm9kZS52MS5HcHVVc2FnZUIIukgFkgECEEASPQoKbnVtYV9ub2RlcxgJIAMoCzIfLnJvbGxjYWxsLm5vZGUudjEuTnVtYU5vZGVVc2FnZUIIukgFkgECECBCHgocX3RlbXBlcmF0dXJlX2F2ZXJhZ2VfY2Vsc2l1c0IaChhfdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMiowEKCEdwdVVzYWdlEg0KBWluZGV4GAEgASgNEhsKE3V0aWxpemF0aW9uX3BlcmNlbnQYAiABKAISFwoPbWVtb3J5X3VzZWRfbWliGAMgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYBCABKA0SIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgFIAEoAkgAiAEBQhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIngKDU51bWFOb2RlVXNhZ2USCgoCaWQYASABKA0SGAoLY3B1X3BlcmNlbnQYAiABKAJIAIgBARIXCg9tZW1vcnlfdXNlZF9taWIYAyABKA0SGAoQbWVtb3J5X3RvdGFsX21pYhgEIAEoDUIOCgxfY3B1X3BlcmNlbnRCLVorcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9ub2RlL3YxO25vZGV2MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
  * ResourceUsage is one sample. Totals that have not changed since the stream's last beat are left out.
@@ -76,6 +76,14 @@ export type ResourceUsage = Message<"rollcall.node.v1.ResourceUsage"> & {
    * @generated from field: repeated rollcall.node.v1.GpuUsage gpus = 8;
    */
   gpus: GpuUsage[];
+
+  /**
+   * Each NUMA node that has processors or memory, in the order of their ids. May be left out. None where there is only
+   * one: its figures are the machine's, and are not kept.
+   *
+   * @generated from field: repeated rollcall.node.v1.NumaNodeUsage numa_nodes = 9;
+   */
+  numaNodes: NumaNodeUsage[];
 };
 
 /**
@@ -133,4 +141,46 @@ export type GpuUsage = Message<"rollcall.node.v1.GpuUsage"> & {
  */
 export const GpuUsageSchema: GenMessage<GpuUsage> = /*@__PURE__*/
   messageDesc(file_rollcall_node_v1_usage, 1);
+
+/**
+ * NumaNodeUsage is one NUMA node's part of a sample: the hardware's, also where the agent runs in a container.
+ *
+ * @generated from message rollcall.node.v1.NumaNodeUsage
+ */
+export type NumaNodeUsage = Message<"rollcall.node.v1.NumaNodeUsage"> & {
+  /**
+   * The kernel's id of the domain.
+   *
+   * @generated from field: uint32 id = 1;
+   */
+  id: number;
+
+  /**
+   * Share of its logical processors in use, 0 to 100. Absent where it has none, and where it is not known.
+   *
+   * @generated from field: optional float cpu_percent = 2;
+   */
+  cpuPercent?: number | undefined;
+
+  /**
+   * Memory in use, in MiB. Caches that the kernel can give back are not in use.
+   *
+   * @generated from field: uint32 memory_used_mib = 3;
+   */
+  memoryUsedMib: number;
+
+  /**
+   * Memory there is, in MiB. 0: as last sent.
+   *
+   * @generated from field: uint32 memory_total_mib = 4;
+   */
+  memoryTotalMib: number;
+};
+
+/**
+ * Describes the message rollcall.node.v1.NumaNodeUsage.
+ * Use `create(NumaNodeUsageSchema)` to create a new message.
+ */
+export const NumaNodeUsageSchema: GenMessage<NumaNodeUsage> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_usage, 2);
 
