@@ -77,7 +77,9 @@ class DomainTestRunner {
   async #load() {
     if (this.#tests.size > 0) return;
     const root = join(process.cwd(), "src");
-    const names = readdirSync(root, { recursive: true }).filter((name) => name.endsWith(".test.ts"));
+    const { MUTATION_TESTS: chosen = "" } = process.env;
+    const isChosen = (name) => name.endsWith(".test.ts") && name.startsWith(chosen);
+    const names = readdirSync(root, { recursive: true }).filter(isChosen);
     for (const name of names.sort()) {
       circus.resetState();
       await import(pathToFileURL(join(root, name)).href);

@@ -200,22 +200,32 @@ asRoot("the table of jobs, with real machines", () => {
   );
 
   it.each([
-    ["deleted", () => fixture.client.admin.deleteNode({ node: "one" }), () => Promise.resolve()],
+    ["deleted", "NODE_DELETED", () => fixture.client.admin.deleteNode({ node: "one" }), () => Promise.resolve()],
     [
       "rejected",
+      "NODE_REJECTED",
       () => fixture.client.admin.rejectNode({ node: "one" }),
+      () => fixture.client.admin.approveNode({ node: "one" }),
+    ],
+    [
+      "rejected while its agent is away",
+      "NODE_REJECTED",
+      async (): Promise<void> => {
+        await fixture.agent("one").killed();
+        await fixture.client.admin.rejectNode({ node: "one" });
+        fixture.startOutcast("one", path.server);
+      },
       () => fixture.client.admin.approveNode({ node: "one" }),
     ],
   ] as const)(
     "should move, fail and stop what runs on a node that is %s, on its machine, too",
-    async (outcome, castOut, takeBack) => {
+    async (_, reason, castOut, takeBack) => {
       await begin();
       await label("two", "here");
       await on("two", READY, ["daemon"]);
       await castOut();
       await on("two", READY, MOVING);
       await running({ batch: 1, service: 1, ops: 0, daemon: 1 });
-      const reason = `NODE_${outcome.toUpperCase()}`;
       await eventually(async () => {
         expect(await reasonsOn("one")).toEqual({
           ...{ batch: `STOPPED ${reason}`, service: `STOPPED ${reason}`, daemon: `STOPPED ${reason}` },

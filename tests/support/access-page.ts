@@ -14,8 +14,8 @@ const CALLERS: Readonly<Record<MethodCaller, string>> = {
 /** What the row alone does not say. */
 const NOTES: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.AccessService/RevokeAccessToken": "viewer for the caller's own token, admin for any other",
-  "rollcall.admin.v1.DeclaredStateService/PlanState": "of each object whoever may call its own methods",
-  "rollcall.admin.v1.DeclaredStateService/ApplyState": "of each object whoever may call its own methods",
+  "rollcall.admin.v1.DeclaredStateService/PlanState": "of each object, the callers of its own methods",
+  "rollcall.admin.v1.DeclaredStateService/ApplyState": "of each object, the callers of its own methods",
   "rollcall.console.v1.ConsoleService/CreateSignInCode": "viewer, not by a session",
   "rollcall.console.v1.ConsoleService/SignIn": "anyone who proves to have a token, from a page of the console",
   "rollcall.console.v1.ConsoleService/SignOut": "viewer, by a session; for all own sessions also without one",

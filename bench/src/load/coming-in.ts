@@ -2,8 +2,8 @@
 const TOGETHER = 250;
 /** Spread over so long. */
 const SPREAD_MS = 100;
-/** So fast the first of them come in. */
-const FIRST_A_SECOND = 200;
+/** So fast the first of them come in; `ARRIVALS` says how many a second where cores are plenty. */
+const FIRST_A_SECOND = Number(process.env.ARRIVALS ?? 200);
 /**
  * To hold so many agents that beat every 15 s would take two cores that servers and loaders share, and leave nothing
  * for further ones.

@@ -15,6 +15,8 @@ const CHANGES_A_SECOND = 200;
 const KIB = 1_024;
 const MIB = 1_024 ** 2;
 const AIM = { firstLoadKib: 200, tableMs: 1_000, toPaintMs: 100, mainThread: 0.5 };
+/** What never changes says nothing new after that. */
+const MOST_BOUND_MS = 20_000;
 const POLL_MS = 20;
 const LONGEST_SIGN_IN_MS = 90_000;
 
@@ -25,7 +27,9 @@ export const consoleBench: Bench = {
   async run(context) {
     const { nodes, durationMs } = context.size;
     const { url } = await startDatabase(context);
-    await seedNodes({ url, count: nodes, identities: false });
+    // The machine that all runs on is one more: together they are what a page may keep.
+    const seeded = nodes - 1;
+    await seedNodes({ url, count: seeded, identities: false });
     const token = await createAccessToken(url);
     const port = await startUp(context, url);
     context.progress(`${nodes} nodes seeded, rollcall up serves`);
@@ -40,9 +44,9 @@ export const consoleBench: Bench = {
     await page.getByLabel("Access token").fill(token);
     await page.waitForLoadState("networkidle");
     const firstLoadKib = bytes() / KIB;
-    const table = await signIn(page, cdp, nodes);
+    const table = await signIn(page, cdp, seeded);
     context.progress("the table is shown");
-    const fleet = await changeFleet({ port, token, nodes, rate: CHANGES_A_SECOND });
+    const fleet = await changeFleet({ port, token, nodes: seeded, rate: CHANGES_A_SECOND });
     context.atEnd(() => fleet.stop());
     const begin = performance.now();
     const used = await useList(browser, page, cdp, durationMs);
@@ -90,7 +94,7 @@ async function measureBound(context: BenchContext, browser: Browser): Promise<Us
   const { page, cdp }: { readonly page: Page; readonly cdp: CDPSession } = await openPage(browser);
   try {
     await page.goto(`${table.origin}/nodes`);
-    return await useList(browser, page, cdp, context.size.durationMs);
+    return await useList(browser, page, cdp, Math.min(context.size.durationMs, MOST_BOUND_MS));
   } finally {
     await page.context().close();
     await table.close();
@@ -126,7 +130,6 @@ function tellWhenShown(nodes: number): string {
     const look = () => {
       if (document.querySelector('[data-testid=nodes-scroll] [role=row] a') !== null) shown.first ??= Date.now();
       const count = document.querySelector('[data-testid=node-count]')?.textContent ?? "";
-      // The machine itself is one more.
       if (parseInt(count.replaceAll(",", ""), 10) >= ${nodes} && !count.includes("coming")) shown.all = Date.now();
       else requestAnimationFrame(look);
     };

@@ -6,7 +6,7 @@ import type { MemoryProbeAnswer } from "./server-process.ts";
 
 process.on("message", (order) => {
   if (order !== "memory") return;
-  // Twice: what finalizers let go of in the first round is collected in the second.
+  // Twice: what finalizers release in the first round is collected in the second.
   globalThis.gc?.();
   globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();

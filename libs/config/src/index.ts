@@ -1,29 +1,11 @@
 export { formatProblem, formatProblems, type Problem } from "./assignment.ts";
-export {
-  type ConvertedConfig,
-  type ConvertResult,
-  convertConfig,
-  printConverted,
-} from "./convert-config.ts";
+export { convertConfig, printConverted } from "./convert-config.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
 export { ForeignIndex, type ForeignKey, type ForeignMeaning } from "./foreign.ts";
 export { bacalhauNames, HEARTBEAT_INTERVAL_NAMES, INFO_INTERVAL_NAMES } from "./foreign-names.ts";
-export {
-  type ConfigKeys,
-  type ConfigValues,
-  defineKeys,
-  environmentName,
-  type KeyDeclaration,
-} from "./keys.ts";
-export { listConfig, type Setting } from "./list-config.ts";
-export {
-  type Config,
-  type LoadOptions,
-  type LoadResult,
-  loadConfig,
-  type Origin,
-  type RelationProblem,
-} from "./load-config.ts";
+export { type ConfigKeys, type ConfigValues, defineKeys, environmentName, type KeyDeclaration } from "./keys.ts";
+export { listConfig } from "./list-config.ts";
+export { type Config, type LoadOptions, loadConfig, type Origin, type RelationProblem } from "./load-config.ts";
 export { printDefaultYaml } from "./print-sections.ts";
 export type { Environment } from "./read-environment.ts";
 export type { Flags } from "./read-flags.ts";

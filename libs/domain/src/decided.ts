@@ -1,7 +1,7 @@
 import type { NewEvent } from "./events/events.ts";
 import type { RefusalReason, Refused } from "./refusal.ts";
 
-/** What a decision does: all that is to be written and all events, in their order; both empty for nothing to do. */
+/** What a decision does: all there is to write and all events, in their order; both empty for nothing to do. */
 export interface Effects<Effect> {
   readonly effects: readonly Effect[];
   readonly events: readonly NewEvent[];

@@ -1,5 +1,4 @@
 export {
-  type AccessTokenFacts,
   type AccessTokenState,
   accessTokenCreated,
   accessTokenState,
@@ -19,15 +18,9 @@ export {
 } from "./access/audit-chain.ts";
 export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
-export { type BrowserVerdict, judgeBrowser } from "./console/browser-origin.ts";
-export {
-  fromSessionRefusal,
-  moreCodesRefusal,
-  SIGN_IN_LIMITS,
-  type SignInCodeFacts,
-  signInCodeRefusal,
-} from "./console/sign-in.ts";
-export type { Decided, Effects } from "./decided.ts";
+export { judgeBrowser } from "./console/browser-origin.ts";
+export { fromSessionRefusal, moreCodesRefusal, SIGN_IN_LIMITS, signInCodeRefusal } from "./console/sign-in.ts";
+export type { Decided } from "./decided.ts";
 export * from "./declared/index.ts";
 export {
   DEFAULT_DRAIN_DEADLINE_MS,
@@ -38,43 +31,34 @@ export {
   MAX_DRAIN_DEADLINE_MS,
 } from "./drains/drain.ts";
 export { cancelDrain, drainNode, drainsThatBegin, endDrain, type SelectedDrain } from "./drains/drain-decisions.ts";
-export {
-  EVENT_CATALOGUE,
-  EVENT_TYPES,
-  type EventDescription,
-  isEventType,
-} from "./events/event-catalogue.ts";
+export { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./events/event-catalogue.ts";
 export {
   EVERY_EVENT,
-  type EventInterest,
-  isOfInterest,
-  NO_EVENT,
-  SESSION_EVENTS,
-  unitedInterest,
-} from "./events/event-interest.ts";
-export {
   type EventEffect,
+  type EventInterest,
   effectOf,
   isNodeChange,
+  isOfInterest,
   mayEndWanted,
+  NO_EVENT,
   NODE_CHANGES,
   replicaInterest,
+  SESSION_EVENTS,
+  unitedInterest,
 } from "./events/event-meaning.ts";
 export {
-  banEvent,
   connectionEvent,
   type EventType,
   healthEvent,
   type JobEventType,
   type Json,
-  type MembershipEventType,
   membershipEvent,
   type NewEvent,
   replicaActor,
   schedulingEvent,
   sessionMovedEvent,
 } from "./events/events.ts";
-export { describeChange, explainEvent, type ToldEvent } from "./events/explain-event.ts";
+export { describeChange, explainEvent } from "./events/explain-event.ts";
 export {
   type ExecutionFacts,
   executionEvent,
@@ -84,28 +68,12 @@ export {
   type JobFacts,
   jobChangedEvent,
   jobSubmittedEvent,
-  MOST_PLACED_IDS,
   schedulerActor,
 } from "./events/job-events.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
-export {
-  type ExplainedNode,
-  type Obstacle,
-  obstaclesOf,
-  summarizeNode,
-} from "./health/explain-node.ts";
-export {
-  afterHealthChange,
-  FLAPPING_WINDOW_MS,
-  flappingEndedEvent,
-  flappingHealth,
-  flappingStartedEvent,
-  type HealthHistory,
-  isSteady,
-  MOST_CHANGES,
-  withinPast,
-} from "./health/flapping.ts";
-export { type HealthSignal, healthAfter } from "./health/health.ts";
+export { obstaclesOf, summarizeNode } from "./health/explain-node.ts";
+export { type HealthHistory, isSteady, MOST_CHANGES } from "./health/flapping.ts";
+export { healthAfter } from "./health/health.ts";
 export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";
 export { ObservedTime } from "./health/observed-time.ts";
 export {
@@ -118,23 +86,14 @@ export {
   keyToUse,
   type RotationAnswer,
 } from "./keys/agent-keys.ts";
-export { keyOfferedEvent, keyRotatedEvent, keyRotationRequiredEvent } from "./keys/key-events.ts";
-export {
-  acceptKey,
-  decideRotation,
-  type KeyVerdict,
-  type NodeIdentity,
-  type RotationDecision,
-  type RotationRequest,
-} from "./keys/key-rotation.ts";
+export { keyOfferedEvent, keyRotatedEvent } from "./keys/key-events.ts";
+export { acceptKey, decideRotation, type NodeIdentity } from "./keys/key-rotation.ts";
 export { proofText } from "./keys/proof.ts";
 export { PUBLIC_KEY_BYTES, type PublicKeyFlaw, publicKeyFlaw } from "./keys/public-key.ts";
 export { matchesGlob } from "./labels/glob.ts";
 export {
-  changeOperatorLabels,
   checkAgentLabels,
   checkLabelChange,
-  type EffectiveLabel,
   effectiveLabels,
   GROUP_LABEL,
   isLabelKey,
@@ -143,119 +102,55 @@ export {
   type LabelChange,
   type LabelTier,
   type LabelViolation,
-  labelsOfOthers,
   MAX_AGENT_LABELS,
-  MAX_OPERATOR_LABELS,
   RESERVED_LABEL_PREFIX,
 } from "./labels/labels.ts";
-export {
-  MAX_SELECTOR_LENGTH,
-  parseSelector,
-  type SelectorParseResult,
-} from "./labels/parse-selector.ts";
-export {
-  formatSelector,
-  labelNumber,
-  matches,
-  type Requirement,
-  type Selector,
-} from "./labels/selectors.ts";
+export { parseSelector } from "./labels/parse-selector.ts";
+export { formatSelector, matches, type Requirement, type Selector } from "./labels/selectors.ts";
 export { LEASE_TIMING, type LeaseDoubt, LeaseHolding, type LeaseTiming } from "./leases/lease-holding.ts";
 export { OtherLeases } from "./leases/other-leases.ts";
-export {
-  ArrivalLimiter,
-  type ArrivalLimits,
-  type ArrivalVerdict,
-} from "./limits/arrival-limiter.ts";
+export { ArrivalLimiter } from "./limits/arrival-limiter.ts";
 export { BucketTable } from "./limits/bucket-table.ts";
-export {
-  type CallLimits,
-  type CallParty,
-  CallPlaces,
-  type CallRow,
-  DEFAULT_CALL_LIMITS,
-} from "./limits/call-places.ts";
-export { addressGroup, clientAddress, type ForwardingHeaders, type HostJudgement } from "./limits/client-address.ts";
-export {
-  type DescriptorNeeds,
-  type DescriptorPlan,
-  planDescriptors,
-} from "./limits/descriptor-plan.ts";
-export {
-  FailureLimiter,
-  type FailureLimiterOptions,
-  NODE_FAILURE_LIMITS,
-  TOKEN_FAILURE_LIMITS,
-} from "./limits/failure-limiter.ts";
+export { type CallLimits, type CallParty, CallPlaces, DEFAULT_CALL_LIMITS } from "./limits/call-places.ts";
+export { clientAddress, type ForwardingHeaders, type HostJudgement } from "./limits/client-address.ts";
+export { type DescriptorPlan, planDescriptors } from "./limits/descriptor-plan.ts";
+export { FailureLimiter, NODE_FAILURE_LIMITS, TOKEN_FAILURE_LIMITS } from "./limits/failure-limiter.ts";
 export { isRequestForUs } from "./limits/host-names.ts";
-export {
-  DEFAULT_NOISE_LIMITS,
-  type NoiseLimits,
-  type NoiseSummary,
-  NoiseTable,
-} from "./limits/noise-table.ts";
-export { PAGE_BYTES, type PageLimits, PageRoom, splitBySize } from "./limits/page-room.ts";
-export {
-  DEFAULT_STRANGER_BUDGET,
-  StrangerBudget,
-  type StrangerBudgetLimits,
-} from "./limits/stranger-budget.ts";
-export { explainTlsError, type TlsOption, type TlsTrouble } from "./limits/tls-trouble.ts";
-export {
-  type BucketLimits,
-  fillBucket,
-  fullBucket,
-  msUntilOne,
-  type TokenBucket,
-  takeOne,
-} from "./limits/token-bucket.ts";
-export type { AdmissionFacts, GivenJoinToken, JoiningToken } from "./membership/admission.ts";
+export { NoiseTable } from "./limits/noise-table.ts";
+export { PAGE_BYTES, PageRoom, splitBySize } from "./limits/page-room.ts";
+export { DEFAULT_STRANGER_BUDGET, StrangerBudget } from "./limits/stranger-budget.ts";
+export { explainTlsError, type TlsOption } from "./limits/tls-trouble.ts";
+export type { BucketLimits } from "./limits/token-bucket.ts";
+export type { GivenJoinToken } from "./membership/admission.ts";
 export {
   BAN_LIFTED,
   type Ban,
-  type BannedNames,
   bannedNamesOf,
   bannedRefusal,
   isBanned,
   isKeyFingerprint,
-  MEMBERSHIP_BANNED,
-  missingBans,
   type NewBan,
 } from "./membership/ban.ts";
 export { banInAdvance, isBareBan, liftBareBans } from "./membership/bare-bans.ts";
 export {
-  type CollectableNode,
   type CollectionReason,
   type CollectionSettings,
   collected,
   decideCollection,
 } from "./membership/collection.ts";
 export {
-  DUPLICATE_QUIET_MS,
-  duplicatedHealth,
-  findDuplicate,
   identityClearedEvent,
-  identityDuplicatedEvent,
   isDuplicateOver,
-  isSamePair,
   latestPair,
-  type MachinePair,
   type MachineSighting,
   MOST_SIGHTINGS,
 } from "./membership/duplicate-identity.ts";
 export {
-  type AdmittingToken,
   clusterShortId,
   endJoinToken,
   type JoinTokenEnforcement,
-  type JoinTokenFacts,
-  type JoinTokenRefusal,
   type JoinTokenState,
   joinTokenEvent,
-  joinTokenInvalid,
-  joinTokenOfOtherCluster,
-  joinTokenRefusal,
-  joinTokenRequired,
   joinTokenState,
   joinTokenText,
   type PresentedJoinToken,
@@ -265,32 +160,22 @@ export {
   changeMembership,
   decideMembership,
   type MembershipCommand,
-  type MembershipDecision,
-  type MembershipEffect,
-  type MembershipOutcome,
-  type MembershipSubject,
   membershipEffects,
-  type NodeMember,
   nothingToLeave,
 } from "./membership/membership.ts";
 export {
   caselessId,
-  checkNewId,
   checkNodeId,
-  isIdBanned,
   isNodeId,
   NODE_ID_PATTERN,
   NODE_ID_RULE,
-  type NodeRefResolution,
   resolveNodeRef,
 } from "./membership/node-id.ts";
 export {
   type Applicant,
-  type KnownNode,
   type NodeApproval,
   type NodeCreation,
   planRegistrations,
-  type RegistrationFacts,
   type RegistrationPlan,
   type RegistrationResult,
 } from "./membership/plan-registrations.ts";
@@ -302,7 +187,7 @@ export {
   judgeAccount,
   type ServiceAccount,
 } from "./membership/service-account.ts";
-export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
+export { type OwnersView, planConditions } from "./nodes/condition-plan.ts";
 export {
   admitControlPlane,
   type ConnectionChange,
@@ -310,13 +195,7 @@ export {
   controlPlaneOpened,
   expireControlPlane,
 } from "./nodes/control-plane-node.ts";
-export type {
-  NodeEffect,
-  NodeRefusalReason,
-  NodeVerdict,
-  Removal,
-  SessionStates,
-} from "./nodes/node-effects.ts";
+export type { NodeEffect, NodeVerdict, Removal, SessionStates } from "./nodes/node-effects.ts";
 export type { InfoReport, InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./nodes/node-record.ts";
 export {
   acceptHardware,
@@ -329,24 +208,14 @@ export {
   requireKeyRotation,
   uncordon,
 } from "./nodes/operator-decisions.ts";
-export { type OpenedSession, type OpeningPlan, planOpening } from "./nodes/session-opening.ts";
+export { type OpenedSession, planOpening } from "./nodes/session-opening.ts";
 export { shownHealth } from "./nodes/shown-health.ts";
-export {
-  planTransition,
-  type RecordedSession,
-  type StateChange,
-  type Transition,
-  type TransitionFacts,
-  type TransitionPlan,
-} from "./nodes/transition.ts";
+export { planTransition, type RecordedSession, type StateChange, type Transition } from "./nodes/transition.ts";
 export {
   collectPolicies,
   describePolicyScope,
   formatPolicyScope,
-  type GroupPolicy,
   type HealthPolicies,
-  MAX_GROUP_POLICIES,
-  MAX_NODE_POLICIES,
   NO_HEALTH_POLICIES,
   type PolicyEntry,
   type PolicyOverride,
@@ -370,14 +239,7 @@ export {
   thresholdsOf,
   type Wishes,
 } from "./policy/policy.ts";
-export {
-  changedPolicies,
-  describeSource,
-  isSamePolicy,
-  newContradictions,
-  type PolicyChange,
-  type PolicyContradiction,
-} from "./policy/policy-changes.ts";
+export { changedPolicies, isSamePolicy, newContradictions, type PolicyChange } from "./policy/policy-changes.ts";
 export {
   contradictionRefusal,
   editPolicy,
@@ -391,7 +253,6 @@ export {
 export {
   changePolicy,
   isSamePolicies,
-  isSamePolicyEntry,
   policyDeletedEvent,
   policyFacts,
   policyFromFacts,
@@ -399,12 +260,7 @@ export {
   policySetEvent,
 } from "./policy/policy-events.ts";
 export type { HealthPolicy } from "./policy/policy-fields.ts";
-export {
-  isPolicyField,
-  POLICY_FIELD_NAMES,
-  POLICY_FIELDS,
-  type PolicyField,
-} from "./policy/policy-fields.ts";
+export { POLICY_FIELD_NAMES, POLICY_FIELDS, type PolicyField } from "./policy/policy-fields.ts";
 export {
   PolicyResolver,
   type PolicySource,
@@ -412,17 +268,12 @@ export {
   type ResolvedPolicy,
   resolvePolicy,
 } from "./policy/resolve-policy.ts";
-export type { Refusal, RefusalReason } from "./refusal.ts";
-export {
-  chooseWithin,
-  type RetryRange,
-  rejectedRetry,
-  spreadRetry,
-} from "./retry.ts";
+export type { Refusal } from "./refusal.ts";
+export { chooseWithin, rejectedRetry, spreadRetry } from "./retry.ts";
 export { seededRandom } from "./seeded-random.ts";
 export { adoptSession, mayHaveEarlierContact } from "./session/adoption.ts";
-export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
-export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
+export { connectionAfter } from "./session/connection.ts";
+export { HelloAdmission } from "./session/hello-admission.ts";
 export {
   heartbeatsPerSecond,
   mayAdmit,
@@ -430,57 +281,36 @@ export {
   type PacedGroup,
   pacedIntervalMs,
   reconnectWindow,
-  stretchFactor,
 } from "./session/pacing.ts";
 export {
   chooseTarget,
   DEFAULT_REBALANCE_LIMITS,
   type MovePlan,
-  type MoveTarget,
   planMoves,
   type RebalanceLimits,
-  type RebalanceReason,
-  type RebalanceView,
-  type ReplicaLoad,
 } from "./session/rebalance.ts";
-export {
-  type FrameKind,
-  Session,
-  type SessionEffect,
-  type SessionPhase,
-  type SessionRefusalReason,
-} from "./session/session.ts";
-export {
-  DEFAULT_STREAM_LOSS_LIMITS,
-  StreamLoss,
-  type StreamLossLimits,
-} from "./session/stream-loss.ts";
+export { type FrameKind, Session, type SessionEffect, type SessionPhase } from "./session/session.ts";
+export { DEFAULT_STREAM_LOSS_LIMITS, StreamLoss } from "./session/stream-loss.ts";
 export {
   type CommandSource,
   type Connection,
   type ConnectionState,
   deriveScheduling,
-  effectiveHealth,
   type Health,
   type HealthState,
   type Hold,
   type HoldKind,
   hasStatus,
-  liftHold,
   type Mark,
   type Membership,
   type MembershipState,
   mayTakeWork,
   type NodeType,
-  placeHold,
   type Scheduling,
   type SchedulingState,
   type Stated,
 } from "./states.ts";
 export * from "./webhooks/index.ts";
 export * from "./work/index.ts";
-export { chooseGrant } from "./work/placement/choose-grant.ts";
-export { NodePool } from "./work/placement/node-pool.ts";
 export { placementRequest } from "./work/placement/placement-request.ts";
-export { PlacementSearch } from "./work/placement/placement-search.ts";
 export { couldFit, countRefusals, matchingNodes } from "./work/placement/refusals.ts";

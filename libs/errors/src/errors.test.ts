@@ -1,8 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
+import { PreconditionFailureSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { ErrorReason, ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
-import { describeError, reasonOf, refuse } from "./errors.ts";
+import { describeError, reasonOf, refusalError, refuse, refuseFields } from "./errors.ts";
 
 describe("CODE_OF_REASON", () => {
   const names = Object.keys(ErrorReason).filter((name) => name !== "UNSPECIFIED");
@@ -74,5 +75,39 @@ describe("reasonOf()", () => {
     expect(reasonOf(newer)).toBeUndefined();
     expect(describeError(newer).reason).toBe("FROM_THE_FUTURE");
     expect(isErrorReasonName("toString")).toBe(false);
+  });
+});
+
+describe("refusalError()", () => {
+  it("should say on what a precondition failed", () => {
+    const refusal = {
+      reason: "NODE_ALREADY_APPROVED",
+      message: "node n1 already approved",
+      metadata: { node: "n1" },
+    } as const;
+    const error = refusalError(refusal, "n1");
+    expect(describeError(error)).toMatchObject(refusal);
+    expect(error.findDetails(PreconditionFailureSchema)[0]?.violations).toMatchObject([
+      { type: "NODE_ALREADY_APPROVED", subject: "n1" },
+    ]);
+  });
+
+  it("should name no precondition where none failed", () => {
+    const error = refusalError({ reason: "NODE_NOT_FOUND", message: "no", metadata: {} }, "n1");
+    expect(error.findDetails(PreconditionFailureSchema)).toEqual([]);
+  });
+});
+
+describe("refuseFields()", () => {
+  it("should tell every violation, to people and to programs", () => {
+    const violations = [
+      { field: "a", description: "too long" },
+      { field: "b", description: "too short" },
+    ];
+    expect(describeError(refuseFields("INVALID_LABEL", violations))).toMatchObject({
+      reason: "INVALID_LABEL",
+      message: "a: too long; b: too short",
+      violations,
+    });
   });
 });

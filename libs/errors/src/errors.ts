@@ -39,6 +39,13 @@ const MOST_METADATA_BYTES = 512;
 const MOST_VIOLATIONS_BYTES = 3_072;
 const MOST_VIOLATION_BYTES = 512;
 
+/** Why a call was decided against. The domain's Refusal is one. */
+export interface DecidedRefusal {
+  readonly reason: ErrorReasonName;
+  readonly message: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
 /**
  * Make the error of a call that is refused or has failed. The code follows from the reason. The message names what is
  * concerned and what to do next. Texts that are too long are cut, and violations beyond 3 KiB are left out.
@@ -173,4 +180,25 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
 function toDuration(ms: number) {
   const wholeMs = Math.max(0, Math.ceil(ms));
   return { seconds: BigInt(Math.floor(wholeMs / 1000)), nanos: (wholeMs % 1000) * 1_000_000 };
+}
+
+/** The error of a call that was decided against; `subject`, for example a node id, is what a precondition failed on. */
+export function refusalError(
+  refusal: DecidedRefusal,
+  subject: string,
+  hint: Pick<RefusalDetails, "retryAfterMs"> = {},
+): ConnectError {
+  const { reason, message, metadata } = refusal;
+  const isPrecondition = CODE_OF_REASON[reason] === Code.FailedPrecondition;
+  return refuse(reason, message, {
+    metadata,
+    ...(isPrecondition ? { subject } : {}),
+    ...hint,
+  });
+}
+
+/** The error of a request with fields that are not as they should be: its message names every violation. */
+export function refuseFields(reason: ErrorReasonName, violations: readonly FieldViolation[]): ConnectError {
+  const message = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  return refuse(reason, message, { violations });
 }

@@ -7,7 +7,7 @@ import type { PublisherMetrics } from "./metrics.ts";
 import type { StreamMemory } from "./resume-point.ts";
 import { eventSubject } from "./subjects.ts";
 
-/** What became of a batch. */
+/** What happened to a batch. */
 export interface PublishOutcome {
   /** The revision up to which all events of the batch are acknowledged; null when not even the first one is. */
   readonly through: bigint | null;

@@ -20,7 +20,7 @@ export interface ResumeFacts {
 
 /**
  * Decide the revision behind which to go on: the cursor, or less when the stream has lost what it acknowledged. Events
- * that it still has are then published once more, which consumers that deduplicate by id do not see.
+ * that it still has are then published again, which consumers that deduplicate by id do not see.
  */
 export function decideResumePoint({ cursor, logId, stream, memory, lastEvent }: ResumeFacts): bigint {
   // It never took anything: it is new, in place of the one that acknowledged the events up to the cursor.
@@ -28,7 +28,7 @@ export function decideResumePoint({ cursor, logId, stream, memory, lastEvent }: 
   const isReplaced = memory !== null && memory.created !== stream.created;
   if (memory !== null && !isReplaced && stream.lastSequence >= memory.lastSequence) return cursor;
   const isKnownLoss = memory !== null;
-  // Messages that were read, purged or have aged are gone rightly: what is left then tells nothing of a loss.
+  // Messages that were read, purged or have aged are gone as they should be: the rest then says nothing about a loss.
   const isTelling =
     stream.keepsMessages && lastEvent !== null && lastEvent.logId === logId && !isTailDeleted(stream, lastEvent);
   if (!isTelling) return isKnownLoss ? 0n : cursor;

@@ -19,18 +19,6 @@ export function escapeToken(text: string): string {
   return token;
 }
 
-/** Read a token that escapeToken() wrote; null for one that it cannot have written. */
-export function unescapeToken(token: string): string | null {
-  if (token === EMPTY_TOKEN) return "";
-  try {
-    const text = decodeURIComponent(token);
-    return escapeToken(text) === token ? text : null;
-  } catch {
-    // Not UTF-8, or "%" without its digits.
-    return null;
-  }
-}
-
 /**
  * The NATS subject of an event: `<prefix>.<type...>.<subject>`, for example
  * "rollcall.events.node.health.changed.web-1".

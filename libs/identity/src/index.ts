@@ -11,13 +11,7 @@ export {
   roleSuffices,
   sendBearer,
 } from "./caller.ts";
-export {
-  checkChallenge,
-  createChallenge,
-  NONCE_BYTES,
-  NONCE_TTL_MS,
-  type NonceVerdict,
-} from "./cluster-nonce.ts";
+export { checkChallenge, createChallenge, NONCE_BYTES, NONCE_TTL_MS } from "./cluster-nonce.ts";
 export {
   generateKeyPair,
   keyFingerprint,
@@ -28,11 +22,7 @@ export {
   verifyProof,
   verifyProofAside,
 } from "./identity-proof.ts";
-export {
-  checkReplicaCall,
-  REPLICA_CREDENTIALS_TTL_MS,
-  signReplicaCall,
-} from "./replica-credentials.ts";
+export { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, signReplicaCall } from "./replica-credentials.ts";
 export {
   AUTHORITY_PATH,
   AuthorityError,
@@ -43,6 +33,6 @@ export {
   fingerprintOf,
   parseFingerprint,
 } from "./tls/authority.ts";
-export { type ClientTls, type ClientTlsFiles, readClientTls } from "./tls/client-tls.ts";
+export { type ClientTls, readClientTls } from "./tls/client-tls.ts";
 export { TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
-export { TlsSource, type TlsSourceOptions } from "./tls/tls-source.ts";
+export { TlsSource } from "./tls/tls-source.ts";

@@ -30,7 +30,7 @@ export interface OperationFields {
   readonly reason: string;
   /** Empty for a request that does not name itself. */
   readonly requestId: string;
-  /** Whether nothing is to be done, so that no answer is remembered. Default false. */
+  /** Whether there is nothing to do, so that no answer is remembered. Default false. */
   readonly validateOnly?: boolean;
 }
 

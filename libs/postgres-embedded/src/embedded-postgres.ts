@@ -1,7 +1,6 @@
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, type Logger, systemClock } from "@rollcall/process";
-import { type Binaries, locateBinaries } from "./binaries.ts";
 import {
   DATABASE_NAME,
   dataDirectoryOf,
@@ -18,7 +17,7 @@ import { type Account, blockedFolder, foldersTo, openForPassage } from "./passag
 import { databaseUrl } from "./place.ts";
 import { readPostmasterFile } from "./postmaster.ts";
 import { askServer } from "./probe.ts";
-import { programsFor } from "./programs.ts";
+import { type Binaries, locateBinaries, programsFor } from "./programs.ts";
 import { checkRunnable, chooseRunAs, namespacesWork, unprivilegedAccount } from "./run-as.ts";
 import { Supervisor } from "./supervisor.ts";
 

@@ -2,14 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { open, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock, Logger } from "@rollcall/process";
-import type { Binaries } from "./binaries.ts";
+import { type Clock, type Logger, processStart } from "@rollcall/process";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { isErrno } from "./files.ts";
-import { launcherArgument } from "./launcher.ts";
 import { listenArguments } from "./place.ts";
 import { inspectProcess, readPostmasterFile } from "./postmaster.ts";
 import { askServer, type ServerAddress } from "./probe.ts";
+import type { Binaries } from "./programs.ts";
 import { commandAs, type RunAs } from "./run-as.ts";
 
 /** What is needed to start a server. */
@@ -37,6 +36,9 @@ const GATE = 'read -r go && exec "$@" </dev/null';
 const READY_POLL_MS = 20;
 const MAX_LOG_BYTES = 10 * 1024 * 1024;
 const TAIL_BYTES = 2_000;
+
+/** A setting of ours on a server's command line, which Postgres keeps and ignores. */
+const SETTING = "rollcall.launcher";
 
 /**
  * Start a server in a process group of its own and wait until it answers.
@@ -173,4 +175,25 @@ export async function stopServer(
     }
     await clock.sleep(POLL_MS, signal);
   }
+}
+
+/** The argument by which a server names the process that launched it. */
+export async function launcherArgument(): Promise<string> {
+  return `${SETTING}=${process.pid}.${await began(process.pid)}`;
+}
+
+/**
+ * Whether the process that launched a server still runs, by the server's command line. False also for a server without
+ * the argument: one that was started by hand, or by an older version.
+ */
+export async function launcherRuns(args: readonly string[]): Promise<boolean> {
+  const named = args.find((arg) => arg.startsWith(`${SETTING}=`))?.slice(SETTING.length + 1);
+  if (named === undefined) return false;
+  const pid = Number(named.split(".")[0]);
+  return Number.isInteger(pid) && pid > 0 && named === `${pid}.${await began(pid)}`;
+}
+
+/** Without spaces, which may have to separate the words of a command line. */
+async function began(pid: number): Promise<string> {
+  return ((await processStart(pid)) ?? "").replaceAll(/[^\w]/g, "_");
 }

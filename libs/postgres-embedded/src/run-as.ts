@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import type { Binaries } from "./binaries.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
+import type { Binaries } from "./programs.ts";
 
 /** The user that Postgres runs as: it refuses to run as root. */
 export type RunAs =

@@ -1,11 +1,9 @@
 import { backoffMs, type Clock, type Logger } from "@rollcall/process";
 import type pg from "pg";
-import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
 import { DATABASE_NAME } from "./data/data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { interrupt, type LaunchedServer, launch, logPath, stopServer } from "./launch.ts";
-import { launcherRuns } from "./launcher.ts";
+import { interrupt, type LaunchedServer, launch, launcherRuns, logPath, stopServer } from "./launch.ts";
 import { type Listen, prepareToListen } from "./listen.ts";
 import { describePlace, isSocket, type Place, placeFields } from "./place.ts";
 import { rememberPort } from "./ports.ts";
@@ -17,6 +15,7 @@ import {
   removePostmasterFile,
 } from "./postmaster.ts";
 import { askServer, isOurs, type ServerAddress } from "./probe.ts";
+import type { Binaries } from "./programs.ts";
 import type { RunAs } from "./run-as.ts";
 import { Watcher } from "./watcher.ts";
 

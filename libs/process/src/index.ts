@@ -1,16 +1,9 @@
 export { type Backoff, backoffMs, fullJitter, halfJitter } from "./backoff.ts";
-export { Batcher, type BatcherOptions } from "./batcher.ts";
+export { Batcher } from "./batcher.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { errorCode } from "./error-code.ts";
 export { type ProcessLike, type Running, type RunOptions, runProcess, StartError } from "./lifecycle.ts";
-export {
-  createLogger,
-  type LogFunction,
-  type Logger,
-  type LoggerOptions,
-  type LogLevel,
-  silentLogger,
-} from "./logging.ts";
+export { createLogger, type Logger, type LogLevel, silentLogger } from "./logging.ts";
 export { makeDirectory } from "./make-directory.ts";
 export {
   counter,
@@ -30,21 +23,9 @@ export {
   type LoopOptions,
   type RetryPauses,
   type RunningTasks,
-  type SuperviseOptions,
-  type Supervision,
   startTasks,
   superviseTasks,
   type Task,
-  type TaskStatus,
 } from "./tasks.ts";
-export {
-  activeSpan,
-  inSpan,
-  type Span,
-  type SpanIds,
-  type SpanPart,
-  type SpanStart,
-  type SpanValue,
-  type Tracer,
-} from "./tracing/span.ts";
-export { type RestTime, WakeUp } from "./wake-up.ts";
+export { activeSpan, inSpan, type Tracer } from "./tracing/span.ts";
+export { WakeUp } from "./wake-up.ts";

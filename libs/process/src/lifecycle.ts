@@ -10,7 +10,7 @@ export interface ProcessLike {
 
 /** What was started. */
 export interface Running {
-  /** End in order: stop taking work, finish what is under way, let go of resources. */
+  /** End in order: stop taking work, finish what is under way, release resources. */
   close(): Promise<void>;
   /** Settles when it ended by itself; a rejection ends the process with code 1. Absent when it never does. */
   readonly done?: Promise<void>;

@@ -2,32 +2,29 @@ export {
   type CheckResult,
   createProbeServer,
   isReady,
-  type ProbeServerOptions,
   type ReadyCheck,
   type ReadyReport,
 } from "./builtins/probe-server.ts";
-export { type ServiceStatus, ServingStatus } from "./builtins/serving-status.ts";
+export { ServingStatus } from "./builtins/serving-status.ts";
 export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
-export { callerKey, callerOf, peerOfCall, requestIdKey, requestIdOf } from "./calls/call-context.ts";
+export { callerKey, callerOf, peerOfCall } from "./calls/call-context.ts";
 export { type ClientAddress, grpcAddressOf, isLoopbackAddress } from "./calls/client-address.ts";
 export type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn, RequestDoor } from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
 export { hasTooManyParts } from "./calls/message-parts.ts";
-export { Outbox } from "./calls/outbox.ts";
 export { createPageTokens, type PageTokens } from "./calls/page-token.ts";
-export { connectPeer, type PeerConnection, type PeerTls } from "./calls/peer-connection.ts";
+export { connectPeer, type PeerTls } from "./calls/peer-connection.ts";
 export {
   definePolicies,
   type MethodCaller,
   type MethodPolicy,
   type PolicyTable,
   policyProblems,
-  type ServicePolicies,
 } from "./calls/policy.ts";
 export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
 export { refuseCall, sendWhole } from "./connect/answer-error.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
-export type { HttpPage, PageAnswer, PageRequest } from "./connect/serve-http-pages.ts";
+export type { HttpPage, PageRequest } from "./connect/serve-http-pages.ts";
 export {
   type GuardedServer,
   MESSAGE_LIMIT_BYTES,
@@ -36,31 +33,11 @@ export {
 } from "./connect/server-options.ts";
 export { ListeningError } from "./connections/listening-error.ts";
 export { sendAsEncoded } from "./grpc/grpc-envelope.ts";
-export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
-export {
-  type GrpcHandler,
-  type GrpcHandlers,
-  type GrpcRoute,
-  grpcRoute,
-} from "./grpc/grpc-handlers.ts";
-export { createGrpcServer, type GrpcServer, type GrpcServerOptions } from "./grpc/grpc-server.ts";
-export {
-  type Encodable,
-  type GrpcMethod,
-  type GrpcService,
-  toGrpcMethod,
-  toGrpcService,
-} from "./grpc/grpc-service.ts";
-export { toGrpcStatus } from "./grpc/grpc-status.ts";
-export type { RecordRefusal, RefusedCall } from "./interceptors/record-refusals.ts";
+export { errorFromGrpc, toGrpcStatus } from "./grpc/grpc-error.ts";
+export { type GrpcRoute, grpcRoute } from "./grpc/grpc-handlers.ts";
+export { createGrpcServer, type GrpcServer } from "./grpc/grpc-server.ts";
 export type { CallCounts, CallParty } from "./limits/call-admission.ts";
 export { CallAdmission } from "./limits/call-admission.ts";
-export {
-  type Attempt,
-  FailedAttempts,
-  type FailureLimits,
-  nodeAttempt,
-  tokenAttempt,
-} from "./limits/failed-attempts.ts";
+export { type Attempt, FailedAttempts, nodeAttempt, tokenAttempt } from "./limits/failed-attempts.ts";
 export type { HostRule } from "./limits/host-guard.ts";
-export { type NoiseCounts, type StrangerLine, StrangerLog } from "./limits/stranger-log.ts";
+export { type NoiseCounts, StrangerLog } from "./limits/stranger-log.ts";

@@ -1,6 +1,6 @@
 // Types of the domain that other packages take from here, because the store is what hands them out.
 export type { InfoReport, JsonInfo, NodeRecord, OwnersView, StateChange, Transition } from "@rollcall/domain";
-export { AccessTokenUses, type AccessTokenUsesOptions } from "./access/access-token-uses.ts";
+export { AccessTokenUses } from "./access/access-token-uses.ts";
 export {
   type AccessToken,
   countAccessTokens,
@@ -9,33 +9,21 @@ export {
   getAccessToken,
   hasAccessToken,
   insertAccessToken,
-  type ListAccessTokensOptions,
   listAccessTokens,
   lockAccessToken,
-  type NewAccessToken,
   pruneAccessTokens,
   revokeAccessToken,
   type TokenOwner,
 } from "./access/access-tokens.ts";
 export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
-export { type AuditCut, type AuditPruning, pruneAudit, readAuditCut } from "./access/audit-cut.ts";
-export {
-  type AuditEntry,
-  type ListAuditOptions,
-  listAudit,
-} from "./access/audit-log.ts";
-export {
-  type AuthenticatorOptions,
-  accessTokenHash,
-  createAuthenticator,
-} from "./access/authenticator.ts";
-export { type BannableNames, deleteBans, findBans, insertBan, listBans, lockBans } from "./access/bans.ts";
+export { type AuditCut, pruneAudit, readAuditCut } from "./access/audit-cut.ts";
+export { type AuditEntry, type ListAuditOptions, listAudit } from "./access/audit-log.ts";
+export { accessTokenHash, createAuthenticator } from "./access/authenticator.ts";
+export { deleteBans, findBans, insertBan, listBans, lockBans } from "./access/bans.ts";
 export {
   getJoinToken,
   insertJoinToken,
   type JoinToken,
-  type JoinTokenPage,
-  type JoinTokenRevocation,
   type JoinTokenUse,
   joinTokenHash,
   type LockedJoinToken,
@@ -49,35 +37,21 @@ export {
   saveJoinTokenUses,
   saveRevocation,
 } from "./access/join-tokens.ts";
-export {
-  createRefusalRecorder,
-  type RefusalRecorder,
-  type RefusalRecorderOptions,
-} from "./access/refusal-recorder.ts";
+export { createRefusalRecorder, type RefusalRecorder } from "./access/refusal-recorder.ts";
 export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./access/request-ids.ts";
-export {
-  AUDIT_START,
-  type VerifyAuditOptions,
-  verifyAudit,
-} from "./access/verify-audit.ts";
+export { AUDIT_START, verifyAudit } from "./access/verify-audit.ts";
 export * from "./backup/index.ts";
-export {
-  insertConsoleSession,
-  lockSessions,
-  lockSignIns,
-  type NewConsoleSession,
-} from "./console/sessions.ts";
+export { insertConsoleSession, lockSessions, lockSignIns } from "./console/sessions.ts";
 export {
   countSignInCodes,
   endSignInCodes,
   findSignInCode,
   insertSignInCode,
   lockSignInCode,
-  type NewSignInCode,
   type SignInCode,
   useUpSignInCode,
 } from "./console/sign-in-codes.ts";
-export type { Change, CommittedChange } from "./database/change.ts";
+export type { Change } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";
 export type { RecordAddress } from "./database/pool.ts";
@@ -86,12 +60,10 @@ export type { Database } from "./database/schema.ts";
 export {
   type CallStore,
   type Db,
-  type LaneStore,
   openStore,
   type ReservedStore,
   recordTimeMs,
   type Store,
-  type StoreOptions,
   type Tx,
 } from "./database/store.ts";
 export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
@@ -99,20 +71,11 @@ export {
   countDeclaredObjects,
   forgetDeclaredObjects,
   lockDeclaredState,
-  type NewDeclaredObject,
   readDeclaredObjects,
   saveDeclaredObjects,
 } from "./declared/declared-objects.ts";
+export { type ClusterCensus, takeCensus } from "./diagnosis/cluster-census.ts";
 export {
-  type ClusterCensus,
-  type ExecutionGroup,
-  type JobGroup,
-  type LeaseGroup,
-  type NodeGroup,
-  takeCensus,
-} from "./diagnosis/cluster-census.ts";
-export {
-  forgetProcessReport,
   listProcessReports,
   type ProcessFacts,
   type ProcessReport,
@@ -130,13 +93,11 @@ export {
   createLeaseKeeperOf,
   type LeaseKeeper,
   type LeaseKeeperOptions,
-  type LeaseKeeping,
   type LeaseRecord,
 } from "./leases/lease-keeper.ts";
 export {
   expireLease,
   type Lease,
-  type LeaseClaim,
   type LeaseReport,
   listLeases,
   readLease,
@@ -147,7 +108,6 @@ export {
 export {
   type LeasedTask,
   type LeasedTaskOptions,
-  type LeasedWork,
   leasedTask,
   leasedTaskOf,
   type TaskLeaseRecord,
@@ -159,12 +119,11 @@ export {
   type UpkeepOutcome,
   type UpkeepRun,
 } from "./leases/upkeep-runs.ts";
-export { type CompactOptions, compactEvents, compactedRevision } from "./log/compaction.ts";
+export { compactEvents, compactedRevision } from "./log/compaction.ts";
 export {
   openRelay,
   RELAY_LEASE,
   type RelayCursor,
-  type RelayRewind,
   type RelayState,
   readRelay,
   rewindRelay,
@@ -180,20 +139,13 @@ export {
   type StoredEvent,
 } from "./log/events.ts";
 export { exposeFeed } from "./log/expose-feed.ts";
-export { EventFeed, type EventFeedOptions, type FollowerLag, type Following, type FollowOptions } from "./log/feed.ts";
+export { EventFeed, type Following, type FollowOptions } from "./log/feed.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
-export {
-  clearDuplicates,
-  recordedTroubles,
-  settleConditions,
-  type TroubledNode,
-  troubledNodes,
-} from "./nodes/conditions.ts";
+export { clearDuplicates, recordedTroubles, settleConditions, troubledNodes } from "./nodes/conditions.ts";
 export {
   expireOrchestrators,
   joinAsOrchestrator,
-  type LostOrchestrator,
   type OrchestratorNode,
   orchestratorLost,
 } from "./nodes/control-plane-nodes.ts";
@@ -226,47 +178,22 @@ export {
   findNode,
   lockNamedNode,
   nodeNotFound,
-  type ResolvedRefs,
   resolveRefs,
   type SelectedIds,
   selectNodeIds,
   thoseThatMatch,
 } from "./nodes/node-reference.ts";
-export {
-  getNode,
-  getNodes,
-  insertNode,
-  lockAlikeNodes,
-  lockNode,
-  lockNodes,
-  lockWithSessions,
-  type NewNode,
-} from "./nodes/nodes.ts";
+export { getNode, getNodes, insertNode, lockAlikeNodes, lockNode, lockNodes, lockWithSessions } from "./nodes/nodes.ts";
 export { countThatFit, readNodes } from "./nodes/read-nodes.ts";
 export { saveInfo } from "./nodes/save-info.ts";
 export { removeNode, saveHolds, saveLabels, saveMark, saveMembership, saveNodeEffects } from "./nodes/save-node.ts";
-export {
-  type Capacity,
-  type ClusterSummary,
-  clusterSummary,
-  countLabels,
-  joinedWithoutToken,
-  type NodeCounts,
-  type StateCount,
-} from "./nodes/summary.ts";
-export {
-  collectedAmong,
-  getTombstone,
-  listTombstones,
-  pruneTombstones,
-  type Tombstone,
-} from "./nodes/tombstones.ts";
+export { type Capacity, clusterSummary, countLabels, joinedWithoutToken, type StateCount } from "./nodes/summary.ts";
+export { collectedAmong, getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./nodes/tombstones.ts";
 export {
   configuredPolicy,
   deleteHealthPolicy,
   getHealthPolicy,
   type HealthPolicyRecord,
-  type HealthPolicySnapshot,
   lockHealthPolicies,
   readHealthPolicies,
   readHealthPolicyList,
@@ -303,22 +230,10 @@ export {
 export type { SessionHello } from "./sessions/open-round.ts";
 export { endCrashedProcess } from "./sessions/process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./sessions/reactions.ts";
-export {
-  coresOfHeld,
-  ownersAfter,
-  ownersOf,
-  type SessionOwner,
-} from "./sessions/session-owners.ts";
-export {
-  heldBy,
-  type OwnedSession,
-  openSessions,
-  type SessionOpening,
-  type SessionOrigin,
-} from "./sessions/sessions.ts";
+export { coresOfHeld, ownersAfter, ownersOf, type SessionOwner } from "./sessions/session-owners.ts";
+export { heldBy, type OwnedSession, openSessions, type SessionOpening } from "./sessions/sessions.ts";
 export { writeTransitions } from "./sessions/transitions.ts";
 export {
-  type DeliveryProgress,
   type OpenWebhook,
   openWebhook,
   pauseWebhook,
@@ -338,7 +253,6 @@ export {
   listWebhooks,
   lockWebhook,
   lockWebhooks,
-  type NewWebhook,
   readBacklog,
   replayWebhook,
   updateWebhook,

@@ -50,7 +50,7 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Let time pass, and wake the sleepers whose time has come, the earliest first. */
+  /** Let time pass, and wake the sleepers that are due, the earliest first. */
   advance(ms: number): void {
     this.#moveTo(this.#nowMs + ms);
     const due = [...this.#sleepers].filter(({ wakeAtMs }) => wakeAtMs <= this.#nowMs);

@@ -27,7 +27,7 @@ export async function sharedServerUrl(): Promise<string> {
   const dir = process.env[SERVER_DIR_VARIABLE];
   if (dir === undefined) {
     throw new Error(
-      `${SERVER_DIR_VARIABLE} is not set: jest.config.js must name libs/testkit/src/jest/global-setup.ts`,
+      `${SERVER_DIR_VARIABLE} is not set: jest.config.js must name libs/testkit/src/jest/global-setup.js`,
     );
   }
   if (await claimStart(dir)) {

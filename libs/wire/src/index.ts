@@ -1,11 +1,9 @@
 export { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 export {
   connectionStateFromProto,
-  connectionStateToProto,
   healthStateFromProto,
   healthStateToProto,
   holdKindToProto,
-  labelTierToProto,
   membershipStateFromProto,
   membershipStateToProto,
   nodeTypeFromProto,
@@ -13,7 +11,7 @@ export {
   schedulingStateFromProto,
   schedulingStateToProto,
 } from "./enums.ts";
-export { type EventFacts, eventToProto } from "./event.ts";
+export { eventToProto } from "./event.ts";
 export { encodeFast } from "./fast-encoder.ts";
 export { jobTypeFromProto, toJobDraft } from "./jobs/job-draft.ts";
 export { executionSpecOf, isSameJob, jobFromText, jobToText, keptJobOf, violationsText } from "./jobs/job-text.ts";
@@ -25,14 +23,7 @@ export {
   nodeInfoDigest,
   nodeInfoToRecord,
   nodeInfoViolations,
-  recordToNodeInfo,
 } from "./node-info.ts";
-export { type Page, type PagedCall, readPage, readRows } from "./page.ts";
+export { type Page, readPage, readRows } from "./page.ts";
 export { parseReadMask, type ReadMask } from "./read-mask.ts";
-export {
-  connectionToProto,
-  healthToProto,
-  labelsToProto,
-  membershipToProto,
-  schedulingToProto,
-} from "./states.ts";
+export { connectionToProto, healthToProto, labelsToProto, membershipToProto, schedulingToProto } from "./states.ts";

@@ -11,7 +11,7 @@ export function frameMessage(message: Uint8Array): Uint8Array {
   return framed;
 }
 
-/** Takes the bytes of a socket apart into messages. Holds one message at most, and what came of the next. */
+/** Takes the bytes of a socket apart into messages. Holds one message at most, and the outcome of the next. */
 export class FrameReader {
   #rest: Uint8Array = new Uint8Array();
 

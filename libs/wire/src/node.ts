@@ -47,7 +47,7 @@ const NOTHING: AllocatedFacts = { millicores: 0, memoryBytes: 0, diskBytes: 0, g
 
 /**
  * The public message of a node with what executions have been given of it; that is undefined for one that never had
- * any. With a mask, no more of it than that wants, and its id.
+ * any. With a mask, only what that wants, and its id.
  */
 export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHING, mask: ReadMask | null = null): Node {
   const message = nodeToProto(node, mask);
@@ -76,7 +76,7 @@ function onlyWork(): ReadMask {
   return parsed.mask;
 }
 
-/** The public message of a node. With a mask, no more of it than that wants, and its id. */
+/** The public message of a node. With a mask, only what that wants, and its id. */
 export function nodeToProto(node: NodeFacts, mask: ReadMask | null = null): Node {
   const info = infoOf(node, mask);
   const message = create(NodeSchema, {

@@ -7,7 +7,7 @@ import { encodeFast } from "./fast-encoder.ts";
 /** Rows of one read: few enough that they take little memory, however large they are allowed to be. */
 const READ_ROWS = 128;
 
-/** After so many bytes the process turns to others: to encode them takes some milliseconds. */
+/** After this many bytes the process turns to others: to encode them takes some milliseconds. */
 const BYTES_A_TURN = 32_768;
 
 let lastTurn: Promise<void> = Promise.resolve();

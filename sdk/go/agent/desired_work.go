@@ -64,6 +64,21 @@ func (d desiredWork) apply(frame *healthv1.Executions) desiredWork {
 	return desiredWork{logID: frame.GetLogId(), generation: frame.GetGeneration(), references: partial}
 }
 
+// castOut: the node was rejected, banned or deleted by a history. All that runs by it is to stop, and nothing more is started. What another
+// history knows goes on.
+func (d desiredWork) castOut(has map[string]kept, by string) desiredWork {
+	after := desiredWork{logID: by}
+	if by == d.logID {
+		after.generation = d.generation
+	}
+	for _, id := range slices.Sorted(maps.Keys(has)) {
+		if has[id].logID == by {
+			after.references = append(after.references, &workv1.ExecutionReference{Id: id, Desired: workv1.DesiredState_DESIRED_STATE_STOP})
+		}
+	}
+	return after
+}
+
 // prune lets go of executions that are to be forgotten, and have been.
 func (d desiredWork) prune(has map[string]kept) desiredWork {
 	d.references = slices.DeleteFunc(slices.Clone(d.references), func(one *workv1.ExecutionReference) bool {

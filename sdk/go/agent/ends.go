@@ -11,6 +11,7 @@ import (
 // endOfGoAway reads a GoAway.
 func endOfGoAway(goAway *healthv1.GoAway) end {
 	how := end{Kind: refused, Reason: strings.TrimPrefix(goAway.GetReason().String(), "ERROR_REASON_"), Message: goAway.GetMessage()}
+	how.CastOutBy = goAway.GetLogId()
 	if goAway.GetReason().Descriptor().Values().ByNumber(goAway.GetReason().Number()) == nil || how.Reason == "UNSPECIFIED" {
 		// A newer server's reason has no name here.
 		how.Reason = ""
@@ -51,7 +52,7 @@ func endOfCall(err error) end {
 	for _, detail := range found.Details() {
 		switch it := detail.(type) {
 		case *errdetails.ErrorInfo:
-			how.Kind, how.Reason = refused, it.GetReason()
+			how.Kind, how.Reason, how.CastOutBy = refused, it.GetReason(), it.GetMetadata()["logId"]
 		case *errdetails.RetryInfo:
 			ms := msOf(it.GetRetryDelay())
 			how.RetryAfterMs = &ms

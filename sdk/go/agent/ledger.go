@@ -162,6 +162,24 @@ func (l *ledger) heed(frame *healthv1.Executions) {
 	l.plan()
 }
 
+// ended: a stream or a registration has come to its end. toldBy is the history that the server spoke of; one that names none when it casts the
+// node out is a server of before, which means that one.
+func (l *ledger) ended(how end, toldBy string) {
+	if !how.isCastOut() {
+		return
+	}
+	by := how.CastOutBy
+	if by == "" {
+		by = toldBy
+	}
+	if by == "" {
+		return
+	}
+	l.desired = l.desired.castOut(l.kept, by)
+	l.log.Warn("node was cast out, its executions end", "executions", len(l.desired.references))
+	l.plan()
+}
+
 func (l *ledger) takeSpec(frame *healthv1.SpecFrame) {
 	digest := hex.EncodeToString(frame.GetDigest())
 	if !l.desired.usesSpec(digest) {

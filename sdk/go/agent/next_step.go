@@ -14,6 +14,8 @@ type end struct {
 	RetryAfterMs *float64 `json:"retryAfterMs"`
 	// Action is "REGISTER", "STOP" or empty.
 	Action string `json:"action"`
+	// CastOutBy is the history of the record that has cast the node out; empty where none has, or none is told.
+	CastOutBy string `json:"castOutBy"`
 }
 
 const (
@@ -69,6 +71,9 @@ var decisions = setOf("NODE_REJECTED", "NODE_BANNED", "NODE_KEY_MISMATCH", "NODE
 
 var rejections = setOf("NODE_REJECTED", "NODE_BANNED")
 
+// castOuts end a node's part in the fleet: what it runs is over.
+var castOuts = setOf("NODE_REJECTED", "NODE_BANNED", "NODE_DELETED")
+
 func setOf(texts ...string) map[string]bool {
 	set := map[string]bool{}
 	for _, text := range texts {
@@ -79,6 +84,7 @@ func setOf(texts ...string) map[string]bool {
 
 func (e end) isDecision() bool  { return e.Kind == refused && decisions[e.Reason] }
 func (e end) isRejection() bool { return e.Kind == refused && rejections[e.Reason] }
+func (e end) isCastOut() bool   { return e.Kind == refused && castOuts[e.Reason] }
 
 // decideNextStep says what follows the end of a stream or the failure to open one.
 func decideNextStep(how end, at attempts) nextStep {

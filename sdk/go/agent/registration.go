@@ -38,6 +38,7 @@ func (a *Agent) registerWith(ctx context.Context, key ed25519.PrivateKey, info *
 				a.registerWith(ctx, a.identity.toUse(), info, false)
 				return
 			}
+			a.ledger.ended(how, "")
 			a.dispatch(agentEvent{Kind: "not-registered", End: how})
 		})
 	}()

@@ -39,6 +39,8 @@ type stream struct {
 	isFinished bool
 	sentTotals nodev1.ResourceUsage
 	toldDigest uint64
+	// toldBy is the history by which it was told what should run; empty before that.
+	toldBy string
 	// unacknowledged are the executions of reports, by their numbers.
 	unacknowledged map[uint64][]string
 	readings       int
@@ -172,6 +174,7 @@ func (s *stream) hear(news sessionEffect) {
 		s.welcome = news.frame.GetWelcome()
 		work.opened()
 	case "executions":
+		s.toldBy = news.frame.GetExecutions().GetLogId()
 		work.heed(news.frame.GetExecutions())
 	case "spec":
 		work.takeSpec(news.frame.GetSpec())
@@ -184,6 +187,8 @@ func (s *stream) hear(news sessionEffect) {
 		}
 	case "acked":
 		work.seen()
+	case "ended":
+		work.ended(news.end, s.toldBy)
 	case "log-request":
 		if s.readings < mostReadings && s.client != nil {
 			s.readings++

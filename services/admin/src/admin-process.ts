@@ -3,7 +3,6 @@ import type { Store } from "@rollcall/store";
 import type { AdminServices } from "./admin-services.ts";
 import type { AdminConfig } from "./config.ts";
 import type { Resolve } from "./webhooks/delivery/guarded-lookup.ts";
-import type { WebhookTiming } from "./webhooks/delivery/webhook-timing.ts";
 
 /** What the process gives to admin. */
 export interface AdminProcess extends AdminServices {
@@ -16,4 +15,17 @@ export interface AdminProcess extends AdminServices {
   readonly webhookTiming?: Partial<WebhookTiming>;
   /** How the addresses of webhooks' names are found; the system's way when absent. */
   readonly resolve?: Resolve;
+}
+
+/** Other times than the usual ones, for tests and drills. In ms. */
+export interface WebhookTiming {
+  /** Between two looks at the log and the webhooks; 250. */
+  readonly lookEveryMs: number;
+  /** The first pause after a failure, which doubles; 1000. */
+  readonly baseMs: number;
+  /** The longest pause; five minutes. */
+  readonly maxMs: number;
+  /** See LeasedTaskOptions. */
+  readonly renewEveryMs: number;
+  readonly expiryMs: number;
 }

@@ -4,7 +4,7 @@ import { isReady } from "@rollcall/rpc";
 import type { Store } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { createApp } from "./app.ts";
-import { DEFAULT_CONFIG } from "./testing/default-config.ts";
+import { DEFAULT_CONFIG } from "./testing/rig.ts";
 
 function appOf(store: Store) {
   return createApp({

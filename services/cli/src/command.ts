@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { type ContextSource, chooseContext } from "./contexts/choose-context.ts";
-import { wrap } from "./output/wrap.ts";
+import { wrap } from "./output/text.ts";
 import type { Shell } from "./shell.ts";
 
 /** The options of every verb that calls the API. */

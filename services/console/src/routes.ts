@@ -1,8 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { ConsoleService } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
-import { beginOidcSignIn } from "./sign-in/begin-oidc.ts";
-import { type SignInParts, signIn } from "./sign-in/sign-in.ts";
+import { beginOidcSignIn, type SignInParts, signIn } from "./sign-in/sign-in.ts";
 import { createSignInCode, getSignInCode } from "./sign-in/sign-in-codes.ts";
 import { signOut } from "./sign-in/sign-out.ts";
 

@@ -148,6 +148,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     onBeat: deps.onBeat ?? null,
     onWelcomed: deps.onWelcomed ?? null,
     clusterId: () => store.clusterId(),
+    logId: () => store.logId(),
     onHello: desk.submit.bind(desk),
     onNodeInfo: infos.submit.bind(infos),
   };

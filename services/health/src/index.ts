@@ -1,12 +1,5 @@
 export { createApp, type HealthApp } from "./app.ts";
-export {
-  agentEndpointOf,
-  checkHealthConfig,
-  HEALTH_KEYS,
-  type HealthConfig,
-  policyOf,
-} from "./config.ts";
+export { agentEndpointOf, checkHealthConfig, HEALTH_KEYS, type HealthConfig, policyOf } from "./config.ts";
 export type { HealthProcess } from "./health-process.ts";
 export type { Endpoints } from "./internal/advertise.ts";
-export { createQueryApp, type QueryApp } from "./query-app.ts";
-export { DEFAULT_STREAM_LIMITS, type StreamLimits } from "./stream/agent-stream.ts";
+export { createQueryApp } from "./query-app.ts";

@@ -101,7 +101,7 @@ export class Keeper implements Running {
   }
 
   /**
-   * Start an execution. One that is known, whatever became of it, is never started again. Resolves once it is on the
+   * Start an execution. One that is known, whatever happened to it, is never started again. Resolves once it is on the
    * disk. Throws KeeperRefusal.
    */
   async start(identity: ExecutionIdentity, logId: string): Promise<void> {

@@ -16,7 +16,7 @@ export const RETENTION = {
   unrecorded: 2_000,
 } as const;
 
-/** What to let go of. */
+/** What to release. */
 export interface RetentionPlan {
   /** To report no more, although their ends are not recorded. */
   readonly forget: readonly string[];

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Running, silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { keeperPlaces } from "./keeper-places.ts";
-import { findAccount } from "./launch/accounts.ts";
+import { findAccount } from "./launch/prepare-launch.ts";
 import { type KeeperSettings, startKeeper } from "./start-keeper.ts";
 import { IS_ROOT, identityOf } from "./testing/keeper-fixture.ts";
 import { KeeperClient } from "./testing/keeper-process.ts";

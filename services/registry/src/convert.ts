@@ -61,13 +61,14 @@ export function parseNodeListing(request: ListNodesRequest, logId: string): Node
   const orderBy = parseOrderBy(request.orderBy);
   const filter = { ...parseNodeFilter(request), ...parseListedAlone(request) };
   const { types = [], memberships = [], statuses = [], selector = [] } = filter;
-  const { connections = [], schedulings = [], words = [] } = filter;
+  const { connections = [], schedulings = [], words = [], hardwareAddresses = [], hostnames = [] } = filter;
   const states = { types, memberships, statuses, connections, schedulings };
+  const machines = { hardwareAddresses, hostnames };
   return {
     filter,
     orderBy,
     limit: pageSize(request.pageSize),
-    name: JSON.stringify(["nodes", logId, states, words, formatSelector(selector), orderBy]),
+    name: JSON.stringify(["nodes", logId, states, words, machines, formatSelector(selector), orderBy]),
   };
 }
 
@@ -92,10 +93,12 @@ export function parseNodeFilter(request: NodeSelection): NodeFilter {
 const MOST_WORDS = 8;
 
 /** What a list can be asked for besides, and a watch cannot. Throws INVALID_REQUEST. */
-function parseListedAlone(request: ListNodesRequest): Pick<NodeFilter, "connections" | "schedulings" | "words"> {
+function parseListedAlone(request: ListNodesRequest): NodeFilter {
   const connections = distinct(request.connections.map(connectionStateFromProto));
   const schedulings = distinct(request.schedulings.map(schedulingStateFromProto));
   const words = distinct(request.search.toLowerCase().split(/\s+/).filter(Boolean));
+  const hardwareAddresses = distinct(request.hardwareAddresses);
+  const hostnames = distinct(request.hostnames);
   if (words.length > MOST_WORDS) {
     throw refuseFields("INVALID_REQUEST", [{ field: "search", description: `takes ${MOST_WORDS} words at most` }]);
   }
@@ -103,6 +106,8 @@ function parseListedAlone(request: ListNodesRequest): Pick<NodeFilter, "connecti
     ...(request.connections.length > 0 ? { connections } : {}),
     ...(request.schedulings.length > 0 ? { schedulings } : {}),
     ...(words.length > 0 ? { words } : {}),
+    ...(hardwareAddresses.length > 0 ? { hardwareAddresses } : {}),
+    ...(hostnames.length > 0 ? { hostnames } : {}),
   };
 }
 

@@ -11,7 +11,7 @@ import {
   publicKeyFlaw,
 } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import { checkChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
+import { checkChallenge, NONCE_TTL_MS, verifyProof, verifyProofAside } from "@rollcall/identity";
 import {
   keyOf,
   keysInForce,
@@ -59,9 +59,12 @@ export function checkNonce({ store, clock }: Pick<RegistryServices, "store" | "c
   throw refuse("CHALLENGE_INVALID", `${why}; ask for a new one`);
 }
 
-/** Check that the holder of a key signed this call. Throws PROOF_INVALID. */
-export function checkSignature(clusterId: string, call: NodeCall, publicKey: Uint8Array): void {
-  if (verifyProof(publicKey, textOf(clusterId, call), call.proof.signature)) return;
+/**
+ * Check that the holder of a key signed this call, beside the event loop: whole machine rooms register at once. Throws
+ * PROOF_INVALID.
+ */
+export async function checkSignature(clusterId: string, call: NodeCall, publicKey: Uint8Array): Promise<void> {
+  if (await verifyProofAside(publicKey, textOf(clusterId, call), call.proof.signature)) return;
   throw proofInvalid(call.nodeId);
 }
 
@@ -154,13 +157,14 @@ export function findKey(
 }
 
 /** Who could not register now, because it was rejected, is not listened to either. Throws NODE_REJECTED. */
-export function checkMayReturn(node: NodeRecord, atMs: number): void {
+export function checkMayReturn({ store, clock }: Pick<RegistryServices, "store" | "clock">, node: NodeRecord): void {
+  const atMs = clock.wallMs();
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const by = { actor: `node:${node.id}`, message: "", atMs };
   const command = { kind: "register", manualApproval: true } as const;
   const decision = decideMembership(subject, node.id, command, by);
   if (!decision.ok) {
-    throw refusalOfNode({ nodeId: node.id, refusal: decision.refusal }, node, atMs);
+    throw refusalOfNode({ nodeId: node.id, refusal: decision.refusal }, node, { wallMs: atMs, logId: store.logId() });
   }
 }
 

@@ -3,8 +3,8 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { listAudit } from "@rollcall/store";
 import { createTestDatabase, ManualClock, refusalOf } from "@rollcall/testkit";
 import { createRegistrationGate } from "./registration-gate.ts";
-import { DEFAULT_CONFIG } from "./testing/default-config.ts";
 import { type Rig, startRig } from "./testing/rig.ts";
+import { DEFAULT_CONFIG } from "./testing/seed.ts";
 import { INFO, TestNode } from "./testing/test-node.ts";
 
 const CONFIG = {

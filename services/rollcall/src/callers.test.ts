@@ -76,7 +76,7 @@ function clientOf<S extends DescService>(service: S, baseUrl: string, headers: H
 const as = (name: string) => ({ authorization: `Bearer token-${name}` });
 const from = (chain: string) => ({ "x-forwarded-for": chain });
 
-/** What became of calls: how many are being answered, and the details of those that were refused. */
+/** What happened to calls: how many are being answered, and the details of those that were refused. */
 interface Outcome {
   begun: number;
   readonly refused: Buffer[];

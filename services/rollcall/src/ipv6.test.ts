@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
 import { runCli } from "@rollcall/cli";
 import { until } from "@rollcall/testkit/time";
-import { createTestShell } from "./testing/test-shell.ts";
+import { createTestShell } from "./testing/run-client.ts";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
 // Real processes on a busy machine: each wait has its own bound, and a test has several.

@@ -78,7 +78,7 @@ function createAskSecret(process: NodeJS.Process, interrupted: AbortSignal): She
   };
 }
 
-/** More than any token has: what is longer is none. */
+/** More than any token has: what is longer is not one. */
 const MOST_INPUT = 65_536;
 
 async function readAll(input: NodeJS.ReadStream): Promise<string> {

@@ -7,7 +7,7 @@ import { runCli } from "@rollcall/cli";
 import { TestAuthority } from "@rollcall/testkit/certificates";
 import { until } from "@rollcall/testkit/time";
 import { RollcallProcess } from "./testing/rollcall-process.ts";
-import { createTestShell } from "./testing/test-shell.ts";
+import { createTestShell } from "./testing/run-client.ts";
 import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
 // Real processes on a busy machine: each wait has its own bound, and a test has several.

@@ -1,3 +1,2 @@
-export { createApp, type SchedulerApp } from "./app.ts";
-export type { LeaderStep, LeaderTiming } from "./leader/leader-options.ts";
-export type { SchedulerProcess } from "./scheduler-process.ts";
+export { createApp } from "./app.ts";
+export type { LeaderStep } from "./leader/leader-options.ts";

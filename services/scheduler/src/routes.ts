@@ -16,7 +16,7 @@ import { watchJobs } from "./watch/watch-jobs.ts";
 /** What the scheduler serves. */
 export const SERVICES = [JobService];
 
-/** To repeat it is refused, or restarts once more, unless it carries a request id: no client may do so by itself. */
+/** To repeat it is refused, or restarts again, unless it carries a request id: no client may do so by itself. */
 const CHANGE: MethodPolicy = { caller: "submitter", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
 /** All nodes may have to be read first. */

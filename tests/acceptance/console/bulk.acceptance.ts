@@ -8,6 +8,8 @@ import { adminToken, HAS_CHROMIUM, openConsole, startBrowser } from "./console-b
 
 const LIMIT_MS = 240_000;
 const MANY = 1_000;
+/** More than the page Drains shows at first. */
+const DRAINED = 700;
 /** Registrations at a time: fewer than one address may have under way. */
 const AT_A_TIME = 10;
 
@@ -96,7 +98,7 @@ withChromium("the console with a thousand nodes that wait", () => {
       await page.getByTestId("nodes-scroll").evaluate("(list) => list.scrollTo(0, list.scrollHeight)");
       await reads("300");
       // What the page has not read, the server finds.
-      await page.getByLabel("Search in names, labels and models").fill("N-0987");
+      await page.getByLabel("Search in names, labels and models").pressSequentially("N-0987");
       await reads("1");
       await page.getByRole("link", { name: "n-0987" }).waitFor();
       // It changes as it happens, and leaves a view that it belongs to no more.
@@ -123,6 +125,36 @@ withChromium("the console with a thousand nodes that wait", () => {
       await page.getByText("of 1,000 approved").waitFor();
       await page.goto(`${origin}/control-plane`);
       await page.getByRole("table").first().getByRole("link").first().waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should show every drain of such a fleet, and find likely duplicates in all of it",
+    async () => {
+      const origin = `http://${fixture.server}`;
+      const bearer = adminToken(fixture.dataDirectory);
+      const { registry, admin } = fixture.client;
+      await admin.drainNode({ selector: { nodes: ids.slice(0, DRAINED) }, reason: "new disks" });
+      const interfaces = [{ name: "eth0", mac: "02:42:ac:11:00:02" }];
+      await new TestNode("known").register(registry, { hostname: "rack-1", interfaces });
+      await admin.approveNode({ node: "known" });
+      await new TestNode("named").register(registry, { hostname: "rack-2" });
+      await admin.approveNode({ node: "named" });
+      await new TestNode("again").register(registry, { hostname: "rack-2", interfaces });
+      const { page, context, misdeeds } = await openConsole(browser, origin, bearer, { mostNodes: 800 });
+      await page.goto(`${origin}/drains`);
+      await page.getByRole("heading", { name: `${DRAINED} nodes` }).waitFor();
+      const rows = page.getByRole("table", { name: "Drains" }).getByRole("row");
+      await until("those that are shown at first", async () => (await rows.count()) === 501);
+      await page.getByRole("button", { name: "Show more" }).click();
+      await until("all of them", async () => (await rows.count()) === DRAINED + 1);
+      await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
+      await page.goto(`${origin}/approvals`);
+      await page.getByText("known: same hardware address 02:42:ac:11:00:02").waitFor();
+      await page.getByText("named: same host name rack-2").waitFor();
       expect(misdeeds.found).toEqual([]);
       await context.close();
     },

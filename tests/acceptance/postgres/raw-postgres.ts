@@ -3,8 +3,7 @@ import { appendFile, chmod, chown, mkdir, mkdtemp, realpath, rm } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type Binaries, locateBinaries } from "../../../libs/postgres-embedded/src/binaries.ts";
-import { programsFor } from "../../../libs/postgres-embedded/src/programs.ts";
+import { type Binaries, locateBinaries, programsFor } from "../../../libs/postgres-embedded/src/programs.ts";
 import {
   chooseRunAs,
   commandAs,

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it, jest } from "@jest/globals";
-import type { Binaries } from "../../../libs/postgres-embedded/src/binaries.ts";
+import type { Binaries } from "../../../libs/postgres-embedded/src/programs.ts";
 import { query } from "../../../libs/postgres-embedded/test/embedded-servers.ts";
 import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";

@@ -8,6 +8,8 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** What a person does between two interactions: nothing, for so long. */
 const PAUSE_MS = 120;
 const PATIENCE_MS = 90_000;
+/** A trace of ten minutes is larger than what Chromium keeps of one: it is taken in pieces. */
+const TRACE_MS = 60_000;
 const SEARCHED = "0012";
 
 /** What a browser says of a page that is used. */
@@ -51,14 +53,19 @@ export async function useList(browser: Browser, page: Page, cdp: CDPSession, dur
   const before = await heapOf(cdp);
   const metricsBefore = await metricsOf(cdp);
   const begin = performance.now();
-  await browser.startTracing(page, { categories: ["devtools.timeline"] });
-  while (performance.now() - begin < durationMs) await oneRound(page, cdp);
-  const trace = await browser.stopTracing();
+  const toPaintMs: number[] = [];
+  while (performance.now() - begin < durationMs) {
+    const until = Math.min(begin + durationMs, performance.now() + TRACE_MS);
+    await browser.startTracing(page, { categories: ["devtools.timeline"] });
+    while (performance.now() < until) await oneRound(page, cdp);
+    const trace = await browser.stopTracing();
+    toPaintMs.push(...interactionsOf(JSON.parse(trace.toString()).traceEvents));
+  }
   const metricsAfter = await metricsOf(cdp);
   const elapsedMs = performance.now() - begin;
   const after = await heapOf(cdp);
   return {
-    toPaintMs: interactionsOf(JSON.parse(trace.toString()).traceEvents),
+    toPaintMs: Float64Array.from(toPaintMs),
     mainThread: ((metricsAfter.TaskDuration ?? 0) - (metricsBefore.TaskDuration ?? 0)) / (elapsedMs / 1_000),
     heapBytes: [before, after],
   };

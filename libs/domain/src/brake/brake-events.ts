@@ -7,7 +7,7 @@ export type AllowedReason = "NO_STORM" | "BRAKE_PACED" | "OPERATOR_RELEASED" | "
 /**
  * The event on which alone others react to the loss of a node.
  *
- * @param allowed `group` is "" for a node of none; `lostSinceMs` is wall time.
+ * @param allowed `group` is "" for a node without a group; `lostSinceMs` is wall time.
  */
 export function reactionsAllowedEvent(allowed: {
   readonly subject: string;

@@ -4,7 +4,7 @@ import type { BrakeRow, GroupLosses } from "./brake-plan.ts";
 /** Lost nodes of one group, or of the cluster. */
 export type Losses = Pick<GroupLosses, "lost" | "unsettled" | "pending">;
 
-/** The losses of each group, "" for nodes of none, and of the cluster, which are the sum of all. */
+/** The losses of each group, "" for nodes without a group, and of the cluster, which are the sum of all. */
 export function lossesByGroup(losses: readonly GroupLosses[]): ReadonlyMap<string, Losses> {
   const sum = { lost: 0, unsettled: 0, pending: 0 };
   for (const { lostOfCluster, unsettled, pending } of losses) {

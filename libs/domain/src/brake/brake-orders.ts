@@ -3,7 +3,7 @@ import { refused } from "../refusal.ts";
 import { brakeEvent } from "./brake-events.ts";
 import type { BrakeRow } from "./brake-plan.ts";
 
-/** What is to be written of a brake, whose row is locked. */
+/** What to write about a brake, whose row is locked. */
 export type BrakeEffect =
   | { readonly kind: "freeze"; readonly actor: string; readonly reason: string }
   | { readonly kind: "unfreeze" }

@@ -44,7 +44,7 @@ export interface BrakeMarks {
 
 /** Nodes of one group that were lost and still are. */
 export interface GroupLosses {
-  /** "" for nodes of none. */
+  /** "" for nodes without a group. */
   readonly group: string;
   /** Since the group's window began. */
   readonly lost: number;
@@ -66,7 +66,7 @@ export interface BrakeReading {
   readonly rows: readonly BrakeRow[];
 }
 
-/** A brake that is to be written. */
+/** A brake to write. */
 export interface BrakeChange {
   readonly group: string;
   readonly before: BrakeMode;
@@ -82,7 +82,7 @@ export interface BrakeChange {
 
 /** Reactions of one group that may go, the oldest first. */
 export interface BrakeRelease {
-  /** "" for nodes of none. */
+  /** "" for nodes without a group. */
   readonly group: string;
   readonly most: number;
   /** Only losses up to this one. */
@@ -91,10 +91,10 @@ export interface BrakeRelease {
   readonly brake: "NORMAL" | "PARTIAL";
 }
 
-/** What is to be done, without a choice left. */
+/** What to do, without a choice left. */
 export interface BrakePlan {
   readonly changes: readonly BrakeChange[];
-  /** Orders of operators that are to be carried out: everything goes that was pending. */
+  /** Orders of operators to carry out: everything goes that was pending. */
   readonly orders: readonly BrakeRow[];
   readonly releases: readonly BrakeRelease[];
   /** Groups whose brake is what it would be without a row. */

@@ -1,23 +1,9 @@
-export {
-  BRAKE_CLUSTER,
-  type BrakeCounts,
-  type BrakeMode,
-  type BrakeState,
-  brakeGroupName,
-  toldCounts,
-} from "./brake.ts";
-export {
-  type AllowedReason,
-  type BrakeReason,
-  brakeCountsText,
-  brakeEvent,
-  reactionsAllowedEvent,
-} from "./brake-events.ts";
+export { BRAKE_CLUSTER, type BrakeMode, type BrakeState, brakeGroupName, toldCounts } from "./brake.ts";
+export { type AllowedReason, brakeCountsText, brakeEvent, reactionsAllowedEvent } from "./brake-events.ts";
 export { BRAKE_WINDOW_MS } from "./brake-history.ts";
 export { type BrakeEffect, type BrakeRefusalReason, freezeBrake, releaseBrake } from "./brake-orders.ts";
 export type {
   BrakeChange,
-  BrakeFreeze,
   BrakeMarks,
   BrakePlan,
   BrakeReading,
@@ -26,27 +12,6 @@ export type {
   GroupLosses,
 } from "./brake-plan.ts";
 export { BrakePlanner, MOST_BRAKE_GROUPS } from "./brake-planner.ts";
-export {
-  addBrakeSums,
-  type BrakeSums,
-  brakeSumsFromJson,
-  brakeSumsToJson,
-  countedAs,
-  type GroupSum,
-} from "./brake-sums.ts";
-export {
-  type Loss,
-  type LossAfter,
-  type LossChange,
-  lossAfterClearedMark,
-  lossAfterMark,
-  lossAfterObservation,
-  lossAfterRelease,
-  mayHaveReaction,
-  NO_LOSS,
-  type ObservedLoss,
-  type Reaction,
-  type ReactionStep,
-  reactionStep,
-} from "./reaction.ts";
+export { type BrakeSums, brakeSumsFromJson, brakeSumsToJson, countedAs, type GroupSum } from "./brake-sums.ts";
+export { type Loss, type LossAfter, lossAfterRelease, mayHaveReaction, type Reaction } from "./reaction.ts";
 export { SHOWN_SETTLED_MS, type ShownBrake, showBrakes, shownMarks } from "./shown-brakes.ts";

@@ -20,7 +20,7 @@ export interface GpuReading {
   readonly temperatureCelsius?: number | undefined;
 }
 
-/** One sample is an accident: so many in a row change what is thought of a GPU. */
+/** One sample is an accident: this many in a row change what is thought of a GPU. */
 export const SAMPLES_TO_CONVINCE = 3;
 /** A GPU that was too hot is well again only so far below the limit. */
 export const HYSTERESIS_CELSIUS = 5;

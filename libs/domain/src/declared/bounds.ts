@@ -25,13 +25,13 @@ export type BoundedPlan =
   | {
       readonly ok: true;
       readonly steps: readonly DeclaredStep[];
-      /** Whether objects that are to be pruned were left out. */
+      /** Whether objects to prune were left out. */
       readonly isCut: boolean;
     }
   | { readonly ok: false; readonly bound: "nodes" | "fleetPolicies" | "jobs"; readonly count: number };
 
 /**
- * Hold a plan to bounds. What is wanted is done whole or not at all; of what is to be pruned, the first that fit beside
+ * Hold a plan to bounds. What is wanted is done as a whole or not at all; of what to prune, the first that fit beside
  * it, in the order of the steps. Records of objects that are gone are free.
  */
 export function boundPlan(

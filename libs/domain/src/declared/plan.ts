@@ -24,7 +24,7 @@ export interface DeclaredInput {
 }
 
 /**
- * What is to become of an object: `adopt` records an owner and changes nothing else; `conflict` means that another
+ * What will happen to an object: `adopt` records an owner and changes nothing else; `conflict` means that another
  * owner's object is wanted; `forget` drops the record of an object that is gone already.
  */
 export type DeclaredAction = "create" | "update" | "unchanged" | "adopt" | "conflict" | "prune" | "forget";
@@ -40,7 +40,7 @@ export interface FieldDifference {
   readonly isEdited: boolean;
 }
 
-/** What is to become of one object. */
+/** What will happen to one object. */
 export interface DeclaredStep {
   readonly name: string;
   readonly action: DeclaredAction;
@@ -53,7 +53,7 @@ export interface DeclaredStep {
 }
 
 /**
- * Decide what becomes of every object that is wanted, or that the owner applied before: in order of their names,
+ * Decide what happens to every object that is wanted, or that the owner applied before: in order of their names,
  * whatever the order in which they are given.
  */
 export function planDeclared(input: DeclaredInput): readonly DeclaredStep[] {

@@ -1,8 +1,7 @@
 import type { Selector } from "../labels/selectors.ts";
 import type { Membership } from "../states.ts";
 import { EVENT_TYPES } from "./event-catalogue.ts";
-import type { EventInterest } from "./event-interest.ts";
-import { isJsonObject, type Json, type NewEvent } from "./events.ts";
+import { type EventType, isJsonObject, type Json, type NewEvent } from "./events.ts";
 
 /** An event of the log. StoredEvent of the store is one. */
 export interface LoggedEvent extends NewEvent {
@@ -34,6 +33,22 @@ const AN_EVENT: LoggedEvent = {
   ...{ type: "brake.changed", subject: "", actor: "", reason: "", message: "", before: null, after: null },
   atMs: 0,
 };
+
+/** Which events of the log a follower wants. */
+export interface EventInterest {
+  /** Events of these types, about any subject; null for all types. */
+  readonly types: ReadonlySet<EventType> | null;
+  /** Beside them, events of sessions by which one of these replicas loses a session, or may lose one. */
+  readonly displaced: ReadonlySet<string>;
+}
+
+/** Events of sessions: all of them carry `displaces`. */
+export const SESSION_EVENTS: readonly EventType[] = ["node.connection.changed", "node.session.moved"];
+
+export const EVERY_EVENT: EventInterest = { types: null, displaced: new Set() };
+
+/** For a follower that wants to know how far the log is, and nothing of what is in it. */
+export const NO_EVENT: EventInterest = { types: new Set(), displaced: new Set() };
 
 /**
  * Return what an event means for the node that it is about.
@@ -227,4 +242,26 @@ function isAbout(selector: Selector, { before, after }: Pick<NewEvent, "before" 
 
 function fieldOf(value: Json | null, field: string): Json | undefined {
   return isJsonObject(value) ? value[field] : undefined;
+}
+
+/** Tell whether a follower wants an event. */
+export function isOfInterest(
+  { types, displaced }: EventInterest,
+  { type, displaces = null }: Pick<NewEvent, "type" | "displaces">,
+): boolean {
+  if (types === null || types.has(type)) return true;
+  if (displaced.size === 0 || !SESSION_EVENTS.includes(type)) return false;
+  return displaces === null || displaced.has(displaces);
+}
+
+/** The interest that wants what any of several wants, and nothing else. */
+export function unitedInterest(interests: readonly EventInterest[]): EventInterest {
+  const types = new Set<EventType>();
+  const displaced = new Set<string>();
+  for (const interest of interests) {
+    if (interest.types === null) return EVERY_EVENT;
+    for (const type of interest.types) types.add(type);
+    for (const replica of interest.displaced) displaced.add(replica);
+  }
+  return { types, displaced };
 }

@@ -43,7 +43,7 @@ export function keyRotationRequiredEvent(by: {
   readonly subject: string;
   readonly actor: string;
   readonly message: string;
-  /** Fingerprint of the key that is to be replaced. */
+  /** Fingerprint of the key to replace. */
   readonly keyFingerprint: string;
 }): NewEvent {
   const { subject, actor, message, keyFingerprint } = by;

@@ -20,8 +20,8 @@ export type ArrivalVerdict =
 const LONGEST_WAIT_MS = 60_000;
 
 /**
- * Lets so many in a second, all together and by key. Those it turns away are given different times to come again, one
- * after the other at the rate at which they can be let in, so that they do not come back as one.
+ * Admits a limited number a second, in all and by key. Those it turns away are given different times to come again, one
+ * after the other at the rate at which they can be admitted, so that they do not all return at once.
  */
 export class ArrivalLimiter {
   readonly #limits: ArrivalLimits;

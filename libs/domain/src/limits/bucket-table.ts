@@ -1,7 +1,7 @@
 import { type BucketLimits, fullBucket, msUntilOne, type TokenBucket, takeOne } from "./token-bucket.ts";
 
 /**
- * A bucket for each key, so many keys at most. For a new key the one that was used longest ago is forgotten, which is
+ * A bucket for each of a bounded number of keys. For a new key the one used longest ago is forgotten, which is
  * as if its bucket were full: memory is bounded whatever comes, and what is forgotten is lenient.
  */
 export class BucketTable {

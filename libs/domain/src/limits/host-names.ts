@@ -40,7 +40,7 @@ function isHostAllowed(authority: string, names: readonly string[]): boolean {
 const LOOPBACK = ["localhost", "*.localhost"];
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^\s:@/[\]]+)(?::\d{0,5})?$/i;
 
-/** The host of an authority, as names are compared; null for what is none. */
+/** The host of an authority, as names are compared; null if it is not one. */
 function hostOf(authority: string): string | null {
   const [, host] = AUTHORITY.exec(authority) ?? [];
   return host === undefined ? null : normalised(host);

@@ -9,7 +9,7 @@ import type { NodeRecord } from "./node-record.ts";
 /** The node as which a control-plane process appears. NodeRecord is one. */
 export type ControlPlaneNode = Pick<NodeRecord, "id" | "membership" | "connection" | "updatedAtMs">;
 
-/** What becomes of a process that asks for a node id. */
+/** What happens to a process that asks for a node id. */
 export type ControlPlaneAdmission =
   /** The id is a compute node's, or differs from one in case alone. */
   | { readonly kind: "taken" }

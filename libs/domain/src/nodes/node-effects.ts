@@ -17,11 +17,11 @@ import {
 } from "../states.ts";
 import type { NodeJoining, NodeRecord } from "./node-record.ts";
 
-/** What is to be written of one node, whose row is locked. Each kind says all that is written for it. */
+/** What to write about one node, whose row is locked. Each kind says all that is written for it. */
 export type NodeEffect =
   /** Since when it holds is the record's clock. */
   | { readonly kind: "membership"; readonly membership: Membership }
-  /** What the node last reported counts as the hardware that it should have, and nothing of it as missing. */
+  /** What the node last reported counts as the hardware that it should have, and none of it as missing. */
   | { readonly kind: "accept-hardware" }
   | { readonly kind: "holds"; readonly holds: readonly Hold[] }
   /** The node's drain, in place of the one before; null for none any more. */

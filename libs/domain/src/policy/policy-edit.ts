@@ -18,7 +18,7 @@ import {
 import type { PolicyContradiction } from "./policy-changes.ts";
 import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
 
-/** What is to become of one policy: another one, or nothing. */
+/** What will happen to one policy: another one, or nothing. */
 export type PolicyEdit =
   | { readonly kind: "set"; readonly entry: PolicyEntry }
   | { readonly kind: "delete"; readonly scope: PolicyScope };

@@ -15,7 +15,7 @@ export type PolicySource =
 export interface ResolvedPolicy {
   readonly policy: HealthPolicy;
   readonly sources: Readonly<Record<keyof HealthPolicy, PolicySource>>;
-  /** Everything that was laid over the configuration, the weakest first, whether anything of it is left or not. */
+  /** Everything that was laid over the configuration, the weakest first, whether any of it is left or not. */
   readonly layers: readonly PolicySource[];
 }
 

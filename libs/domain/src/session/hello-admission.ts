@@ -13,8 +13,8 @@ const MOST_OF_LAST = 0.5;
 const LONGEST_RETRY_MS = 60_000;
 
 /**
- * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one
- * after the other, as fast as this replica was seen to welcome them: when a fleet comes back the others have as many to
+ * Admits a limited number of hellos a second, after a burst of as many, and gives those that it turns away their turns
+ * one after the other, as fast as this replica was seen to welcome them: when a fleet returns the others have many to
  * send away, and as many of theirs come here. All times are monotonic milliseconds.
  */
 export class HelloAdmission {

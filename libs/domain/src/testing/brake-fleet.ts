@@ -95,7 +95,7 @@ export class Fleet {
     return { plan, went: this.#release(plan) };
   }
 
-  /** Look and report for so many seconds. Returns the released nodes. */
+  /** Look and report for a number of seconds. Returns the released nodes. */
   run(seconds: number): readonly FleetNode[] {
     const went: FleetNode[] = [];
     for (let second = 0; second < seconds; second++) {

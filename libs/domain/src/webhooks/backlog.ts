@@ -11,7 +11,7 @@ export interface BlockedSubject {
   readonly error: string;
   /** By this process's monotonic clock. */
   readonly nextAtMs: number;
-  /** Before this the receiver wants no attempt, whatever else becomes of it; by the same clock. */
+  /** Before this the receiver wants no attempt, whatever else happens to it; by the same clock. */
   readonly notBeforeMs: number;
 }
 

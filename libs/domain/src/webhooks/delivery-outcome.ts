@@ -1,4 +1,4 @@
-/** What came of one attempt to deliver, as it was seen. */
+/** The outcome of one attempt to deliver, as it was seen. */
 export type Attempt =
   /** The receiver answered. `retryAfter` is its header of that name; null without one. */
   | { readonly kind: "answered"; readonly status: number; readonly retryAfter: string | null }
@@ -17,7 +17,7 @@ export type DeliveryOutcome =
 export const MOST_RETRY_AFTER_MS = 3_600_000;
 const GONE = 410;
 
-/** Judge an attempt. Every status of 200 to 299 is a delivery; a redirect is not followed, so it is none. */
+/** Judge an attempt. Every status of 200 to 299 is a delivery; a redirect is not followed, so it is not one. */
 export function judgeAttempt(attempt: Attempt): DeliveryOutcome {
   if (attempt.kind === "failed") return { kind: "failed", error: attempt.error, retryAfterMs: 0 };
   const { status, retryAfter } = attempt;

@@ -13,7 +13,7 @@ export {
   overdueSubject,
 } from "./backlog.ts";
 export { type Attempt, type DeliveryOutcome, judgeAttempt } from "./delivery-outcome.ts";
-export { type AddressJudgement, judgeAddress } from "./judge-address.ts";
+export { judgeAddress } from "./judge-address.ts";
 export { type Network, parseNetwork } from "./network.ts";
 export { type EventSelection, selectsEvent } from "./selects-event.ts";
 export {

@@ -66,7 +66,7 @@ function parseV6(text: string): AddressBytes | null {
   return groups.flatMap((group) => [group >> 8, group & 0xff]);
 }
 
-/** The groups of one side of "::", the last of which may be an IPv4 address; null where one is none. */
+/** The groups of one side of "::", the last of which may be an IPv4 address; null if one is not valid. */
 function groupsOf(text: string): readonly number[] | null {
   if (text === "") return [];
   const parts = text.split(":");

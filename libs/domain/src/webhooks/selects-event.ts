@@ -33,7 +33,7 @@ export function selectsEvent(
 
 /**
  * Whether a change of labels is of one that a selector asks about. Not whether they matched before: labels that have
- * changed once more since cannot tell. One event too many is better than one lost.
+ * changed again since cannot tell. One event too many is better than one lost.
  */
 function namesKeyOf(selector: Selector, before: Json | null): boolean {
   const changed = isJsonObject(before ?? undefined) ? (before as { readonly labels?: Json }).labels : undefined;

@@ -49,7 +49,7 @@ export class ExecutionIds {
       isHeadNew = true;
     }
     if (isHeadNew) this.#head = this.#headText();
-    // One piece of text: what is put together by and by keeps its parts in memory.
+    // One piece of text: what is put together gradually keeps its parts in memory.
     return [this.#head, ...this.#digits.slice(HEAD_DIGITS).map((digit) => DIGITS[digit])].join("");
   }
 

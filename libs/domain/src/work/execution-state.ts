@@ -13,7 +13,7 @@ export type ExecutionReason =
   | "DEADLINE_EXCEEDED"
   | "CONTROL_PLANE_LOST"
   | "STOPPED_ON_NODE"
-  // What became of its node.
+  // What happened to its node.
   | "NODE_LOST"
   | "GONE"
   | "NODE_DELETED"
@@ -121,7 +121,7 @@ export function settleEnd(record: ExecutionRecord, observation: Observation, typ
 }
 
 /**
- * How an execution is recorded whose node is gone for good, so that nothing of it can be confirmed. What an operator
+ * How an execution is recorded whose node is gone for good, so that none of it can be confirmed. What an operator
  * stopped stays stopped for that: it is not run again elsewhere.
  */
 export function settleGone(record: ExecutionRecord, type: JobType, reason: ExecutionReason): SettledEnd {

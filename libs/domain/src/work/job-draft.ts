@@ -1,6 +1,6 @@
 import type { JobType } from "./job-spec.ts";
 
-/** A job as it was submitted, before anything of it is checked: the fields of the API's JobSpec as plain data. */
+/** A job as it was submitted, before any of it is checked: the fields of the API's JobSpec as plain data. */
 export interface JobDraft {
   readonly name: string;
   /** Null when it is not given, or unknown. */

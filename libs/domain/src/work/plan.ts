@@ -40,7 +40,7 @@ export interface DrainChange {
 }
 
 /**
- * What is to be committed, whole or not at all. An execution occurs once, with all that becomes of it, except that one
+ * What to commit, whole or not at all. An execution occurs once, with all that becomes of it, except that one
  * which is replaced and ended at the same time is told as ENDED.
  */
 export interface Plan {

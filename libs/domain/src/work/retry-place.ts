@@ -1,9 +1,9 @@
 import type { ExecutionRecord } from "./execution.ts";
 import type { JobSpec, RetryPolicy } from "./job-spec.ts";
 
-/** What becomes of a place in a job after an execution there has ended. */
+/** What happens to a place in a job after an execution there has ended. */
 export type PlaceNext =
-  /** Nothing more is to be done. */
+  /** There is nothing more to do. */
   | { readonly kind: "done" }
   /** It failed for good. */
   | { readonly kind: "given-up" }

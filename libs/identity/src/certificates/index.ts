@@ -1,7 +1,1 @@
-export {
-  type CertificateRequest,
-  createAuthority,
-  type Issued,
-  issueCertificate,
-  type Validity,
-} from "./issue-certificate.ts";
+export { type CertificateRequest, createAuthority, type Issued, issueCertificate } from "./issue-certificate.ts";

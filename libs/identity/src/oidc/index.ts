@@ -2,18 +2,9 @@ import type { Authenticator } from "../caller.ts";
 import type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
-export { type FetchJsonOptions, fetchJson } from "./fetch-json.ts";
-export { fetchWhole } from "./fetch-whole.ts";
-export type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
-export {
-  checkOidcConfig,
-  isSafeUrl,
-  type OidcIssuer,
-  type OidcProblem,
-  oidcIssuersOf,
-} from "./oidc-issuers.ts";
+export { fetchJson, fetchWhole } from "./fetch-whole.ts";
+export { checkOidcConfig, isSafeUrl, type OidcIssuer, oidcIssuersOf } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";
-export type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
 /** Check tokens of one issuer; what reads them is loaded with the first. See createOidcVerifier(). */
 export function openOidcVerifier(options: OidcVerifierOptions): OidcVerifier {

@@ -1,7 +1,7 @@
 import { refuse } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { createLocalJWKSet, type JSONWebKeySet, type JWSHeaderParameters } from "jose";
-import { fetchJson } from "./fetch-json.ts";
+import { fetchJson } from "./fetch-whole.ts";
 import { isSafeUrl, type OidcIssuer } from "./oidc-issuers.ts";
 
 /** What keys are looked up with. */

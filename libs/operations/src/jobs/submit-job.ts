@@ -26,7 +26,7 @@ export interface AcceptedJob {
   readonly warnings: readonly string[];
 }
 
-/** What became of a job that was submitted. */
+/** What happened to a job that was submitted. */
 export interface SubmittedJob {
   readonly job: StoredJob;
   /** Whether it was not so already. */

@@ -4,9 +4,9 @@ import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "n
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeDirectory } from "@rollcall/process";
-import type { Binaries } from "../binaries.ts";
 import { EmbeddedPostgresError } from "../errors.ts";
 import { createFileAtomically, isErrno } from "../files.ts";
+import type { Binaries } from "../programs.ts";
 import { commandAs, type RunAs } from "../run-as.ts";
 
 /** The superuser, and the database that is made for the record. */

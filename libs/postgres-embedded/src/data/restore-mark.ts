@@ -10,11 +10,11 @@ export interface BegunRestore {
   readonly setAside: string | null;
   /** It is done: the directory may be used. */
   finish(): Promise<void>;
-  /** It failed, and nothing of it is in the record: the older data is put back in its place. */
+  /** It failed, and none of it is in the record: the older data is put back in its place. */
   undo(): Promise<void>;
 }
 
-/** What is to be restored, and over what. */
+/** What to restore, and over what. */
 export interface RestoreWish {
   /** The archive's path, for the messages of later starts. */
   readonly archive: string;

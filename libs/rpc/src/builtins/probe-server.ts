@@ -10,7 +10,6 @@ import { listeningError } from "../connections/listening-error.ts";
 import { StoppableRequest } from "../connections/stoppable-request.ts";
 import { HostGuard, type HostRule } from "../limits/host-guard.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
-import { shareRuns } from "./share-runs.ts";
 
 export interface ProbeServerOptions {
   readonly host: string;
@@ -44,6 +43,11 @@ interface Answer {
 const MAX_CONNECTIONS = 64;
 const FIRST_BYTES_MS = 5_000;
 const IDLE_MS = 10_000;
+
+/** A rest is so many times as long as the run before it: runs take a fifth of the time at most. */
+const REST_FACTOR = 4;
+/** A run that waited for something else does not make callers wait for long. */
+const LONGEST_REST_MS = 200;
 
 /**
  * Serve /livez (200 while the event loop turns), /readyz (named checks as JSON; 503 when one fails) and /metrics
@@ -213,4 +217,34 @@ export type ReadyCheck = () => ReadyReport | Promise<ReadyReport>;
 /** Whether everything is ok. */
 export function isReady(report: ReadyReport): boolean {
   return Object.values(report).every((check) => check.ok);
+}
+
+/**
+ * Let callers share what is costly: one run at a time, with a rest after each, and those who ask meanwhile get the
+ * outcome of the next run, which sees all that had happened when they asked.
+ */
+export function shareRuns<T>(run: () => Promise<T>, clock: Clock): () => Promise<T> {
+  const { signal } = new AbortController();
+  let busy: Promise<void> | null = null;
+  let next: Promise<T> | null = null;
+  const begin = (): Promise<T> => {
+    const startMs = clock.nowMs();
+    const begun = run();
+    const rest = () => clock.sleep(Math.min(REST_FACTOR * (clock.nowMs() - startMs), LONGEST_REST_MS), signal);
+    // A failure goes to the callers that asked for that run.
+    const rested = begun.then(rest, rest).then(() => {
+      if (busy === rested) busy = null;
+    });
+    busy = rested;
+    return begun;
+  };
+  return () => {
+    if (next !== null) return next;
+    if (busy === null) return begin();
+    next = busy.then(() => {
+      next = null;
+      return begin();
+    });
+    return next;
+  };
 }

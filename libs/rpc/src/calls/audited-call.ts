@@ -2,7 +2,7 @@ import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { actorOf } from "@rollcall/identity";
 import { callerOf, peerKey, requestIdOf } from "./call-context.ts";
-import { methodName } from "./method-name.ts";
+import { methodName } from "./policy.ts";
 
 /** What the audit log keeps of a call, whatever it was about. */
 export interface AuditedCall {

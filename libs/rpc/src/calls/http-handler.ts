@@ -10,7 +10,7 @@ export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 
 /**
- * Looks at each request before anything of it is read. It may put a credential that came in another form into the
+ * Looks at each request before any of it is read. It may put a credential that came in another form into the
  * authorization header. Answers the error of a request that is refused; null for others.
  */
 export type RequestDoor = (request: HttpRequest) => ConnectError | null;

@@ -1,6 +1,7 @@
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import type { Interceptor } from "@connectrpc/connect";
 import { type FieldViolation, refuse } from "@rollcall/errors";
 import { malformedFields } from "./well-formed.ts";
 
@@ -49,4 +50,29 @@ function invalidRequest(all: readonly FieldViolation[]) {
 
 function toFieldViolation({ field, message, ruleId }: Violation): FieldViolation {
   return { field: pathToString(field), description: message === "" ? ruleId : message };
+}
+
+/** Check each message of a call before its handler sees it. */
+export function validateRequests(validator: RequestValidator): Interceptor {
+  return (next) => async (request) => {
+    if (request.stream) {
+      return await next({
+        ...request,
+        message: checked(request.message, request.method.input, validator),
+      });
+    }
+    validator.check(request.method.input, request.message);
+    return await next(request);
+  };
+}
+
+async function* checked<T extends Parameters<RequestValidator["check"]>[1]>(
+  messages: AsyncIterable<T>,
+  desc: DescMessage,
+  validator: RequestValidator,
+) {
+  for await (const message of messages) {
+    validator.check(desc, message);
+    yield message;
+  }
 }

@@ -1,10 +1,10 @@
 import { constants } from "node:http2";
+import type { Readable } from "node:stream";
 import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
-import { finishRequest } from "./finish-request.ts";
 
 /** Answer a call with an error in its caller's protocol, without reading more of it. */
 export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
@@ -70,4 +70,34 @@ function isConnectStream(request: HttpRequest): boolean {
 /** Whether a request is one of gRPC or gRPC-Web. */
 export function isGrpc(request: HttpRequest): boolean {
   return /^application\/grpc/.test(request.headers["content-type"] ?? "");
+}
+
+/**
+ * Once a call has its whole answer while its caller still sends, discard the rest. On HTTP/2 the caller is told that
+ * the rest is not wanted (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,
+ * and the connection may serve again. Otherwise the call would stay half open and hold up the end of its connection.
+ */
+export function finishRequest(request: HttpRequest, response: HttpResponse): void {
+  if (!("stream" in response)) {
+    response.once("finish", () => {
+      if (!request.complete) drop(request, "readable");
+    });
+    return;
+  }
+  const { stream } = response;
+  stream.once("wantTrailers", () => {
+    if (request.complete) return;
+    setImmediate(() => {
+      stream.close(constants.NGHTTP2_NO_ERROR);
+      // What has arrived already must be read too, or the stream never ends.
+      drop(stream, "data");
+    });
+  });
+}
+
+/** A body that was left half read is stuck on its listener: without it, it flows, and is gone. */
+function drop(readable: Pick<Readable, "removeAllListeners" | "resume">, listened: "readable" | "data"): void {
+  readable.removeAllListeners(listened);
+  // A stream notices on the next tick that there is no listener for "readable".
+  setImmediate(() => readable.resume());
 }

@@ -19,20 +19,17 @@ import type { Logger } from "@rollcall/process";
 import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn } from "../calls/http-handler.ts";
-import { methodName } from "../calls/method-name.ts";
-import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
-import { connectionOf } from "../connections/connection.ts";
-import { trustConnection } from "../connections/trust-connection.ts";
+import { type MethodCaller, methodName, type PolicyTable } from "../calls/policy.ts";
+import { connectionOf, trustConnection } from "../connections/connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
 import { countFor } from "../interceptors/count-callers.ts";
 import { inPieces } from "../limits/answer-pieces.ts";
 import type { AnswerWatch } from "../limits/answer-watch.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { refuseCall } from "./answer-error.ts";
+import { finishRequest, refuseCall } from "./answer-error.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { completeErrors } from "./complete-errors.ts";
-import { finishRequest } from "./finish-request.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS } from "./request-compression.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
@@ -42,7 +39,7 @@ export interface RpcHandlerOptions {
   readonly interceptors: Interceptor[];
   readonly policies: PolicyTable;
   readonly log: Logger;
-  /** The error of a call that is refused before anything of it is read; null for one that may go on. */
+  /** The error of a call that is refused before any of it is read; null for one that may go on. */
   refuseUnread(method: DescMethod, authorization: string | null): ConnectError | null;
   /** Called for calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
@@ -124,7 +121,7 @@ function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> 
 
 /**
  * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no
- * place: then it has its refusal, and nothing of it was decoded.
+ * place: then it has its refusal, and none of it was decoded.
  */
 function admit(
   served: Omit<Served, "handler" | "spec">,

@@ -6,8 +6,8 @@ import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.t
 import { findCaller } from "../calls/find-caller.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { Limiter } from "../calls/limiter.ts";
-import { codeName } from "../calls/method-name.ts";
-import { trustConnection } from "../connections/trust-connection.ts";
+import { codeName } from "../calls/policy.ts";
+import { trustConnection } from "../connections/connection.ts";
 import { type FailedAttempts, tokenAttempt } from "../limits/failed-attempts.ts";
 import { answerConnectError, sendWhole } from "./answer-error.ts";
 

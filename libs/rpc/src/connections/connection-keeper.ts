@@ -18,7 +18,6 @@ import { type ConnectionLimits, ConnectionTable, type Standing } from "./connect
 import { ConnectionTally, type EndReason } from "./connection-tally.ts";
 import { FloodBudget, NUISANCE_COSTS, type Nuisance } from "./flood-budget.ts";
 import { SessionChecks } from "./session-checks.ts";
-import { destroyWithPeer } from "./unserved-socket.ts";
 
 export interface ConnectionKeeperOptions {
   /** What the port is called in the log and in metrics. */
@@ -47,6 +46,11 @@ const HANDSHAKE_COST = 10;
 const CONNECTIONS_MOST_OWED = 2_000;
 /** What a flood costs its address, besides what was counted of it. */
 const FLOOD_COST = 1_000;
+
+/** More than this is left with the kernel: what waits is not charged. Few clients send more before an answer. */
+const MOST_BYTES = 8_192;
+/** Reads, too: a packet may have one byte. */
+const MOST_CHUNKS = 16;
 
 /**
  * The connections of one port, from their acceptance to the end of their socket: counted by the sockets that exist,
@@ -303,4 +307,29 @@ export class ConnectionKeeper {
       open.set({ port: name, kind: "known" }, size - strangers);
     });
   }
+}
+
+/**
+ * Destroy a socket that is not served yet once its peer has closed it. Node.js tells of that only after all that came
+ * before was read, so it is read here, and put back when the returned function is called, before the socket is served.
+ */
+function destroyWithPeer(socket: net.Socket): () => void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const onData = (chunk: Buffer) => {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= MOST_BYTES || chunks.length >= MOST_CHUNKS) socket.pause();
+  };
+  const onEnd = () => socket.destroy();
+  socket.on("data", onData);
+  socket.once("end", onEnd);
+  return () => {
+    socket.off("data", onData);
+    socket.off("end", onEnd);
+    // It flows again in the next tick, to what listens by then.
+    socket.pause();
+    if (bytes > 0) socket.unshift(Buffer.concat(chunks));
+    socket.resume();
+  };
 }

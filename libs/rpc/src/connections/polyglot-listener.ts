@@ -1,21 +1,18 @@
 import { once } from "node:events";
-import http from "node:http";
+import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import http2 from "node:http2";
-import net from "node:net";
+import net, { type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
-import { closeWithSocket } from "./close-with-socket.ts";
-import { connectionOf } from "./connection.ts";
+import { connectionOf, STRANGERS_STREAMS } from "./connection.ts";
 import { ConnectionKeeper } from "./connection-keeper.ts";
-import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
 import { StoppableRequest } from "./stoppable-request.ts";
-import { TlsAcceptor } from "./tls-acceptor.ts";
-import { STRANGERS_STREAMS } from "./trust-connection.ts";
+import { recogniseOpening, TlsAcceptor } from "./tls-acceptor.ts";
 
 export interface PolyglotOptions {
   readonly host: string;
@@ -54,6 +51,8 @@ export interface PolyglotOptions {
 const IDLE_MS = 90_000;
 
 const TCP_KEEPALIVE_MS = 60_000;
+
+const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
 /** One port for HTTP/1.1 and HTTP/2: in clear text with prior knowledge, over TLS as the client asks by ALPN. */
 export class PolyglotListener {
@@ -234,4 +233,26 @@ export class PolyglotListener {
 
 function isTls(socket: net.Socket): socket is TLSSocket {
   return "encrypted" in socket;
+}
+
+/**
+ * Have a response of HTTP/1.1 close with its connection. Node.js closes only the one that is being written: those of
+ * requests that were sent behind it without waiting would stay open for good, with all that is counted until they
+ * close.
+ */
+function closeWithSocket({ socket }: IncomingMessage, response: ServerResponse): void {
+  // It is the one that is written now.
+  if (response.socket !== null) return;
+  let behind = waiting.get(socket);
+  if (behind === undefined) {
+    const created = new Set<ServerResponse>();
+    socket.once("close", () => {
+      for (const one of created) one.emit("close");
+    });
+    waiting.set(socket, created);
+    behind = created;
+  }
+  const all = behind;
+  all.add(response);
+  response.once("close", () => all.delete(response));
 }

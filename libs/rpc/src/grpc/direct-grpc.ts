@@ -5,7 +5,7 @@ import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import { checkParts } from "../calls/message-parts.ts";
-import { finishRequest } from "../connect/finish-request.ts";
+import { finishRequest } from "../connect/answer-error.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { DirectAnswer } from "./direct-answer.ts";

@@ -3,13 +3,14 @@ import type http2 from "node:http2";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
+import { refuse } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { ConnectionTimes } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { TlsAcceptor } from "../connections/tls-acceptor.ts";
-import { refuseCompressed } from "../limits/refuse-compressed.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
+import { toGrpcStatus } from "./grpc-error.ts";
 
 export interface BindingOptions {
   readonly host: string;
@@ -54,6 +55,8 @@ const DEFAULT_MAX_CONNECTIONS = 65_536;
  * A thousand agents behind one address come back at once, and a thousand more may be a second late with their Hello.
  */
 const DEFAULT_MAX_STRANGERS = 2_048;
+
+type StreamListener = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => void;
 
 /**
  * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports behave like all
@@ -149,4 +152,37 @@ function acceptTls(
       else socket.destroy();
     },
   });
+}
+
+/**
+ * Have a grpc-js server refuse calls whose messages are compressed, with COMPRESSION_NOT_SUPPORTED and the encodings
+ * that it takes, as gRPC's specification has it. grpc-js itself unpacks whatever comes, as many at a time as come, and
+ * messages of a few dozen bytes have nothing to gain.
+ */
+function refuseCompressed(server: http2.Http2Server): void {
+  const listeners = server.listeners("stream") as StreamListener[];
+  server.removeAllListeners("stream");
+  server.on("stream", (stream, headers, ...rest) => {
+    const { "grpc-encoding": encoding = "identity" } = headers;
+    if (encoding === "identity") for (const serve of listeners) serve.call(server, stream, headers, ...rest);
+    else answer(stream);
+  });
+}
+
+function answer(stream: http2.ServerHttp2Stream): void {
+  stream.on("error", () => {});
+  const message = "messages to this port are not compressed: send them with grpc-encoding identity";
+  const status = toGrpcStatus(refuse("COMPRESSION_NOT_SUPPORTED", message));
+  stream.respond(
+    {
+      ":status": 200,
+      "content-type": "application/grpc+proto",
+      "grpc-accept-encoding": "identity",
+      "grpc-status": String(status.code),
+      "grpc-message": encodeURI(status.details),
+      ...status.metadata?.toHttp2Headers(),
+    },
+    { endStream: true },
+  );
+  stream.close();
 }

@@ -4,8 +4,8 @@ import { Health as GrpcHealth, HealthCheckResponseSchema } from "@rollcall/api/g
 import { checkServing, watchServing } from "../builtins/health-service.ts";
 import { type ReflectionService, reflectionServices } from "../builtins/reflection-service.ts";
 import type { ServingStatus } from "../builtins/serving-status.ts";
+import { toGrpcStatus } from "./grpc-error.ts";
 import { type GrpcRoute, grpcRoute } from "./grpc-handlers.ts";
-import { toGrpcStatus } from "./grpc-status.ts";
 
 /** grpc.health.v1 for a grpc-js server. */
 export function grpcHealthRoute(serving: ServingStatus): GrpcRoute {

@@ -1,8 +1,7 @@
 import { Metadata } from "@grpc/grpc-js";
 import { describe, expect, it } from "@jest/globals";
 import { describeError, reasonOf, refuse } from "@rollcall/errors";
-import { errorFromGrpc } from "./grpc-error.ts";
-import { toGrpcStatus } from "./grpc-status.ts";
+import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 
 describe("errorFromGrpc()", () => {
   it("should read back all that toGrpcStatus() wrote", () => {
@@ -33,4 +32,27 @@ describe("errorFromGrpc()", () => {
     expect(describeError(errorFromGrpc({ code: 99, details: "x" })).code).toBe(2);
     expect(describeError(errorFromGrpc(new Error("plain"))).message).toBe("plain");
   });
+});
+
+describe("toGrpcStatus()", () => {
+  it.each(["x", "é", "\u{1f4be}", "\0", "\ud800"])(
+    "should fit into the trailers that every client takes, whatever it is made of: %j",
+    (character) => {
+      const long = character.repeat(50_000);
+      const violations = Array.from({ length: 1_000 }, () => ({ field: long, description: long }));
+      const error = refuse("INVALID_REQUEST", long, {
+        violations,
+        metadata: { node: long, label: long },
+        subject: long,
+        retryAfterMs: 1,
+      });
+      const { details, metadata } = toGrpcStatus(error);
+      const trailers = metadata.get(DETAILS_TRAILER).map((it) => it.length);
+      expect(Math.max(...trailers)).toBeLessThan(7_000);
+      expect(Buffer.byteLength(details)).toBeLessThanOrEqual(1_024);
+      expect(details).toMatch(/\.\.\.$/);
+      expect(details).not.toContain("\ufffd...");
+      expect(describeError(error).violations.length).toBeGreaterThan(0);
+    },
+  );
 });

@@ -1,6 +1,9 @@
-import { fromBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { anyPack } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { Metadata, type StatusObject } from "@grpc/grpc-js";
 import { type Status, StatusSchema } from "@rollcall/api/google/rpc/status_pb";
+import { mapError } from "@rollcall/errors";
 
 /** What a grpc-js client gives for a call that failed; its ServiceError fits. */
 interface GrpcServiceError {
@@ -42,4 +45,26 @@ function detailsOf(error: GrpcServiceError): Status | null {
     // The other side speaks another dialect: the code and the text are still worth having.
     return null;
   }
+}
+
+/**
+ * What a grpc-js handler ends a failed call with: hand it to the callback of a unary call, or emit it as the "error" of
+ * a stream. Whatever was thrown is mapped first; see mapError().
+ */
+export function toGrpcStatus(error: unknown): StatusObject {
+  const mapped = mapError(error);
+  const metadata = new Metadata();
+  metadata.set(DETAILS_TRAILER, encodeStatus(mapped));
+  // Connect's codes are gRPC's.
+  return { code: mapped.code as number, details: mapped.rawMessage, metadata };
+}
+
+function encodeStatus(error: ConnectError): Buffer {
+  const details = error.details.map((detail) =>
+    "desc" in detail
+      ? anyPack(detail.desc, create(detail.desc, detail.value))
+      : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value },
+  );
+  const status = create(StatusSchema, { code: error.code, message: error.rawMessage, details });
+  return Buffer.from(toBinary(StatusSchema, status));
 }

@@ -8,12 +8,11 @@ import {
 import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
-import { codeName } from "../calls/method-name.ts";
+import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { CallAdmission, CallPlace } from "../limits/call-admission.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
-import { DETAILS_TRAILER, errorFromGrpc } from "./grpc-error.ts";
-import { toGrpcStatus } from "./grpc-status.ts";
+import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 
 type Listener = Parameters<ServerInterceptingCallInterface["start"]>[0];
 type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];

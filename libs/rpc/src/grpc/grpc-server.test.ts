@@ -24,11 +24,10 @@ import { until } from "@rollcall/testkit/time";
 import { failureOf } from "../../test/rpc-fixture.ts";
 import { ServingStatus } from "../builtins/serving-status.ts";
 import { MESSAGE_LIMIT_BYTES, type RunningServer } from "../connect/server-options.ts";
-import { errorFromGrpc } from "./grpc-error.ts";
+import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 import { type GrpcHandlers, grpcRoute } from "./grpc-handlers.ts";
 import { createGrpcServer, type GrpcServerOptions } from "./grpc-server.ts";
 import { type Encodable, toGrpcMethod } from "./grpc-service.ts";
-import { toGrpcStatus } from "./grpc-status.ts";
 
 type Heartbeat = GrpcHandlers<typeof HealthService>["heartbeat"];
 const METHOD = "rollcall.health.v1.HealthService/Heartbeat";

@@ -1,20 +1,21 @@
-import { Server, type ServerOptions, setLogger } from "@grpc/grpc-js";
+import { Server, type ServerDuplexStream, type ServerOptions, setLogger } from "@grpc/grpc-js";
 import type { TlsSource } from "@rollcall/identity";
 import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
 import { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
-import { methodName } from "../calls/method-name.ts";
+import { methodName } from "../calls/policy.ts";
+import { unknownMethod } from "../connect/answer-unknown-path.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
+import { STRANGERS_STREAMS } from "../connections/connection.ts";
 import { listeningError } from "../connections/listening-error.ts";
-import { STRANGERS_STREAMS } from "../connections/trust-connection.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
+import { toGrpcStatus } from "./grpc-error.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
 import { toGrpcService } from "./grpc-service.ts";
-import { answerUnknownMethods } from "./unknown-grpc-method.ts";
 
 export interface GrpcServerOptions {
   readonly host: string;
@@ -67,6 +68,19 @@ export interface GrpcServer extends GuardedServer {
    */
   known(peer: string): void;
 }
+
+/** As grpc-js keeps a method. */
+interface Handler {
+  readonly type: "bidi";
+  /** Names the call in the log and in metrics: one name for all, since callers choose the real ones. */
+  readonly path: string;
+  readonly func: (call: ServerDuplexStream<unknown, unknown>) => void;
+  readonly serialize: (value: unknown) => Buffer;
+  readonly deserialize: (bytes: Buffer) => unknown;
+}
+
+const PATH = "/unknown";
+const NOTHING = Buffer.alloc(0);
 
 /**
  * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before close() its user ends its own streams, each
@@ -146,4 +160,25 @@ function logTroubles(log: Logger): void {
   const write = (level: "debug" | "warn") => (detail: unknown) =>
     log[level]({ detail: String(detail) }, "grpc-js says");
   setLogger({ debug: write("debug"), info: write("debug"), error: write("warn") });
+}
+
+/**
+ * Answer calls of methods that a grpc-js server does not have with UNKNOWN_METHOD. By itself it answers without
+ * details, and lets no interceptor see the call; it has no handler for all other methods, so its table of handlers is
+ * made to have one.
+ */
+function answerUnknownMethods(server: Server): void {
+  const { handlers } = server as unknown as { readonly handlers: Map<string, unknown> };
+  const known = handlers.get.bind(handlers);
+  handlers.get = (path) => known(path) ?? unknownHandler(path);
+}
+
+function unknownHandler(path: string): Handler {
+  return {
+    type: "bidi",
+    path: PATH,
+    func: (call) => call.emit("error", toGrpcStatus(unknownMethod(path))),
+    serialize: () => NOTHING,
+    deserialize: () => null,
+  };
 }

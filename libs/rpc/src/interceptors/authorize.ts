@@ -1,9 +1,9 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Authenticator } from "@rollcall/identity";
 import { callerKey } from "../calls/call-context.ts";
-import { findCaller } from "../calls/find-caller.ts";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
+import { findCaller, needsRole } from "../calls/find-caller.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
+import type { StreamWatch } from "../limits/stream-watch.ts";
 import { beforeAbort } from "./end-after-abort.ts";
 
 /** Identify the caller, and admit only callers that the method's policy row allows. */
@@ -20,5 +20,29 @@ export function authorize(policies: PolicyTable, authenticate: Authenticator): I
       (caller) => request.contextValues.set(callerKey, caller),
     );
     return await next(request);
+  };
+}
+
+/**
+ * End streams whose caller may not call any more: a token that was revoked or has expired opened them, and does not
+ * keep them open.
+ */
+export function endWithCaller(policies: PolicyTable, watch: StreamWatch): Interceptor {
+  return (next) => (request) => {
+    const authorization = request.header.get("authorization");
+    const caller = request.contextValues.get(callerKey);
+    const needs = policies[methodName(request.method)]?.caller ?? "anyone";
+    const isWatched = request.stream && caller.kind !== "anonymous" && needsRole(needs);
+    if (!isWatched || authorization === null) return next(request);
+    const ending = new AbortController();
+    const leave = watch.join({ authorization, caller, needs, ending });
+    const onAbort = () => {
+      leave();
+      ending.abort(request.signal.reason);
+    };
+    // Connect aborts this signal at every end of a call, not only when it fails.
+    request.signal.addEventListener("abort", onAbort, { once: true });
+    if (request.signal.aborted) onAbort();
+    return next({ ...request, signal: ending.signal });
   };
 }

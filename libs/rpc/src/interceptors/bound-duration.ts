@@ -1,10 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
-import type { CallGroup } from "./call-group.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
+import { type CallGroup, linkSignals } from "./call-group.ts";
 import { beforeAbort, endAfterAbort } from "./end-after-abort.ts";
-import { linkSignals } from "./link-signals.ts";
 
 /** The calls under way, by when they must end for the server's sake. */
 export interface ServerEnding {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { CallGroup } from "./call-group.ts";
-import { linkSignals } from "./link-signals.ts";
+import { CallGroup, linkSignals } from "./call-group.ts";
 
 describe("CallGroup", () => {
   it("should abort those that are under way, and those that come later", () => {

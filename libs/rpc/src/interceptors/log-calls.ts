@@ -4,7 +4,7 @@ import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import { callerKey, peerKey, requestIdKey, seenKey } from "../calls/call-context.ts";
-import { codeName, methodName } from "../calls/method-name.ts";
+import { codeName, methodName } from "../calls/policy.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { runToEnd } from "./call-end.ts";
 

@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
 import { type Clock, gauge, histogram, type MetricsRegistry } from "@rollcall/process";
-import { codeName, methodName } from "../calls/method-name.ts";
+import { codeName, methodName } from "../calls/policy.ts";
 import { runToEnd } from "./call-end.ts";
 
 /** Measure how long calls take, by method and code, and how many streams are open. */

@@ -5,8 +5,7 @@ import { counter, type LabelledCounter, type MetricsRegistry } from "@rollcall/p
 import { type AuditedCall, auditedCall, auditTarget } from "../calls/audited-call.ts";
 import { callerKey } from "../calls/call-context.ts";
 import { needsRole } from "../calls/find-caller.ts";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 
 /** A mutation that was refused to an authenticated caller. */
 export interface RefusedCall extends AuditedCall {

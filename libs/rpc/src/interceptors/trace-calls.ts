@@ -2,7 +2,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
 import { inSpan, type Tracer } from "@rollcall/process";
 import { requestIdKey } from "../calls/call-context.ts";
-import { codeName, methodName } from "../calls/method-name.ts";
+import { codeName, methodName } from "../calls/policy.ts";
 
 const HEADER = "traceparent";
 

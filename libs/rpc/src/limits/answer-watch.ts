@@ -53,7 +53,7 @@ const PONG_MS = 10_000;
 
 /**
  * Gives up answers that are not read, of calls with one answer and of streams, over HTTP/1.1 and HTTP/2: what waits for
- * a peer that takes nothing of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes.
+ * a peer that takes none of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes.
  * Over HTTP/2 the call alone is ended, and its connection only if the peer answers no ping either: others may share it.
  */
 export class AnswerWatch {

@@ -31,7 +31,7 @@ const MOST_KNOWN = 10_000;
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Lets each party have so many calls under way. A call is counted from its headers, before anything of it is decoded,
+ * Lets each party have so many calls under way. A call is counted from its headers, before any of it is decoded,
  * until its answer was read: for its caller where the token was good before, else for its address, and for the caller
  * from when the token has been checked. One for all servers of a process.
  */

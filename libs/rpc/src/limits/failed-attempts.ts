@@ -1,6 +1,10 @@
 import { createHash } from "node:crypto";
+import type { Interceptor } from "@connectrpc/connect";
 import { type ErrorReasonName, reasonOf, refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
+import { callerKey, peerKey } from "../calls/call-context.ts";
+import { needsRole } from "../calls/find-caller.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 
 /**
  * What limits failed attempts by where they come from. The domain's FailureLimiter is one; times are monotonic
@@ -45,6 +49,8 @@ export interface Attempt {
   /** Names the credential without revealing it. */
   readonly credential: string;
 }
+
+type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
 /** An attempt with an authorization header. */
 export function tokenAttempt(peer: string, authorization: string): Attempt {
@@ -91,4 +97,35 @@ export class FailedAttempts {
     if (reason === undefined || !FAILURES.has(reason)) return;
     this.#limits[kind].failed(peer, credential, this.#clock.nowMs());
   }
+}
+
+/** Limit guesses of credentials: see FailedAttempts. */
+export function limitFailures(policies: PolicyTable, failures: FailedAttempts): Interceptor {
+  return (next) => async (request) => {
+    const attempt = attemptOf(policies, request);
+    if (attempt === null) return await next(request);
+    failures.check(attempt);
+    try {
+      const response = await next(request);
+      failures.passed(attempt);
+      return response;
+    } catch (error) {
+      // A caller that is known and refused for another reason still has a valid token.
+      if (request.contextValues.get(callerKey).kind !== "anonymous") failures.passed(attempt);
+      else failures.ended(attempt, error);
+      throw error;
+    }
+  };
+}
+
+/** What a call presents; null when that is nothing. */
+function attemptOf(policies: PolicyTable, request: Request): Attempt | null {
+  const caller = policies[methodName(request.method)]?.caller ?? "anyone";
+  const peer = request.contextValues.get(peerKey);
+  if (needsRole(caller)) {
+    const authorization = request.header.get("authorization");
+    return authorization === null ? null : tokenAttempt(peer, authorization);
+  }
+  if (caller !== "node" || request.stream || !("nodeId" in request.message)) return null;
+  return nodeAttempt(peer, String(request.message.nodeId));
 }

@@ -132,7 +132,7 @@ function resets(round: number): Buffer {
   );
 }
 
-/** Of a call that says nothing of its content. */
+/** Of a call that says nothing about its content. */
 function http2Headers(): Buffer {
   return Buffer.from([0x83, 0x86, 0x84, 0x41, 0x01, 0x61]);
 }

@@ -1,8 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { describeError, mapError } from "@rollcall/errors";
-import { methodName } from "../calls/method-name.ts";
-import type { PolicyTable } from "../calls/policy.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 import type { RpcServerOptions } from "../connect/server-options.ts";
 import { strangersRefused } from "../interceptors/record-refusals.ts";
 

@@ -1,7 +1,6 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import type { FieldRules } from "@rollcall/api/buf/validate/validate_pb";
-import { boundsOf, itemRulesOf, rulesOf } from "./field-rules.ts";
-import type { JsonSchema } from "./json-schema.ts";
+import { boundsOf, itemRulesOf, type JsonSchema, rulesOf } from "./field-rules.ts";
 
 /** What the schema's files say, by full name. */
 export type Comments = Readonly<Record<string, string>>;

@@ -1,8 +1,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { CODE_OF_REASON } from "@rollcall/errors";
-import { codeName, methodName } from "../calls/method-name.ts";
-import type { MethodPolicy, PolicyTable } from "../calls/policy.ts";
-import type { JsonSchema } from "./json-schema.ts";
+import { codeName, type MethodPolicy, methodName, type PolicyTable } from "../calls/policy.ts";
+import type { JsonSchema } from "./field-rules.ts";
 import { type Comments, MessageSchemas } from "./message-schema.ts";
 
 /** One media type of a request or an answer. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { JsonSchema } from "./json-schema.ts";
+import type { JsonSchema } from "./field-rules.ts";
 import type { OpenApiDocument, Operation } from "./openapi-document.ts";
 
 const STYLE = `

@@ -2,7 +2,7 @@ import { get } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
-import type { JsonSchema } from "./json-schema.ts";
+import type { JsonSchema } from "./field-rules.ts";
 import type { OpenApiDocument } from "./openapi-document.ts";
 
 const REGISTRY = "/rollcall.registry.v1.RegistryService";

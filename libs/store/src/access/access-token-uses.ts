@@ -45,7 +45,7 @@ export class AccessTokenUses implements Task {
 
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { clock, log, everyMs = DEFAULT_EVERY_MS } = this.#options;
-    // Not a Loop: it writes once more when the signal aborts.
+    // Not a Loop: it writes again when the signal aborts.
     while (!signal.aborted) {
       // It rejects only when the signal aborts, which is when the rest is written.
       await clock.sleep(everyMs, signal).catch(() => {});

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
-import { type SqlBool, sql } from "kysely";
+import { type Selectable, type SqlBool, sql } from "kysely";
+import type { AccessTokensTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
 /** A bearer token, without its secret. */
@@ -60,7 +61,7 @@ export interface ListAccessTokensOptions {
 }
 
 /**
- * Keep a token unless one with its hash is kept already; the one that is kept, whatever became of it. Any number of
+ * Keep a token unless one with its hash is kept already; the one that is kept, whatever happened to it. Any number of
  * processes may do so at once.
  *
  * @throws when the id belongs to another token.
@@ -101,7 +102,7 @@ export async function findAccessTokens(
   return wanted.map((hash) => {
     const row = byHash.get(hash.toString("base64"));
     // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes
-    // tells nothing of its secret by that, and what decides is compared here.
+    // says nothing about its secret by that, and what decides is compared here.
     return row === undefined || !timingSafeEqual(row.hash, hash) ? null : toAccessToken(row);
   });
 }
@@ -240,25 +241,14 @@ function isValid() {
   return sql<SqlBool>`revoked_at is null and (expires_at is null or expires_at > now())`;
 }
 
-interface TokenRow {
-  readonly id: string;
-  readonly number: bigint;
-  readonly name: string;
-  readonly role: string;
-  readonly created_at: Date;
-  readonly created_by: string;
-  readonly expires_at: Date | null;
+type OwnerColumns = Pick<Selectable<AccessTokensTable>, "owner_token" | "owner_issuer" | "owner_subject">;
+
+type TokenRow = Omit<Selectable<AccessTokensTable>, "hash" | "kind" | "revoke_reason" | "ends_at" | "idle_ms"> & {
   readonly is_expired: boolean;
-  readonly last_used_at: Date | null;
-  readonly revoked_at: Date | null;
-  readonly revoked_by: string | null;
-  readonly owner_token: string | null;
-  readonly owner_issuer: string | null;
-  readonly owner_subject: string | null;
-}
+};
 
 /** The owner that a row names; null where it names none. */
-export function ownerIn(row: Pick<TokenRow, "owner_token" | "owner_issuer" | "owner_subject">): TokenOwner | null {
+export function ownerIn(row: OwnerColumns): TokenOwner | null {
   const { owner_token: id, owner_issuer: issuer, owner_subject: subject } = row;
   if (id !== null) return { kind: "token", id };
   return issuer === null || subject === null ? null : { kind: "person", issuer, subject };

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { AuditHead } from "@rollcall/domain";
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
+import type { AuditCutTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
 /** Entries up to this one were removed from the audit log; the first that is left follows its hash. */
@@ -70,14 +71,7 @@ async function hashOf(tx: Tx, sequence: bigint): Promise<Buffer | null> {
   return row?.hash ?? null;
 }
 
-interface CutRow {
-  readonly sequence: bigint;
-  readonly hash: Buffer;
-  readonly seal: Buffer;
-  readonly cut_at: Date;
-}
-
-function toCut({ sequence, hash, seal, cut_at }: CutRow): AuditCut | null {
+function toCut({ sequence, hash, seal, cut_at }: Selectable<AuditCutTable>): AuditCut | null {
   if (sequence === 0n) return null;
   return { sequence, hash: hash.toString("hex"), seal: seal.toString("hex"), atMs: cut_at.getTime() };
 }

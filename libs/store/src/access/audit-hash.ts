@@ -1,17 +1,11 @@
 import { createHash } from "node:crypto";
+import type { NewAuditEntry } from "./audit.ts";
 
 /** What the hash of an audit row covers. */
-export interface HashedAuditRow {
+export interface HashedAuditRow extends NewAuditEntry {
   readonly sequence: bigint;
   /** Wall time in whole milliseconds since 1970. */
   readonly atMs: number;
-  readonly actor: string;
-  readonly method: string;
-  readonly target: string;
-  readonly reason: string;
-  readonly outcome: string;
-  readonly address: string;
-  readonly requestId: string;
 }
 
 /** What the first row follows: 64 zeros. */

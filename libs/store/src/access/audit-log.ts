@@ -1,5 +1,6 @@
 import type { AuditLink, AuditPiece } from "@rollcall/domain";
-import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import type { AuditLogTable } from "../database/schema.ts";
 import type { Db } from "../database/store.ts";
 import type { NewAuditEntry } from "./audit.ts";
 
@@ -30,7 +31,7 @@ export interface ListAuditOptions {
 /** A page of the audit log. */
 export async function listAudit(db: Db, options: ListAuditOptions): Promise<readonly AuditEntry[]> {
   const direction = options.newestFirst ? sql`desc` : sql`asc`;
-  const { rows } = await sql<AuditRow>`
+  const { rows } = await sql<Selectable<AuditLogTable>>`
     select ${COLUMNS} from audit_log
     where ${sql.join(conditionsOf(options), sql` and `)}
     order by sequence ${direction}
@@ -40,7 +41,7 @@ export async function listAudit(db: Db, options: ListAuditOptions): Promise<read
 
 /** Read rows after a sequence in order, together with the head: by one statement, hence from one snapshot. */
 export async function readAuditPiece(db: Db, after: bigint, limit: number): Promise<AuditPiece<AuditEntry>> {
-  const { rows } = await sql<AuditRow & HeadRow>`
+  const { rows } = await sql<Selectable<AuditLogTable> & HeadRow>`
     select entry.*, head.sequence as head_sequence, encode(head.hash, 'hex') as head_hash
     from (values (1)) as one
     left join audit_head as head on true
@@ -63,26 +64,12 @@ const COLUMNS = sql.raw(
   "sequence, at, actor, method, target, reason, outcome, address, request_id, previous_hash, hash",
 );
 
-interface AuditRow {
-  readonly sequence: bigint;
-  readonly at: Date;
-  readonly actor: string;
-  readonly method: string;
-  readonly target: string;
-  readonly reason: string;
-  readonly outcome: string;
-  readonly address: string;
-  readonly request_id: string;
-  readonly previous_hash: Buffer;
-  readonly hash: Buffer;
-}
-
 interface HeadRow {
   readonly head_sequence: bigint | null;
   readonly head_hash: string;
 }
 
-function toEntry(row: AuditRow): AuditEntry {
+function toEntry(row: Selectable<AuditLogTable>): AuditEntry {
   return {
     sequence: row.sequence,
     // A hand may have written 'infinity', which the driver does not hand back as a Date.

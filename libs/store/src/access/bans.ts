@@ -1,5 +1,6 @@
 import { type Ban, caselessId, type NewBan } from "@rollcall/domain";
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
+import type { BansTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
 /** Ids and keys. */
@@ -19,7 +20,7 @@ export async function findBans(db: Db, names: BannableNames): Promise<readonly B
     names.anyCase === true
       ? sql`lower(node_id) = any(${names.nodeIds.map(caselessId)}::text[])`
       : sql`node_id = any(${[...names.nodeIds]}::text[])`;
-  const { rows } = await sql<BanRow>`
+  const { rows } = await sql<Selectable<BansTable>>`
     select id, node_id, fingerprint, reason, actor, at from bans
     where ${isOnId}
       or fingerprint = any(${[...names.fingerprints]}::text[])
@@ -70,16 +71,7 @@ export async function listBans(
 /** Names the lock of all bans; any number will do that no other advisory lock has. */
 export const BANS_LOCK = 5_226_011;
 
-interface BanRow {
-  readonly id: bigint;
-  readonly node_id: string | null;
-  readonly fingerprint: string | null;
-  readonly reason: string;
-  readonly actor: string;
-  readonly at: Date;
-}
-
-function toBan(row: BanRow): Ban {
+function toBan(row: Selectable<BansTable>): Ban {
   return {
     id: row.id,
     nodeId: row.node_id,

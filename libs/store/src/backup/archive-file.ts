@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { PassThrough, pipeline, Readable, type Transform } from "node:stream";
 import { pipeline as piped } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { ArchiveError, damaged } from "./archive-error.ts";
+import { ArchiveError, damaged } from "./archive-frames.ts";
 import { createSeal, isSealHeader, openSeal, type SealHeader } from "./archive-seal.ts";
 
 /** The first line of every archive. */

@@ -1,5 +1,3 @@
-import { damaged } from "./archive-error.ts";
-
 /** What a piece of an archive's content is. */
 export type FrameKind = "manifest" | "table" | "data" | "table-end" | "file" | "end";
 
@@ -57,4 +55,14 @@ function frameSize(bytes: Buffer): number | null {
   const size = bytes.readUInt32BE(1);
   if (size > MOST_BYTES) throw damaged("a piece is longer than any that is written");
   return HEAD_BYTES + size;
+}
+
+/** Why an archive cannot be read or restored; the message says what is wrong with it, and where it can, what to do. */
+export class ArchiveError extends Error {
+  override readonly name = "ArchiveError";
+}
+
+/** An archive that is not as it was written. */
+export function damaged(what: string, cause?: unknown): ArchiveError {
+  return new ArchiveError(`the archive is damaged: ${what}`, cause === undefined ? undefined : { cause });
 }

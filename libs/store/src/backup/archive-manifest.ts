@@ -1,4 +1,4 @@
-import { damaged } from "./archive-error.ts";
+import { damaged } from "./archive-frames.ts";
 
 /** A table of the record in an archive. */
 export interface ArchivedTable {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { Transform } from "node:stream";
-import { ArchiveError, damaged } from "./archive-error.ts";
+import { ArchiveError, damaged } from "./archive-frames.ts";
 
 /** What an archive says in clear text of how it is encrypted. */
 export interface SealHeader {

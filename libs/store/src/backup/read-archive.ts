@@ -1,7 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
-import { damaged } from "./archive-error.ts";
 import { openArchive } from "./archive-file.ts";
-import { decodeFrames, type Frame } from "./archive-frames.ts";
+import { damaged, decodeFrames, type Frame } from "./archive-frames.ts";
 import {
   type ArchivedFile,
   type ArchivedTable,

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from "kysely";
-import { ArchiveError } from "./archive-error.ts";
+import { ArchiveError } from "./archive-frames.ts";
 import type { ArchivedSequence, ArchivedTable } from "./archive-manifest.ts";
 
 /** Every table of the record. Others in the same schema are not ours: they are neither copied nor touched. */

@@ -14,7 +14,7 @@ export interface RecordSession {
 const LOCK_TIMEOUT_MS = 10_000;
 
 /**
- * Run `work` in one transaction over a connection of its own, which is ended afterwards: without `commit` nothing of it
+ * Run `work` in one transaction over a connection of its own, which is ended afterwards: without `commit` none of it
  * remains. Settings hold for the transaction alone, so that a pooler may be between.
  */
 export async function inRecordSession<T>(

@@ -7,7 +7,7 @@ import { AUDIT_START, verifyAudit } from "../access/verify-audit.ts";
 import { readOrigin } from "../database/cluster.ts";
 import { MIGRATIONS } from "../database/migrations/index.ts";
 import type { Database } from "../database/schema.ts";
-import { ArchiveError, damaged } from "./archive-error.ts";
+import { ArchiveError, damaged } from "./archive-frames.ts";
 import type { ArchivedFile, ArchivedTable, ArchiveManifest, TableSum } from "./archive-manifest.ts";
 import { type ArchiveSummary, readArchive } from "./read-archive.ts";
 import { readObjects, readTables } from "./record-schema.ts";

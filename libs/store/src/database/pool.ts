@@ -57,7 +57,7 @@ export interface BoundedPool extends PostgresPool {
 
 /** How long to wait for a connection, new or from the pool. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** As many are served well within the wait by queries of a few milliseconds; more would mostly wait in vain. */
+/** As many are served well within the wait by queries of a few milliseconds; more would mostly wait for nothing. */
 const MOST_WAITING_PER_CONNECTION = 32;
 const RETRY_AFTER_MS = 1_000;
 /** An idle transaction is cut after this, or a process that was stopped in one would block all others. */

@@ -21,7 +21,7 @@ export interface RelayState extends RelayCursor {
   readonly holder: string | null;
 }
 
-/** What became of the cursor when it was set back. */
+/** What happened to the cursor when it was set back. */
 export interface RelayRewind {
   readonly before: bigint;
   readonly after: bigint;

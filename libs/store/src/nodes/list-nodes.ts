@@ -39,6 +39,9 @@ export interface NodeFilter {
   readonly ids?: readonly string[];
   /** In lower case: each has to be in the id, the host name, an effective label or a model of processor or GPU. */
   readonly words?: readonly string[];
+  /** An interface has one of them. */
+  readonly hardwareAddresses?: readonly string[];
+  readonly hostnames?: readonly string[];
 }
 
 /** Where a page ended; plain data, so that a page token can carry it. */
@@ -159,7 +162,15 @@ function stateConditions(filter: NodeFilter): RawBuilder<SqlBool>[] {
     isOneOf(sql`scheduling_of(n.holds)`, filter.schedulings),
     isOneOf(sql`s.connection`, filter.connections),
     isOneOf(sql`n.id`, filter.ids),
+    isOneOf(sql`(n.info ->> 'hostname')`, filter.hostnames),
+    hardwareCondition(filter.hardwareAddresses),
   ].flat();
+}
+
+function hardwareCondition(addresses: NodeFilter["hardwareAddresses"]): RawBuilder<SqlBool>[] {
+  if (addresses === undefined) return [];
+  const wanted = JSON.stringify({ addresses });
+  return [sql<SqlBool>`jsonb_path_exists(n.info, '$.interfaces[*].mac ? (@ == $addresses[*])', ${wanted}::jsonb)`];
 }
 
 function statusCondition(statuses: NodeFilter["statuses"]): RawBuilder<SqlBool>[] {

@@ -9,6 +9,7 @@ import {
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import { BANS_LOCK } from "../access/bans.ts";
+import { rowsFrom } from "../database/batches.ts";
 import type { Tx } from "../database/store.ts";
 import type { NodeKey } from "./identities.ts";
 import { newSessionColumns } from "./node-rows.ts";
@@ -47,84 +48,79 @@ export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<vo
 export class RecordMovedError extends Error {}
 
 /**
- * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one;
- * one statement, because a machine room that comes up registers faster the fewer times a batch goes to the server.
- * Throws RecordMovedError when an id or a key is taken; nothing of the transaction may be kept then.
+ * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one.
+ * Two statements, whose texts do not depend on how many there are: a machine room that comes up registers faster the
+ * fewer times a batch goes to the server, and the less there is to parse for each node. Throws RecordMovedError when an
+ * id or a key is taken; nothing of the transaction may be kept then.
  */
 export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
   if (nodes.length === 0) return;
-  // The rows of each table are named in one order, so that two transactions that write the same ones at a time wait for
-  // each other and never in a circle.
-  const byId = nodes.toSorted((left, right) => compare(idOf(left), idOf(right)));
-  const byKey = nodes.toSorted((left, right) => compare(left.key.fingerprint, right.key.fingerprint));
-  const labels = byId.flatMap(labelRows);
-  const { ids, keys } = await tx
-    .with("new_nodes", (db) =>
-      db
-        .insertInto("nodes")
-        .values(byId.map(nodeRow))
-        .onConflict((conflict) => conflict.column("id").doNothing())
-        .returning("id"),
+  // What a session is at first does not depend on the node, but for who let it in.
+  const { connection_actor: _, health_actor: __, ...session } = newSessionColumns("");
+  // The rows of each table are written in one order, so that two transactions that write the same ones at a time wait
+  // for each other and never in a circle. A node that is there already has a session and a key; then all of this is
+  // undone.
+  const { rows } = await sql<{ readonly ids: number; readonly keys: number }>`
+    with given as materialized (select * from ${rowsFrom(nodes.map(toRow), ROW_COLUMNS)} as new_row),
+    new_nodes as (
+      insert into nodes (
+        id, type, membership, membership_reason, membership_message, membership_actor, info, info_digest, cores,
+        memory_bytes, disk_bytes, gpus, approved_hardware, join_token_id, ephemeral, joined_without_token
+      )
+      select id, 'COMPUTE', membership, reason, message, actor, info, digest, cores, memory, disk, gpus, hardware,
+        token, ephemeral, tokenless
+      from given order by id
+      on conflict (id) do nothing
+      returning id
+    ),
+    new_sessions as (
+      insert into node_sessions (
+        node_id, node_type, epoch, connection, connection_reason, connection_message, connection_actor, health,
+        health_reason, health_message, health_actor
+      )
+      select id, 'COMPUTE', coalesce((select max(t.last_epoch) from node_tombstones as t where t.node_id = given.id), 0),
+        ${session.connection}, ${session.connection_reason}, ${session.connection_message}, actor,
+        ${session.health}, ${session.health_reason}, ${session.health_message}, actor
+      from given order by id
+      on conflict (node_id) do nothing
+    ),
+    new_keys as (
+      insert into node_identities (node_id, public_key, fingerprint)
+      select id, decode(key, 'hex'), fingerprint from given order by fingerprint
+      on conflict do nothing
+      returning node_id
     )
-    .with("new_sessions", (db) =>
-      // A node that is there already has a session and a key; then all of this is undone.
-      db
-        .insertInto("node_sessions")
-        .values(byId.map(sessionRow))
-        .onConflict((conflict) => conflict.column("node_id").doNothing()),
-    )
-    .with("new_keys", (db) =>
-      db
-        .insertInto("node_identities")
-        .values(byKey.map(keyRow))
-        .onConflict((conflict) => conflict.doNothing())
-        .returning("node_id"),
-    )
-    .selectNoFrom((eb) => [
-      eb.selectFrom("new_nodes").select(eb.fn.countAll<bigint>().as("count")).as("ids"),
-      eb.selectFrom("new_keys").select(eb.fn.countAll<bigint>().as("count")).as("keys"),
-    ])
-    .executeTakeFirstOrThrow();
-  if (Number(ids) < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
-  if (Number(keys) < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
-  await insertLabels(tx, labels);
+    select (select count(*) from new_nodes)::integer as ids, (select count(*) from new_keys)::integer as keys
+  `.execute(tx);
+  const { ids = 0, keys = 0 } = rows[0] ?? {};
+  if (ids < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
+  if (keys < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
+  await insertLabels(tx, nodes.flatMap(labelRows));
 }
 
-function nodeRow({ key, report, membership, approvedHardware, joining }: NewComputeNode) {
+const ROW_COLUMNS = sql`
+  id text collate "C", membership text, reason text, message text, actor text, info jsonb, digest text, cores integer,
+  memory bigint, disk bigint, gpus integer, hardware jsonb, token text, ephemeral boolean, tokenless boolean,
+  key text, fingerprint text`;
+
+function toRow({ key, report, membership, approvedHardware, joining }: NewComputeNode) {
   return {
     id: key.nodeId,
-    type: "COMPUTE" as const,
     membership: membership.state,
-    membership_reason: membership.reason,
-    membership_message: membership.message,
-    membership_actor: membership.actor,
-    info: JSON.stringify(report.info),
-    info_digest: report.digest,
+    reason: membership.reason,
+    message: membership.message,
+    actor: membership.actor,
+    info: report.info,
+    digest: report.digest,
     cores: report.summary.cores,
-    memory_bytes: BigInt(report.summary.memoryBytes),
-    disk_bytes: BigInt(report.summary.diskBytes),
+    memory: report.summary.memoryBytes,
+    disk: report.summary.diskBytes,
     gpus: report.summary.gpus,
-    approved_hardware: approvedHardware === null ? null : JSON.stringify(approvedHardware),
-    join_token_id: joining.tokenId,
+    hardware: approvedHardware,
+    token: joining.tokenId,
     ephemeral: joining.ephemeral,
-    joined_without_token: joining.withoutToken,
-  };
-}
-
-function sessionRow({ key: { nodeId }, membership: { actor } }: NewComputeNode) {
-  return {
-    node_id: nodeId,
-    node_type: "COMPUTE" as const,
-    // It goes on from that of a node that had the id before, so that nothing of its sessions can be mistaken.
-    epoch: sql<number>`coalesce((select max(last_epoch) from node_tombstones where node_id = ${nodeId}), 0)`,
-    ...newSessionColumns(actor),
-  };
-}
-
-function keyRow({ key }: NewComputeNode) {
-  return {
-    node_id: key.nodeId,
-    public_key: Buffer.from(key.publicKey),
+    tokenless: joining.withoutToken,
+    key: Buffer.from(key.publicKey).toString("hex"),
     fingerprint: key.fingerprint,
   };
 }
@@ -138,27 +134,18 @@ function labelRows({ key: { nodeId }, report, tokenLabels }: NewComputeNode) {
   }));
 }
 
-async function insertLabels(tx: Tx, rows: ReturnType<typeof labelRows>): Promise<void> {
-  // 200 nodes of 64 labels each would be more parameters than one statement may have.
-  for (let start = 0; start < rows.length; start += MOST_LABELS_AT_ONCE) {
-    const some = rows.slice(start, start + MOST_LABELS_AT_ONCE);
-    await tx.insertInto("node_labels").values(some).execute();
-  }
+async function insertLabels(tx: Tx, labels: ReturnType<typeof labelRows>): Promise<void> {
+  if (labels.length === 0) return;
+  const columns = sql`node_id text, tier text, key text, value text, effective boolean`;
+  await sql`
+    insert into node_labels (node_id, tier, key, value, effective)
+    select node_id, tier, key, value, effective from ${rowsFrom(labels, columns)} as new_label
+    order by node_id, tier, key
+  `.execute(tx);
 }
 
 function toLabels(labels: Readonly<Record<string, string>>, tier: Label["tier"]): readonly Label[] {
   return Object.entries(labels).map(([key, value]) => ({ key, value, tier }));
-}
-
-const MOST_LABELS_AT_ONCE = 2_000;
-
-function idOf({ key }: NewComputeNode): string {
-  return key.nodeId;
-}
-
-function compare(left: string, right: string): number {
-  if (left === right) return 0;
-  return left < right ? -1 : 1;
 }
 
 /**

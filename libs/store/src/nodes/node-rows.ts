@@ -5,21 +5,16 @@ import {
   deriveScheduling,
   type Health,
   type HealthHistory,
-  type Hold,
   hardwareOf,
   healthAfter,
   type JsonInfo,
   type Label,
   type Loss,
   latestPair,
-  type MachineSighting,
   type Mark,
   type Membership,
   type NodeRecord,
-  type NodeType,
-  type Reaction,
   shownHealth,
-  type Trouble,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
@@ -88,7 +83,7 @@ export function selectNodes(db: Db) {
       "n.membership",
       "s.connection",
       "s.health",
-      sql<NodeRow["labels"]>`(
+      sql<readonly Label[] | null>`(
         select jsonb_agg(
           jsonb_build_object('key', l.key, 'value', l.value, 'tier', l.tier)
           order by l.key, array_position(array['agent', 'token', 'operator'], l.tier)
@@ -100,63 +95,7 @@ export function selectNodes(db: Db) {
 }
 
 /** A node as `selectNodes` reads it. */
-export interface NodeRow {
-  readonly id: string;
-  readonly type: NodeType;
-  readonly membership: Membership["state"];
-  readonly membership_since: Date;
-  readonly membership_reason: string;
-  readonly membership_message: string;
-  readonly membership_actor: string;
-  readonly holds: readonly Hold[];
-  readonly eligible_since: Date;
-  readonly mark_since: Date | null;
-  readonly mark_message: string | null;
-  readonly mark_actor: string | null;
-  readonly info: unknown;
-  readonly info_digest: string | null;
-  readonly cores: number;
-  readonly memory_bytes: bigint;
-  readonly disk_bytes: bigint;
-  readonly gpus: number;
-  readonly join_token_id: string | null;
-  readonly ephemeral: boolean;
-  readonly joined_without_token: boolean;
-  readonly version: number;
-  readonly created_at: Date;
-  readonly updated_at: Date;
-  readonly epoch: number;
-  readonly replica_id: string | null;
-  readonly address: string | null;
-  readonly connection: Connection["state"];
-  readonly connection_since: Date;
-  readonly connection_reason: string;
-  readonly connection_message: string;
-  readonly connection_actor: string;
-  readonly health: Health["state"];
-  readonly health_since: Date;
-  readonly health_reason: string;
-  readonly health_message: string;
-  readonly health_actor: string;
-  readonly fingerprint: string | null;
-  readonly key_since: Date | null;
-  readonly next_fingerprint: string | null;
-  readonly rotation_requested_at: Date | null;
-  readonly duplicated_since: Date | null;
-  readonly machines: readonly MachineSighting[];
-  readonly labels: readonly Label[] | null;
-  readonly approved_hardware: unknown;
-  readonly missing_hardware: readonly Trouble[];
-  readonly gpu_troubles: readonly Trouble[];
-  readonly health_changes: readonly number[];
-  readonly flapping_since: Date | null;
-  readonly detected: Health | null;
-  readonly rebooted_at: Date | null;
-  readonly reaction: Reaction | null;
-  readonly loss: bigint | null;
-  readonly loss_group: string | null;
-  readonly lost_since: Date | null;
-}
+export type NodeRow = Awaited<ReturnType<ReturnType<typeof selectNodes>["execute"]>>[number];
 
 /** What the columns of a row say. */
 export function toNodeRecord(row: NodeRow): NodeRecord {

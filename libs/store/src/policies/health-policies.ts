@@ -10,7 +10,8 @@ import {
   policyFromFacts,
   scopeOf,
 } from "@rollcall/domain";
-import { sql } from "kysely";
+import { type Selectable, sql } from "kysely";
+import type { HealthPoliciesTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
 /** A health policy with what is remembered of it. */
@@ -142,17 +143,7 @@ export async function configuredPolicy(db: Db): Promise<HealthPolicy> {
   return { ...DEFAULT_HEALTH_POLICY, ...(row?.configured as Partial<HealthPolicy> | undefined) };
 }
 
-interface PolicyRow {
-  readonly scope: string;
-  readonly facts: Json;
-  readonly version: number;
-  readonly actor: string;
-  readonly message: string;
-  readonly created_at: Date;
-  readonly updated_at: Date;
-}
-
-function toRecord(row: PolicyRow): HealthPolicyRecord | null {
+function toRecord(row: Omit<Selectable<HealthPoliciesTable>, "kind" | "node_id">): HealthPolicyRecord | null {
   const entry = toEntry(row.scope, row.facts);
   if (entry === null) return null;
   const createdAtMs = row.created_at.getTime();

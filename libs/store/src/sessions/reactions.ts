@@ -29,7 +29,7 @@ export async function dropLoss(tx: Tx, nodeId: string): Promise<void> {
 }
 
 /**
- * Allow reactions that are still pending, the oldest first, of each group at most so many and only losses up to `upTo`.
+ * Allow reactions that are still pending, the oldest first: a bounded number of each group, and losses up to `upTo`.
  * A node that came back, or was lost again, in between is left alone; so is one whose row is being written at the same
  * time. What is pending of a node that is not approved any more is dropped.
  */

@@ -10,12 +10,12 @@ import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
+import { WORK_CHANNEL } from "./changes.ts";
 import { endDrains } from "./drain-progress.ts";
 import { lockJobRows } from "./jobs.ts";
 import { addOrphans, type Orphan, saveAdopted } from "./orphans.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
-import { WORK_CHANNEL } from "./work-signals.ts";
 
 /** What a leader decided, to be written in one transaction, whole or not at all. */
 export interface WorkCommit {
@@ -33,7 +33,7 @@ export interface WorkCommit {
   readonly orphans?: readonly Orphan[];
 }
 
-/** What became of a commit. */
+/** What happened to a commit. */
 export type WorkCommitted =
   | { readonly outcome: "COMMITTED"; readonly revision: bigint }
   /** The lease is another's: nothing was written. */

@@ -1,8 +1,8 @@
 import type { Desired, ExecutionRecord, Observation } from "@rollcall/domain";
-import { type SqlBool, sql } from "kysely";
+import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
-import type { ExecutionOrder, StoredState } from "./work-tables.ts";
+import type { ExecutionObservationsTable, ExecutionOrder, ExecutionsTable, StoredState } from "./work-tables.ts";
 
 /** What a node said last of an execution, with what the record adds. */
 export interface StoredObservation extends Omit<Observation, "observed"> {
@@ -45,17 +45,23 @@ function selectExecutions() {
     left join node_sessions as s on s.node_id = e.node_id`;
 }
 
+async function queryExecutions(db: Db, which: RawBuilder<unknown>): Promise<readonly StoredExecution[]> {
+  const { rows } = await sql<ExecutionRow>`${selectExecutions()} ${which}`.execute(db);
+  return rows.map(toStoredExecution);
+}
+
 /** What has not come to an end, or holds resources still: by id, after one. */
 export async function readLiveExecutions(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<readonly StoredExecution[]> {
-  const { rows } = await sql<ExecutionRow>`
-    ${selectExecutions()}
+  return queryExecutions(
+    db,
+    sql`
     where (e.holds or e.state in ('LIVE', 'LOST', 'ORPHANED')) and e.id > ${after}
     order by e.id
-    limit ${limit}`.execute(db);
-  return rows.map(toStoredExecution);
+    limit ${limit}`,
+  );
 }
 
 /** What has not come to an end on nodes, as far as it is not lost: by id, after one. */
@@ -64,12 +70,13 @@ export async function readLiveOnNodes(
   options: { readonly nodeIds: readonly string[]; readonly after: string; readonly limit: number },
 ): Promise<readonly StoredExecution[]> {
   const { nodeIds, after, limit } = options;
-  const { rows } = await sql<ExecutionRow>`
-    ${selectExecutions()}
+  return queryExecutions(
+    db,
+    sql`
     where e.node_id = any(${nodeIds}) and e.state = 'LIVE' and e.id > ${after}
     order by e.id
-    limit ${limit}`.execute(db);
-  return rows.map(toStoredExecution);
+    limit ${limit}`,
+  );
 }
 
 /** Of jobs that are ACTIVE, the newest execution of each place that has ended and holds nothing: by id, after one. */
@@ -77,8 +84,9 @@ export async function readNewestEnded(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<readonly StoredExecution[]> {
-  const { rows } = await sql<ExecutionRow>`
-    ${selectExecutions()}
+  return queryExecutions(
+    db,
+    sql`
     where e.id in (
       select newest.id
       from jobs as j
@@ -94,8 +102,8 @@ export async function readNewestEnded(
       order by newest.id
       limit ${limit}
     )
-    order by e.id`.execute(db);
-  return rows.map(toStoredExecution);
+    order by e.id`,
+  );
 }
 
 /** Which executions to read; an absent field restricts nothing. */
@@ -116,19 +124,19 @@ export async function readExecutions(
     ...(job === undefined ? [] : [sql<SqlBool>`e.job = ${job}`]),
     ...(nodeId === undefined ? [] : [sql<SqlBool>`e.node_id = ${nodeId}`]),
   ];
-  const { rows } = await sql<ExecutionRow>`
-    ${selectExecutions()}
+  return queryExecutions(
+    db,
+    sql`
     where ${sql.join(conditions, sql` and `)}
     order by e.id desc
-    limit ${limit}`.execute(db);
-  return rows.map(toStoredExecution);
+    limit ${limit}`,
+  );
 }
 
 /** These executions; those that are not there are left out. */
 export async function getExecutions(db: Db, ids: readonly string[]): Promise<readonly StoredExecution[]> {
   if (ids.length === 0) return [];
-  const { rows } = await sql<ExecutionRow>`${selectExecutions()} where e.id = any(${ids}) order by e.id`.execute(db);
-  return rows.map(toStoredExecution);
+  return queryExecutions(db, sql`where e.id = any(${ids}) order by e.id`);
 }
 
 /** Executions whose ids begin so, a few at most; an exact id comes alone. */
@@ -136,12 +144,13 @@ export async function findExecutions(db: Db, prefix: string, limit: number): Pro
   const exact = await getExecutions(db, [prefix]);
   if (exact.length > 0) return exact;
   // Ids are of digits and small letters, which come before this character.
-  const { rows } = await sql<ExecutionRow>`
-    ${selectExecutions()}
+  return queryExecutions(
+    db,
+    sql`
     where e.id >= ${prefix} and e.id < ${`${prefix}~`}
     order by e.id
-    limit ${limit}`.execute(db);
-  return rows.map(toStoredExecution);
+    limit ${limit}`,
+  );
 }
 
 /**
@@ -269,44 +278,19 @@ export async function saveExecutionOrder(
     where id = ${id}`.execute(tx);
 }
 
-interface ExecutionRow {
-  readonly id: string;
-  readonly job: string;
-  readonly version: number;
-  readonly index: number;
-  readonly node_id: string;
-  readonly desired: Desired;
-  readonly spec_digest: Buffer;
-  readonly ports: Readonly<Record<string, number>>;
-  readonly gpu_uuids: readonly string[];
-  readonly millicores: bigint;
-  readonly memory_bytes: bigint;
-  readonly disk_bytes: bigint;
-  readonly holds: boolean;
-  readonly previous: string | null;
-  readonly replaced_by: string | null;
-  readonly attempt: number;
-  readonly state: StoredState;
-  readonly reason: string;
-  readonly message: string;
-  readonly order_kind: ExecutionOrder | null;
-  readonly order_actor: string | null;
-  readonly order_message: string | null;
-  readonly created_at: Date;
-  readonly lost_at: Date | null;
-  readonly ended_at: Date | null;
+type ExecutionColumns = Omit<Selectable<ExecutionsTable>, "generation" | "changed">;
+
+type ObservationColumns = Pick<
+  Selectable<ExecutionObservationsTable>,
+  "report" | "observed" | "end_reason" | "exit_code" | "signal" | "missing" | "ready_at" | "observed_at"
+>;
+
+/** An execution with what its node says of it, whose columns are null where that is nothing: `epoch` tells. */
+interface ExecutionRow extends ExecutionColumns, ObservationColumns {
   readonly epoch: bigint | null;
-  readonly report: bigint;
-  readonly observed: StoredObservation["observed"];
   readonly o_started_at: Date | null;
   readonly o_ended_at: Date | null;
-  readonly end_reason: Observation["end"];
-  readonly exit_code: number | null;
-  readonly signal: string | null;
   readonly o_message: string;
-  readonly missing: number;
-  readonly ready_at: Date | null;
-  readonly observed_at: Date;
   readonly is_node_well: boolean;
 }
 

@@ -1,16 +1,8 @@
-export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
+export { type ChangePosition, type Changes, changePosition, WORK_CHANNEL, WorkSignals } from "./changes.ts";
 export { commitWork, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
 export { compactWork, type KeptWork } from "./compact-work.ts";
 export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
-export {
-  type DrainingExecution,
-  type DrainWork,
-  getDrain,
-  getDrains,
-  listDrains,
-  readDrainWork,
-  type StoredDrain,
-} from "./drains.ts";
+export { type DrainWork, getDrain, getDrains, listDrains, readDrainWork, type StoredDrain } from "./drains.ts";
 export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,
@@ -35,18 +27,14 @@ export {
   countJobs,
   getJob,
   getJobs,
-  getJobVersions,
   type JobEdit,
-  type JobFilter,
   type JobVersionRecord,
   lockJob,
   lockJobName,
   lockJobs,
-  type NewJobVersion,
   readJobs,
   readJobVersions,
   type StoredJob,
-  type SubmittedVersion,
   saveJobEdit,
   saveJobVersion,
 } from "./jobs.ts";
@@ -68,15 +56,8 @@ export {
   saveObservations,
   type UnknownExecution,
 } from "./observations.ts";
-export { type HomelessOrphan, type Orphan, readHomelessOrphans } from "./orphans.ts";
-export {
-  hasSchedulerLed,
-  holdSchedulerLease,
-  noteSchedulerLeads,
-  SCHEDULER_LEASE,
-  SCHEDULER_LEASE_TIMING,
-} from "./scheduler-lease.ts";
+export { type HomelessOrphan, readHomelessOrphans } from "./orphans.ts";
+export { hasSchedulerLed, noteSchedulerLeads, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
-export { WORK_CHANNEL, type WorkSide, WorkSignals } from "./work-signals.ts";
 export type { ExecutionOrder, StoredState } from "./work-tables.ts";

@@ -200,28 +200,6 @@ export async function readJobVersions(
   }));
 }
 
-/** A version of a job, with what nodes are told of it. */
-export interface SubmittedVersion {
-  readonly job: string;
-  readonly version: number;
-  readonly spec: Json;
-  readonly specDigest: Buffer;
-}
-
-/** Versions of jobs by name and number; the leader reads those that executions still run. */
-export async function getJobVersions(
-  db: Db,
-  wanted: readonly { readonly job: string; readonly version: number }[],
-): Promise<readonly SubmittedVersion[]> {
-  if (wanted.length === 0) return [];
-  const { rows } = await sql<SubmittedVersion>`
-    select v.job, v.version, v.spec, v.spec_digest as "specDigest"
-    from unnest(${wanted.map(({ job }) => job)}::text[], ${wanted.map(({ version }) => version)}::integer[])
-      as w (job, version)
-    join job_versions as v on v.job = w.job and v.version = w.version`.execute(db);
-  return rows;
-}
-
 function toStoredJob(row: Selectable<JobsTable>): StoredJob {
   const createdAtMs = row.created_at.getTime();
   return {

@@ -3,8 +3,7 @@ import { sql } from "kysely";
 import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
-import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
-import { WORK_CHANNEL } from "./work-signals.ts";
+import { type ChangePosition, type Changes, changedSince, WORK_CHANNEL } from "./changes.ts";
 
 /** What a node says about one execution. */
 export interface ReportedExecution {

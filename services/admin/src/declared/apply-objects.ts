@@ -60,11 +60,11 @@ export interface Applying {
   readonly state: CheckedState;
   readonly caller: RoleHolder;
   readonly bearer: string;
-  /** Aborted when nothing is to be done any more. */
+  /** Aborted when there is nothing to do any more. */
   readonly signal: AbortSignal;
 }
 
-/** What became of objects. */
+/** What happened to objects. */
 export interface CarriedOut {
   readonly plan: StatePlan;
   readonly change: Change<readonly MadeSecret[]>;

@@ -33,7 +33,7 @@ export function routeDeclaredState(router: ConnectRouter, services: WebhookServi
   });
 }
 
-/** Tell what would become of objects: the work of applying them, which is undone. */
+/** Tell what would happen to objects: the work of applying them, which is undone. */
 function planMethod(services: WebhookServices): MethodImpl<typeof DeclaredStateService.method.planState> {
   const method = DeclaredStateService.method.planState;
   return async (request, context) => {
@@ -64,7 +64,7 @@ async function undone(
   return plan;
 }
 
-/** What became of objects. */
+/** What happened to objects. */
 interface Applied {
   /** Without secrets. */
   readonly answer: ApplyStateResponse;

@@ -40,7 +40,7 @@ export interface CheckedState {
   readonly objects: ReadonlyMap<string, WantedObject>;
 }
 
-/** What is to become of the objects of a request. */
+/** What will happen to the objects of a request. */
 export interface StatePlan {
   readonly steps: readonly DeclaredStep[];
   readonly refs: ReadonlyMap<string, ObjectRef>;
@@ -71,7 +71,7 @@ export function checkState(request: StateRequest, webhooks: WebhookParts, caller
 }
 
 /**
- * Plan what becomes of the objects of a request, as they are now. Throws INVALID_DECLARED_STATE for nodes that are not
+ * Plan what happens to the objects of a request, as they are now. Throws INVALID_DECLARED_STATE for nodes that are not
  * there, TOO_MANY_DECLARED_OBJECTS, or ROLE_TOO_LOW for what would be pruned.
  */
 export async function planState(db: Db, state: CheckedState, caller: RoleHolder): Promise<StatePlan> {

@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = 1_000;
 /** A watch of which nothing changes says so after this time, which shows that it is alive. */
 const REPEAT_AFTER_MS = 15_000;
 
-/** What becomes of a drain: read once, or watched. */
+/** What happens to a drain: read once, or watched. */
 export function drainMethods({ store, clock }: AdminServices): {
   readonly getDrain: MethodImpl<typeof AdminService.method.getDrain>;
   readonly watchDrain: MethodImpl<typeof AdminService.method.watchDrain>;

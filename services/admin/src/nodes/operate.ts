@@ -82,7 +82,7 @@ export interface NodeSelection {
   readonly after: string;
 }
 
-/** What became of the nodes of a selection. */
+/** What happened to the nodes of a selection. */
 export interface Operated {
   readonly outcomes: readonly NodeOutcome[];
   /** The node after which the next call goes on; null at the end. */
@@ -177,7 +177,7 @@ export function nodeOf([outcome]: readonly NodeOutcome[]): { readonly node?: Nod
   return outcome?.result.case === "node" ? { node: outcome.result.value } : {};
 }
 
-/** What became of the nodes of one transaction. */
+/** What happened to the nodes of one transaction. */
 interface Part extends Operated {
   /** What the selection's names mean, found once for the whole call; null when it has none. */
   readonly ids: readonly string[] | null;

@@ -13,8 +13,8 @@ import {
   type Store,
 } from "@rollcall/store";
 import type { AdminProcess } from "../admin-process.ts";
+import { ADMIN_KEYS, type AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";
-import { DEFAULT_CONFIG } from "./default-config.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
 export interface RigRecord {
@@ -46,6 +46,11 @@ export interface Rig {
   clientOf<S extends DescService>(service: S, token?: string): Client<S>;
   close(): Promise<void>;
 }
+
+/** Every key at its default. */
+export const DEFAULT_CONFIG = Object.fromEntries(
+  Object.entries(ADMIN_KEYS).map(([path, key]) => [path, key.default]),
+) as AdminConfig;
 
 /** Start an admin as a process of its own would, on a real port and the real store. */
 export async function startRig(

@@ -11,12 +11,11 @@ import {
   systemClock,
 } from "@rollcall/process";
 import { appendEvents, type Store } from "@rollcall/store";
+import type { WebhookTiming } from "../admin-process.ts";
 import type { AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";
 import type { Resolve } from "../webhooks/delivery/guarded-lookup.ts";
-import type { WebhookTiming } from "../webhooks/delivery/webhook-timing.ts";
-import { DEFAULT_CONFIG } from "./default-config.ts";
-import { createToken, type Rig, startRig } from "./rig.ts";
+import { createToken, DEFAULT_CONFIG, type Rig, startRig } from "./rig.ts";
 
 /** What a test may change. */
 export interface WebhookRigOptions {

@@ -17,7 +17,7 @@ type Method = typeof WebhookService.method.testWebhook;
 const AT_A_TIME = 4;
 const RETRY_AFTER_MS = 1_000;
 
-/** Post one event that is not in the log to a webhook, and tell what came of it. */
+/** Post one event that is not in the log to a webhook, and tell the outcome of it. */
 export function testWebhook({ store, clock, webhooks }: WebhookServices): MethodImpl<Method> {
   const limiter = new Limiter(AT_A_TIME);
   return async ({ name }, { signal }) => {

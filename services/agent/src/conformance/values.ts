@@ -20,8 +20,7 @@ import { decideNextStep } from "../connection/next-step.ts";
 import { resolveEndpoints } from "../registration/registrar.ts";
 import { DEFAULT_PACE, paceAfterAck, silenceLimitMs, silentAtMs } from "../stream/pace.ts";
 import { applyExecutions, type KeptWork, NOTHING_DESIRED, planWork, pruneForgotten } from "../work/desired-work.ts";
-import { executionsDigest } from "../work/executions-digest.ts";
-import { reportParts } from "../work/report-parts.ts";
+import { executionsDigest, reportParts } from "../work/report-parts.ts";
 import { seeded } from "./walks.ts";
 
 /** The fixed start of a private key's PKCS 8 text; the seed follows. */

@@ -8,7 +8,7 @@ import { Alarm } from "../alarm.ts";
 import { Enrolment, type EnrolmentOptions } from "../registration/enrolment.ts";
 import { HeartbeatSession, type SessionServices } from "../stream/heartbeat-session.ts";
 import { toMs } from "../stream/hello.ts";
-import type { SessionEnd } from "../stream/session-end.ts";
+import { isCastOut, type SessionEnd } from "../stream/session-end.ts";
 import type { SessionNews } from "../stream/session-state.ts";
 import { stepAgent } from "./agent-machine.ts";
 import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
@@ -177,7 +177,9 @@ export class StayConnected {
       const endpoints = this.#enrolment.sentinel?.healthEndpoints ?? [];
       this.#dispatch({ kind: "registered", membership: outcome.membership, endpoints });
     } else {
-      this.#dispatch({ kind: "not-registered", end: outcome.end });
+      const { end } = outcome;
+      if (isCastOut(end) && end.castOutBy !== undefined) this.#options.work?.castOut(end.castOutBy);
+      this.#dispatch({ kind: "not-registered", end });
     }
   }
 

@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema, type WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type Amounts, SteadyAmounts } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { type NodeDescription, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
-import { SteadyFacts } from "../facts/steady-facts.ts";
 import { fitNodeInfo } from "./fit-node-info.ts";
 
 /** What the node would say about itself, and the digest by which a server knows whether it has that already. */
@@ -84,4 +84,35 @@ export function sameDigest(a: Uint8Array, b: Uint8Array): boolean {
 
 function snapshotOf(info: NodeInfo): NodeInfoSnapshot {
   return { info, digest: nodeInfoDigest(info) };
+}
+
+/**
+ * Holds those facts of a machine still that move by themselves: memory, that of its NUMA nodes, and the size of the
+ * disk.
+ */
+class SteadyFacts {
+  readonly #amounts = new SteadyAmounts();
+
+  /** The facts to report now that these were read. `nowMs` is monotonic. */
+  take(facts: MachineFacts, nowMs: number): MachineFacts {
+    const amounts = this.#amounts.take(amountsOf(facts), nowMs);
+    return {
+      ...facts,
+      memoryBytes: amounts.get("memory") ?? facts.memoryBytes,
+      diskBytes: amounts.get("disk"),
+      numaNodes: facts.numaNodes.map((node) => ({
+        ...node,
+        memoryBytes: amounts.get(`numa ${node.id}`),
+      })),
+    };
+  }
+}
+
+function amountsOf({ memoryBytes, diskBytes, numaNodes }: MachineFacts): Amounts {
+  const all: readonly (readonly [string, number | undefined])[] = [
+    ["memory", memoryBytes],
+    ["disk", diskBytes],
+    ...numaNodes.map((node) => [`numa ${node.id}`, node.memoryBytes] as const),
+  ];
+  return new Map(all.flatMap(([name, bytes]) => (bytes === undefined ? [] : [[name, bytes]])));
 }

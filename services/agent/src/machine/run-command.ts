@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
-/** What came of running a program. Nothing a program does makes `RunCommand` reject. */
+/** The outcome of running a program. Nothing a program does makes `RunCommand` reject. */
 export type CommandResult =
   | { readonly kind: "finished"; readonly exitCode: number; readonly stdout: string }
   /** There is no such program, or it may not be executed. */

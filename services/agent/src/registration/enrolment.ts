@@ -111,7 +111,7 @@ export class Enrolment {
     try {
       return await run();
     } catch (error) {
-      // The registration counts, not the file: without it the agent registers once more at its next start.
+      // The registration counts, not the file: without it the agent registers again at its next start.
       this.#options.log.warn({ err: error }, message);
       return undefined;
     }
@@ -125,8 +125,8 @@ function isKeyRefused(outcome: RegistrationOutcome): boolean {
 
 function endOfRegistration(error: unknown): SessionEnd {
   if (error instanceof JoinTokenError) return { kind: "unreachable", message: error.message };
-  const { reason, message, retryAfterMs } = describeError(error);
+  const { reason, message, retryAfterMs, metadata } = describeError(error);
   return reason === undefined
     ? { kind: "unreachable", message }
-    : { kind: "refused", reason, message, retryAfterMs, action: undefined };
+    : { kind: "refused", reason, message, retryAfterMs, action: undefined, castOutBy: metadata["logId"] };
 }

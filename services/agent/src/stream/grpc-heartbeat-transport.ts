@@ -1,7 +1,7 @@
-import { isIP } from "node:net";
+import { isIP, type Socket } from "node:net";
 import { checkServerIdentity, createSecureContext } from "node:tls";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { type ChannelOptions, Client, credentials, status } from "@grpc/grpc-js";
+import { ChannelCredentials, type ChannelOptions, Client, credentials, status } from "@grpc/grpc-js";
 import {
   HealthService,
   type HeartbeatRequest,
@@ -13,7 +13,6 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { formatAddress, parseAddress } from "@rollcall/config";
 import type { AgentTls } from "../agent-tls.ts";
-import { ProxiedCredentials } from "../network/proxied-credentials.ts";
 import type { Reach } from "../network/reach.ts";
 import { openTunnel } from "../network/tunnel.ts";
 import type { OutputCall } from "../work/send-output.ts";
@@ -31,6 +30,8 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   // Compute.Proxy decides, for the stream as for registrations.
   "grpc.enable_http_proxy": 0,
 };
+
+type Connector = ReturnType<ChannelCredentials["_createSecureConnector"]>;
 
 /** Create the transport over grpc-js, in clear text or over TLS. */
 export function createGrpcHeartbeatTransport(reach: Reach = {}): HeartbeatTransport {
@@ -125,4 +126,38 @@ function openOutput(client: Client): OutputCall {
     },
     end: () => call.end(),
   };
+}
+
+/**
+ * Credentials of a channel whose connections lead to a proxy: a tunnel is opened over each, and the credentials that
+ * are wrapped secure what goes through it. grpc-js has support of its own for proxies, which reads other variables than
+ * registrations go by, and says nothing about a proxy's refusal but in the log of the process.
+ */
+class ProxiedCredentials extends ChannelCredentials {
+  readonly #inner: ChannelCredentials;
+  readonly #open: (socket: Socket) => Promise<Socket>;
+
+  constructor(inner: ChannelCredentials, open: (socket: Socket) => Promise<Socket>) {
+    super();
+    this.#inner = inner;
+    this.#open = open;
+  }
+
+  override _isSecure(): boolean {
+    return this.#inner._isSecure();
+  }
+
+  override _equals(other: ChannelCredentials): boolean {
+    return this === other;
+  }
+
+  override _createSecureConnector(...args: Parameters<ChannelCredentials["_createSecureConnector"]>): Connector {
+    const inner = this.#inner._createSecureConnector(...args);
+    return {
+      connect: async (socket) => inner.connect(await this.#open(socket)),
+      waitForReady: () => inner.waitForReady(),
+      getCallCredentials: () => inner.getCallCredentials(),
+      destroy: () => inner.destroy(),
+    };
+  }
 }

@@ -19,9 +19,19 @@ export type SessionEnd =
       /** The least time before coming back; absent when the server says nothing. */
       readonly retryAfterMs: number | undefined;
       readonly action: "REGISTER" | "STOP" | undefined;
+      /** The history of the record that has cast the node out; absent when none has, or none is told. */
+      readonly castOutBy?: string | undefined;
     }
   /** This side left. */
   | { readonly kind: "left" };
+
+/** Operators, or the node itself, have ended its part in the fleet. */
+const CAST_OUT: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED", "NODE_DELETED"]);
+
+/** Whether the node was rejected, banned or deleted. */
+export function isCastOut(end: SessionEnd): end is SessionEnd & { readonly kind: "refused" } {
+  return end.kind === "refused" && end.reason !== undefined && CAST_OUT.has(end.reason);
+}
 
 /** Read a GoAway. */
 export function endOfGoAway(goAway: GoAway): SessionEnd {
@@ -31,6 +41,7 @@ export function endOfGoAway(goAway: GoAway): SessionEnd {
     message: goAway.message,
     retryAfterMs: goAway.retryAfter && toMs(goAway.retryAfter),
     action: actionOf(goAway),
+    castOutBy: goAway.logId || undefined,
   };
 }
 

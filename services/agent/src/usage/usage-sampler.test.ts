@@ -4,7 +4,7 @@ import type { CommandResult } from "../machine/run-command.ts";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
 import { H100_USAGE, RADEON_USAGE } from "../testing/recordings/gpu-tools.ts";
 import { RASPBERRY_PI, VIRTUAL_MACHINE } from "../testing/recordings/machines.ts";
-import { createUsageSampler } from "./usage-sampler.ts";
+import { createGauge, createUsageSampler } from "./usage-sampler.ts";
 
 describe("createUsageSampler()", () => {
   let planted: PlantedMachine;
@@ -83,5 +83,35 @@ describe("createUsageSampler()", () => {
     end({ kind: "finished", exitCode: 0, stdout: H100_USAGE });
     await stuck;
     expect(sampler.latest(45_000).gpus).toHaveLength(8);
+  });
+});
+
+describe("createGauge()", () => {
+  it("should keep the last reading when a later one fails or finds nothing", async () => {
+    const readings = [async () => 1, async () => undefined, async () => Promise.reject(new Error("unplugged"))];
+    const gauge = createGauge(
+      async () => readings.shift()?.(),
+      () => 0,
+    );
+    expect(gauge.latest(1_000)).toBeUndefined();
+    await gauge.refresh();
+    await gauge.refresh();
+    await gauge.refresh();
+    expect(gauge.latest(1_000)).toBe(1);
+  });
+
+  it.each([
+    [999, 7],
+    [1_000, 7],
+    [1_001, undefined],
+  ])("should judge a reading of age %d ms", async (ageMs, expected) => {
+    let nowMs = 50;
+    const gauge = createGauge(
+      async () => 7,
+      () => nowMs,
+    );
+    await gauge.refresh();
+    nowMs += ageMs;
+    expect(gauge.latest(1_000)).toBe(expected);
   });
 });

@@ -1,6 +1,5 @@
 import type { Machine } from "../machine/machine.ts";
 import { createCpuMeter } from "./cpu-usage.ts";
-import { createGauge } from "./gauge.ts";
 import { readNvidiaUsage, readRocmUsage } from "./gpu-usage.ts";
 import type { MachineUsage } from "./machine-usage.ts";
 import { readMemoryUsage } from "./memory-usage.ts";
@@ -23,6 +22,14 @@ export interface UsageSamplerOptions {
   readonly stateDirectory: string;
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;
+}
+
+/** A reading that is renewed in the background. */
+interface Gauge<T> {
+  /** Begin a new reading unless one is under way. Resolves when the one under way has ended; never rejects. */
+  refresh(): Promise<void>;
+  /** The last reading, or `undefined` when there is none or it is older than `maxAgeMs`. Never waits. */
+  latest(maxAgeMs: number): T | undefined;
 }
 
 /**
@@ -48,5 +55,36 @@ export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
       temperatures: temperatures.latest(maxAgeMs),
       gpus: [...(nvidia.latest(maxAgeMs) ?? []), ...(rocm.latest(maxAgeMs) ?? [])],
     }),
+  };
+}
+
+/**
+ * Create a gauge. A reading that never ends (a file system whose server is gone, a tool whose driver is stuck)
+ * holds up this gauge alone, and takes up one call, not one a heartbeat.
+ */
+export function createGauge<T>(read: () => Promise<T | undefined>, nowMs: () => number): Gauge<T> {
+  let value: T | undefined;
+  let readAtMs = 0;
+  let underWay: Promise<void> | undefined;
+
+  async function renew(): Promise<void> {
+    try {
+      const next = await read();
+      if (next === undefined) return;
+      value = next;
+      readAtMs = nowMs();
+    } catch {
+      // The old reading stands until it is too old: a failed reading is as good as a late one.
+    }
+  }
+
+  return {
+    refresh: () => {
+      underWay ??= renew().finally(() => {
+        underWay = undefined;
+      });
+      return underWay;
+    },
+    latest: (maxAgeMs) => (nowMs() - readAtMs <= maxAgeMs ? value : undefined),
   };
 }

@@ -226,6 +226,31 @@ describe("an agent with work", () => {
     expect(again.startTime).toEqual(before.startTime);
   });
 
+  it("should end what runs when the history that knows it casts its node out before it has told anything", async () => {
+    tell(RUN, "e1");
+    await served("an execution that is ready", inState("e1", ObservedState.READY));
+    await harness.kill();
+    harness = await startWorking();
+    harness.plane.latest.goAway({
+      ...{ reason: ErrorReason.NODE_REJECTED, action: GoAwayAction.RECONNECT },
+      logId: "log-1",
+    });
+    await until("its end", async () => !(await program.runs("e1")));
+  });
+
+  it("should leave what runs when another history casts its node out", async () => {
+    tell(RUN, "e1");
+    const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
+    harness.plane.latest.end(new Error("the record was restored"));
+    await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
+    harness.plane.latest.goAway({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP, logId: "log-2" });
+    await until("it to be idle", () => harness.agent.status().phase === "idle");
+    await harness.kill();
+    harness = await startWorking();
+    const again = await served("the same execution", inState("e1", ObservedState.READY));
+    expect(again.startTime).toEqual(before.startTime);
+  });
+
   it("should say of what its keeper has lost that it is gone, and not start it again", async () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));

@@ -17,7 +17,6 @@ import {
   usefulSpecs,
   type WorkAction,
 } from "./desired-work.ts";
-import { executionsDigest } from "./executions-digest.ts";
 import {
   type KeeperAccess,
   KeeperLink,
@@ -26,8 +25,9 @@ import {
   KeeperRefused,
   type KeeperRequestInit,
 } from "./keeper-link.ts";
+import { executionsDigest } from "./report-parts.ts";
 import type { OutputSource } from "./send-output.ts";
-import type { WorkChange, WorkFeed } from "./work-feed.ts";
+import type { WorkChange, WorkFeed } from "./session-work.ts";
 
 /** What an agent's part in work is made of. */
 export interface AgentWorkOptions {
@@ -145,10 +145,9 @@ export class AgentWork implements WorkFeed, KeeperListener {
     this.#bindReported();
   }
 
-  castOut(): void {
-    if (this.#sessionLogId === null || this.#sessionLogId !== this.#desired.logId) return;
+  castOut(logId: string): void {
     this.#isCastOut = true;
-    this.#desired = castOut(this.#desired, this.#kept);
+    this.#desired = castOut(this.#desired, this.#kept, logId);
     this.#options.log.warn({ executions: this.#desired.references.size }, "node was cast out, its executions end");
     this.#planning.call();
   }
@@ -227,7 +226,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
   async #plan(): Promise<void> {
     if (!this.#isKnown || this.#named !== null) return;
     // What was being started, or was not listed, when the node was cast out ends too.
-    if (this.#isCastOut) this.#desired = castOut(this.#desired, this.#kept);
+    if (this.#isCastOut) this.#desired = castOut(this.#desired, this.#kept, this.#desired.logId);
     this.#desired = pruneForgotten(this.#desired, this.#kept);
     this.#letGoOfMet();
     const machine = { kept: this.#kept, met: this.#met, specs: this.#specs };

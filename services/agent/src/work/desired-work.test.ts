@@ -62,10 +62,17 @@ describe("castOut()", () => {
   it("should stop what the history knows, start nothing more, and leave what another one knows", () => {
     const desired = applyExecutions(NOTHING_DESIRED, frame(4, { here: RUN, waits: RUN }));
     const machine = new Map([kept("here", RUNNING), kept("unnamed", RUNNING), kept("other", RUNNING, "log-2")]);
-    const after = castOut(desired, machine);
+    const after = castOut(desired, machine, "log-1");
     expect(namesOf(after)).toEqual({ here: STOP, unnamed: STOP });
     // A history that takes the node back says more with its next list.
     expect(namesOf(applyExecutions(after, frame(4, { here: RUN })))).toEqual({ here: RUN });
+  });
+
+  it("should stop what the history knows before it has told anything, and leave the rest", () => {
+    const machine = new Map([kept("here", RUNNING), kept("other", RUNNING, "log-2")]);
+    const after = castOut(NOTHING_DESIRED, machine, "log-1");
+    expect([after.logId, namesOf(after)]).toEqual(["log-1", { here: STOP }]);
+    expect(namesOf(applyExecutions(after, frame(1, { next: RUN })))).toEqual({ next: RUN });
   });
 });
 

@@ -73,15 +73,15 @@ export function dropPartial(desired: DesiredWork): DesiredWork {
 }
 
 /**
- * The node was rejected or deleted by the history that has spoken: all that runs by it is to stop, and nothing more of
- * it is started. What another history knows goes on.
+ * The node was rejected, banned or deleted by a history: all that runs by it is to stop, and nothing more is started.
+ * What another history knows goes on.
  */
-export function castOut(desired: DesiredWork, kept: ReadonlyMap<string, KeptWork>): DesiredWork {
-  const stopped = [...kept].filter(([, { logId }]) => logId === desired.logId);
+export function castOut(desired: DesiredWork, kept: ReadonlyMap<string, KeptWork>, by: string): DesiredWork {
+  const stopped = [...kept].filter(([, { logId }]) => logId === by);
   const references = new Map(
     stopped.map(([id]) => [id, create(ExecutionReferenceSchema, { id, desired: DesiredState.STOP })]),
   );
-  return { ...desired, references, partial: null };
+  return { logId: by, generation: by === desired.logId ? desired.generation : 0n, references, partial: null };
 }
 
 /** Let go of executions that are to be forgotten, and have been. */

@@ -12,7 +12,6 @@ export {
   usefulSpecs,
   type WorkAction,
 } from "./desired-work.ts";
-export { executionsDigest } from "./executions-digest.ts";
 export {
   beginReports,
   type ReportEvent,
@@ -20,4 +19,4 @@ export {
   reportDueMs,
   stepReports,
 } from "./report-machine.ts";
-export { reportParts } from "./report-parts.ts";
+export { executionsDigest, reportParts } from "./report-parts.ts";

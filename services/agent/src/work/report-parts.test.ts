@@ -2,8 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ExecutionObservationSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { executionsDigest } from "./executions-digest.ts";
-import { reportParts } from "./report-parts.ts";
+import { executionsDigest, reportParts } from "./report-parts.ts";
 
 const FRAME_BYTES = 65_536;
 const observation = (index: number, message = "") =>

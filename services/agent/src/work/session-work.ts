@@ -1,17 +1,52 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ExecutionReportSchema, LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type {
+  ExecutionReportSchema,
+  Executions,
+  LogRequest,
+  SpecFrame,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { ExecutionObservation } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { Clock } from "@rollcall/process";
-import type { SessionEnd } from "../stream/session-end.ts";
+import { isCastOut, type SessionEnd } from "../stream/session-end.ts";
 import type { SessionNews } from "../stream/session-state.ts";
 import { reportParts } from "./report-parts.ts";
-import { type OutputCall, sendOutput } from "./send-output.ts";
-import type { WorkFeed } from "./work-feed.ts";
+import { type OutputCall, type OutputSource, sendOutput } from "./send-output.ts";
 
 /** Outputs that are read at a time. */
 const MOST_READINGS = 16;
 
-/** Operators, or the node itself, have ended its part in the fleet. */
-const CAST_OUT: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED", "NODE_DELETED"]);
+/** What has changed on the machine. */
+export interface WorkChange {
+  readonly ids: readonly string[];
+  /** Digests of all specs that are missing, in hexadecimal digits. */
+  readonly wantedSpecs: readonly string[];
+}
+
+/** What a session knows of the machine's executions, and whom it tells what its server says of them. */
+export interface WorkFeed {
+  /** Whether the machine's executions are known. */
+  readonly isKnown: boolean;
+  /** Whether an execution has not ended. */
+  readonly isRunning: boolean;
+  /** What is seen of these executions, as far as the machine has them; of all for null. */
+  observations(ids: readonly string[] | null): readonly ExecutionObservation[];
+  /** See executionsDigest(). */
+  digest(): bigint;
+  /** Be told of changes, never before this returns. Returns the function that ends this. */
+  subscribe(listener: (change: WorkChange) => void): () => void;
+  /** A session was welcomed. */
+  opened(): void;
+  executions(frame: Executions): void;
+  spec(frame: SpecFrame): void;
+  /** The record has what was reported of these. */
+  reported(ids: readonly string[]): void;
+  /** The node was rejected, banned or deleted by this history of the record. */
+  castOut(logId: string): void;
+  /** The control plane was heard. */
+  seen(): void;
+  /** What executions wrote. */
+  readonly output: OutputSource;
+}
 
 /** What one session tells of the machine's executions, and hears of them. */
 export class SessionWork {
@@ -23,8 +58,8 @@ export class SessionWork {
   readonly #reading = new AbortController();
   #readings = 0;
   #toldDigest = 0n;
-  /** Whether it was told what should run, and so of which history its server speaks. */
-  #wasTold = false;
+  /** The history by which it was told what should run; null before that. */
+  #toldBy: string | null = null;
 
   constructor(feed: WorkFeed, clock: Clock) {
     this.#feed = feed;
@@ -53,18 +88,25 @@ export class SessionWork {
     const feed = this.#feed;
     if (news.kind === "opened") feed.opened();
     else if (news.kind === "executions") {
-      this.#wasTold = true;
+      this.#toldBy = news.executions.logId;
       feed.executions(news.executions);
     } else if (news.kind === "spec") feed.spec(news.spec);
     else if (news.kind === "report-acked") feed.reported(this.#acknowledged(news.number));
     else if (news.kind === "acked") feed.seen();
     else if (news.kind === "log-request") this.#sendOutput(news.request, openOutput);
-    else if (news.kind === "ended" && this.#wasTold && isCastOut(news.end)) feed.castOut();
+    else if (news.kind === "ended") this.#ended(news.end);
   }
 
   /** The stream has ended: what is read of output ends too. */
   end(): void {
     this.#reading.abort(new Error("the stream has ended"));
+  }
+
+  /** A server that names no history is one of before: the history that it has told of is meant. */
+  #ended(end: SessionEnd): void {
+    if (!isCastOut(end)) return;
+    const by = end.castOutBy ?? this.#toldBy;
+    if (by !== null) this.#feed.castOut(by);
   }
 
   /** The executions of all reports up to one, which are in the record. */
@@ -89,8 +131,4 @@ export class SessionWork {
         this.#readings -= 1;
       });
   }
-}
-
-function isCastOut(end: SessionEnd): boolean {
-  return end.kind === "refused" && end.reason !== undefined && CAST_OUT.has(end.reason);
 }

@@ -104,7 +104,7 @@ export function checkWorkConfig(
   ];
 }
 
-/** Read a range of ports; null when it is none. */
+/** Read a range of ports; null if it is not one. */
 export function parsePorts(words: string): PortRange | null {
   if (words === "none") return { min: 0, max: 0 };
   const [min = 0, max = 0] = words.split("-").map(Number);

@@ -7,11 +7,10 @@ import type { ControlPlane } from "../client/control-plane.ts";
 import type { Shell } from "../shell.ts";
 import { type Finding, finding } from "./finding.ts";
 import { judgeAddress } from "./judge-address.ts";
+import { judgeStatus, judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-deliveries.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
-import { judgeStatus } from "./judge-status.ts";
 import { judgeVersions } from "./judge-versions.ts";
-import { judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-webhooks.ts";
 import { type ProbedAddress, probeAddress } from "./probe-address.ts";
 
 /** More than any deployment has. */

@@ -10,7 +10,7 @@ export interface Finding {
   readonly verdict: Verdict;
   /** What was found. */
   readonly found: string;
-  /** What to do; empty where nothing is to be done. */
+  /** What to do; empty where there is nothing to do. */
   readonly advice: string;
 }
 

@@ -1,6 +1,6 @@
 import { explainTlsError } from "@rollcall/domain";
+import { formatDuration } from "../output/units.ts";
 import { type Finding, finding, fine } from "./finding.ts";
-import { judgeExpiry } from "./judge-certificate.ts";
 import type { Probe } from "./probe-address.ts";
 
 const WHY: Readonly<Record<string, string>> = {
@@ -22,7 +22,14 @@ const ADVICE: Readonly<Record<string, string>> = {
 const OTHER_NETWORK: ReadonlySet<string> = new Set(["ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "ENOTFOUND"]);
 const FIREWALL = "check the firewalls on the way, and that the server listens on this interface (Listen.Host)";
 
-/** Judge what came of connecting to an address, and the certificate that was shown there. */
+const DAY_MS = 86_400_000;
+/** What renews certificates does so weeks before. */
+const WARN_BEFORE_MS = 14 * DAY_MS;
+const PROBLEM_BEFORE_MS = 3 * DAY_MS;
+const RENEW =
+  "renew it, and write the new files over those of TLS.CertFile and TLS.KeyFile: they are taken within seconds";
+
+/** Judge the outcome of connecting to an address, and the certificate that was shown there. */
 export function judgeAddress(check: "address" | "agents-port", probe: Probe, nowMs: number): readonly Finding[] {
   const { subject, failure, certificate, isTls, host } = probe;
   const about = { check, subject };
@@ -55,4 +62,18 @@ function judgeTrust(subject: string, distrust: string): readonly Finding[] {
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** Judge when a certificate ends. */
+export function judgeExpiry(subject: string, endsAtMs: number, nowMs: number): Finding {
+  const about = { check: "certificate", subject };
+  const leftMs = endsAtMs - nowMs;
+  const day = new Date(endsAtMs).toISOString();
+  if (leftMs <= 0) {
+    return finding("problem", about, `expired at ${day}: agents and clients refuse the server`, RENEW);
+  }
+  const found = `expires in ${formatDuration(leftMs)}, at ${day}`;
+  if (leftMs < PROBLEM_BEFORE_MS) return finding("problem", about, found, RENEW);
+  if (leftMs < WARN_BEFORE_MS) return finding("warning", about, found, `check what renews it; ${RENEW}`);
+  return fine(about.check, subject, found);
 }

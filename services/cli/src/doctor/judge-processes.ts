@@ -2,7 +2,7 @@ import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ProcessFacts } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { formatDuration, formatExactDuration } from "../output/units.ts";
 import { type Finding, finding, fine, measured } from "./finding.ts";
-import { judgeExpiry } from "./judge-certificate.ts";
+import { judgeExpiry } from "./judge-address.ts";
 
 const CLOCK_MS = { warning: 2_000, problem: 30_000 };
 const LATENCY_MS = { warning: 20, problem: 200 };

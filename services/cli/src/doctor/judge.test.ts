@@ -9,11 +9,10 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { GetControlPlaneStatusResponseSchema, UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type Finding, worstOf } from "./finding.ts";
-import { judgeAddress } from "./judge-address.ts";
-import { judgeExpiry } from "./judge-certificate.ts";
+import { judgeAddress, judgeExpiry } from "./judge-address.ts";
+import { judgeStatus } from "./judge-deliveries.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
-import { judgeStatus } from "./judge-status.ts";
 import { judgeVersions } from "./judge-versions.ts";
 
 const DAY_MS = 86_400_000;

@@ -13,7 +13,7 @@ export interface ProbedAddress {
   readonly tls: { readonly caFile: string | null; readonly serverName: string | null } | null;
 }
 
-/** What came of connecting. */
+/** The outcome of connecting. */
 export interface Probe {
   readonly subject: string;
   readonly host: string;

@@ -14,9 +14,8 @@ import type { Verb } from "../command.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { choosePaint, columnsOf, type Paint, styleOfState } from "../output/style.ts";
 import { TablePrinter } from "../output/table.ts";
-import { pad, printable } from "../output/text.ts";
+import { pad, printable, wrap, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatTime } from "../output/units.ts";
-import { wrap, wrapValue } from "../output/wrap.ts";
 import { EXECUTION_COLUMNS } from "./list.ts";
 import { countWords, EXECUTION_ID, jobStateWord, jobTypeWord, refusalLines, updateWords } from "./words.ts";
 

@@ -1,5 +1,4 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { sparkline } from "../output/sparkline.ts";
 import { styleOfPercent } from "../output/style.ts";
 import { type Cell, type Column, stateCell } from "../output/table.ts";
 import { pad } from "../output/text.ts";
@@ -18,6 +17,8 @@ type WithUsage = Pick<ObservedNode, "usage">;
 
 const NOTHING: Cell = { text: "-", raw: "" };
 const HOT_CELSIUS = 80;
+
+const BARS = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
 
 /** The columns of live usage: for each measure a sparkline of so many samples (0 for none) and the latest value. */
 export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
@@ -84,4 +85,22 @@ function temperature(usage: UsageHistory): Cell {
     raw: value.toFixed(1),
     style: value >= HOT_CELSIUS ? "bad" : "plain",
   };
+}
+
+/**
+ * Draw values as one row of bars between `low` and `high`; what is missing is a blank. Values beyond the ends are drawn
+ * at the ends. `width`: how many of the last values are drawn; fewer values are filled with blanks on the left.
+ */
+export function sparkline(
+  values: readonly (number | undefined)[],
+  { width, low = 0, high = 100 }: { readonly width: number; readonly low?: number; readonly high?: number },
+): string {
+  const last = values.slice(-width);
+  const bars = last.map((value) => {
+    if (value === undefined || !Number.isFinite(value)) return " ";
+    const share = (value - low) / (high - low);
+    const step = Math.min(BARS.length - 1, Math.max(0, Math.floor(share * BARS.length)));
+    return BARS[step] ?? " ";
+  });
+  return " ".repeat(Math.max(0, width - last.length)) + bars.join("");
 }

@@ -1,9 +1,9 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { sparkline } from "../output/sparkline.ts";
 import { type Paint, styleOfPercent, styleOfState } from "../output/style.ts";
 import { pad, printable } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatPercent } from "../output/units.ts";
+import { sparkline } from "./health-columns.ts";
 import { silentMs } from "./read-health.ts";
 import { type Fill, latestOf, percentOf, type Series, usageHistory } from "./usage.ts";
 import { healthWord } from "./words.ts";

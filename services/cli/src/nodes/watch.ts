@@ -23,7 +23,7 @@ export interface NodeWatchOptions extends SelectionOptions {
   readonly count?: string;
 }
 
-/** Draws what is true now in at most so many lines; 0 lines means as many as it takes. */
+/** Draws what is true now in a number of lines at most; 0 means as many as it takes. */
 type Draw = (rows: number) => Promise<string>;
 
 const DEFAULT_INTERVAL_MS = 2000;

@@ -12,7 +12,7 @@ import {
   VerifyAuditLogResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { Command } from "commander";
-import { parseHead } from "../audit/head.ts";
+import { parseHead } from "../audit/audit-verbs.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, type Verb } from "../command.ts";
 import { Failure, parseCount, parseMoment } from "../failure.ts";
@@ -64,7 +64,7 @@ function defineRetention(audit: Command, shell: Shell): void {
     .action(
       action(
         shell,
-        loaded(async () => (await import("../audit/export.ts")).auditExport),
+        loaded(async () => (await import("../audit/audit-verbs.ts")).auditExport),
       ),
     );
   addNotes(
@@ -80,7 +80,7 @@ function defineRetention(audit: Command, shell: Shell): void {
   addChangeOptions(prune).action(
     action(
       shell,
-      loaded(async () => (await import("../audit/prune.ts")).auditPrune),
+      loaded(async () => (await import("../audit/audit-verbs.ts")).auditPrune),
     ),
   );
   addNotes(

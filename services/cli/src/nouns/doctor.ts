@@ -7,8 +7,7 @@ import { Exit } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, writePlain } from "../output/format.ts";
 import { choosePaint, columnsOf, type Style } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
-import { printable } from "../output/text.ts";
-import { wrapValue } from "../output/wrap.ts";
+import { printable, wrapValue } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 
 /** Exit codes, as the help lists them. */

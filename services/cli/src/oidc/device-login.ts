@@ -7,7 +7,7 @@ import { Failure, UsageError } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import { beginLogin, discoverIssuer, finishLogin } from "./issuer-client.ts";
 
-/** What came of a login. */
+/** The outcome of a login. */
 export interface DeviceLogin {
   readonly token: string;
   readonly oidc: OidcLogin;

@@ -1,11 +1,10 @@
 import type { OidcAnswer } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { reasonOf, refuse } from "@rollcall/errors";
 import type { Authenticator, KnownCaller } from "@rollcall/identity";
-import { isSafeUrl, type OidcIssuer } from "@rollcall/identity/oidc";
+import { fetchWhole, isSafeUrl, type OidcIssuer } from "@rollcall/identity/oidc";
 import type { Clock, Logger } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import type { Configuration } from "openid-client";
-import { issuerFetch } from "./issuer-fetch.ts";
 import { type Attempt, createAttemptSeal } from "./sealed-attempt.ts";
 
 /** Where issuers send the browser back to, below the origin of this server. */
@@ -41,6 +40,19 @@ const KNOWN_MS = 600_000;
 /** Sign-ins that talk to issuers at a time, and that wait for that. */
 const MOST_AT_ONCE = 8;
 const MOST_WAITING = 64;
+
+/** What openid-client asks an issuer with. */
+type IssuerFetch = (url: string, options: FetchOptions) => Promise<Response>;
+
+interface FetchOptions {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | null | undefined;
+}
+
+/** Answers that have no body, as Response wants it. */
+const WITHOUT_BODY = [204, 205, 304];
 
 /** Prepare sign-in at the issuers that have a client id. Nothing is asked before the first begins. */
 export function createOidcSignIn(options: OidcSignInOptions): OidcSignIn {
@@ -198,4 +210,24 @@ function issuerError(issuer: string, error: unknown, log: Logger): Error {
     retryAfterMs: 5_000,
     cause: error,
   });
+}
+
+/**
+ * Ask an issuer, trusting the authorities of `caFile` in place of those that Node.js knows; null for the latter.
+ * Redirects are not followed, and nothing is sent over clear text but to this machine: a code and its secret go there.
+ */
+function issuerFetch(caFile: string | null): IssuerFetch {
+  return async (address, { method, headers, body, signal }) => {
+    const url = new URL(address);
+    if (!isSafeUrl(url)) throw new Error(`${url.origin} is not an https:// address`);
+    const sent = body === undefined || body === null ? null : String(body);
+    const answer = await fetchWhole(url, { caFile, method, headers, body: sent, signal: signal ?? undefined });
+    const { status, type } = answer;
+    try {
+      const kept = WITHOUT_BODY.includes(status) ? null : new Uint8Array(answer.body);
+      return new Response(kept, { status, headers: { "content-type": type } });
+    } catch (cause) {
+      throw new Error(`${url.origin} answers with the status ${status}`, { cause });
+    }
+  };
 }

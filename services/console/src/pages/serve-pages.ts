@@ -1,12 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { type HttpHandler, type HttpRequest, type HttpResponse, sendWhole } from "@rollcall/rpc";
 import { NONCE_PLACEHOLDER, type PageFile, type PageFiles } from "./page-files.ts";
-import { contentSecurityPolicy, PAGE_HEADERS } from "./page-headers.ts";
 
 const NONCE_BYTES = 18;
 /** What is a method, a file of the build or of the server, whether it is there or not; never a page. */
 const NO_PAGE = /^\/(?:rollcall\.|grpc\.|buf\.|assets\/|ca\.pem$)/;
 const NOT_BUILT = "The pages of the console are not built: run `make build`.\n";
+
+/** What every answer of the pages says, whatever it is: browsers do not guess, frame, refer or share. */
+const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+};
 
 /**
  * Serve the pages: the files of the build by their names, and for every other path that a browser opens as a page the
@@ -99,4 +108,25 @@ function sendPage(
   }
   response.writeHead(status, { ...PAGE_HEADERS, ...headers, "content-length": String(body.length) });
   response.end();
+}
+
+/**
+ * What a page may load and run: our own files, and what bears the nonce of this one answer. No request leaves the
+ * server, nothing frames the page, and no form is sent anywhere.
+ */
+function contentSecurityPolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'nonce-${nonce}'`,
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "object-src 'none'",
+  ].join("; ");
 }

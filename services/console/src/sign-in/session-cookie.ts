@@ -1,3 +1,8 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { judgeBrowser } from "@rollcall/domain";
+import { refusalError } from "@rollcall/errors";
+import { isLoopbackAddress, peerOfCall } from "@rollcall/rpc";
+
 /** The cookie of a cluster's sessions. */
 export interface SessionCookie {
   /** Set it for so long. */
@@ -10,6 +15,16 @@ export interface SessionCookie {
 
 /** A header that is larger is no browser's. */
 const LARGEST_HEADER = 16_384;
+
+/** A call of one of our pages, in a browser. */
+export interface BrowserCall {
+  /** Whether cookies can be kept for secure connections alone. */
+  readonly isSecure: boolean;
+  /** As the browser knows this server: "https://rollcall.example". */
+  readonly origin: string;
+  /** HOST:PORT of the client. */
+  readonly peer: string;
+}
 
 /**
  * The cookie of a cluster. Over TLS its name begins with __Host-, so that the browser takes it from this very host
@@ -30,8 +45,25 @@ export function sessionCookie(clusterId: string): SessionCookie {
       if (header.length > LARGEST_HEADER) return null;
       const name = `${nameOf(isSecure)}=`;
       const found = header.split("; ").filter((pair) => pair.startsWith(name));
-      // Two of one name mean that someone else set one of them: neither is to be trusted.
+      // Two of one name mean that someone else set one of them: trust neither.
       return found.length === 1 ? (found[0]?.slice(name.length) ?? null) : null;
     },
   };
+}
+
+/** Check that a page of this server made a call. Throws ORIGIN_NOT_ALLOWED or CONSOLE_NEEDS_TLS. */
+export function browserCallOf(
+  context: Pick<HandlerContext, "values" | "requestHeader" | "url">,
+  isNetworkTrusted: boolean,
+): BrowserCall {
+  const peer = peerOfCall(context);
+  const origin = context.requestHeader.get("origin");
+  const verdict = judgeBrowser({
+    origin,
+    authority: new URL(context.url).host,
+    isPeerLocal: isLoopbackAddress(peer.replace(/:\d+$/, "")),
+    isNetworkTrusted,
+  });
+  if (!verdict.ok) throw refusalError(verdict.refusal, "console");
+  return { isSecure: verdict.isSecure, origin: origin ?? "", peer };
 }

@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, MethodImpl } from "@connectrpc/connect";
-import { ConsoleService, type SignInRequest, SignInResponseSchema } from "@rollcall/api/rollcall/console/v1/console_pb";
+import {
+  BeginOidcSignInResponseSchema,
+  ConsoleService,
+  type SignInRequest,
+  SignInResponseSchema,
+} from "@rollcall/api/rollcall/console/v1/console_pb";
 import {
   accessTokenState,
   fromSessionRefusal,
@@ -25,11 +30,10 @@ import {
 } from "@rollcall/store";
 import type { ConsoleServices } from "../console-services.ts";
 import type { OidcSignIn } from "../oidc/oidc-sign-in.ts";
-import { type BrowserCall, browserCallOf } from "./browser-call.ts";
 import { actorFor, callerFor, type Identity, identityOf, refuseEnded, roleToProto } from "./convert.ts";
-import { endSession } from "./end-session.ts";
-import type { SessionCookie } from "./session-cookie.ts";
+import { type BrowserCall, browserCallOf, type SessionCookie } from "./session-cookie.ts";
 import { hashOf, newSessionSecret, type SessionSecret } from "./session-secret.ts";
+import { endSession } from "./sign-out.ts";
 
 /** What signing in takes besides the services. */
 export interface SignInParts extends ConsoleServices {
@@ -205,4 +209,24 @@ async function previousOf(tx: Tx, authorization: string | null): Promise<string 
   const bearer = bearerOf(authorization);
   const found = bearer === null ? null : await findAccessToken(tx, hashOf(bearer));
   return found?.session == null ? null : found.id;
+}
+
+/** Begin to sign in at an issuer. */
+export function beginOidcSignIn({
+  oidc,
+  failures,
+  settings,
+}: SignInParts): MethodImpl<typeof ConsoleService.method.beginOidcSignIn> {
+  return async ({ issuer }, context) => {
+    const { origin, peer } = browserCallOf(context, settings.isNetworkTrusted);
+    const attempt = tokenAttempt(peer, `issuer ${issuer}`);
+    failures?.check(attempt);
+    try {
+      const { url, attempt: sealed } = await oidc.begin(issuer, origin, context.signal);
+      return create(BeginOidcSignInResponseSchema, { authorizationUrl: url, attempt: sealed });
+    } catch (error) {
+      failures?.ended(attempt, error);
+      throw error;
+    }
+  };
 }

@@ -1,13 +1,22 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { ConsoleService, SignOutResponseSchema } from "@rollcall/api/rollcall/console/v1/console_pb";
-import { refuse } from "@rollcall/errors";
+import { endAccessToken, type NewEvent } from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import { auditedCall, callerOf } from "@rollcall/rpc";
-import { AUDIT_OK, endSignInCodes, lockAccessToken, lockSessions, lockSignIns } from "@rollcall/store";
+import {
+  type AccessToken,
+  AUDIT_OK,
+  endSignInCodes,
+  lockAccessToken,
+  lockSessions,
+  lockSignIns,
+  revokeAccessToken,
+  type Tx,
+} from "@rollcall/store";
 import type { ConsoleServices } from "../console-services.ts";
-import { identityOf } from "./convert.ts";
-import { endSession } from "./end-session.ts";
+import { actorFor, identityOf } from "./convert.ts";
 import type { SessionCookie } from "./session-cookie.ts";
 
 /** End the caller's own session, or all that act for the caller, and the codes that would make another. */
@@ -42,4 +51,21 @@ export function signOut({
     for (const isSecure of [true, false]) context.responseHeader.append("set-cookie", cookie.clear(isSecure));
     return create(SignOutResponseSchema, { ended: result });
   };
+}
+
+/**
+ * End a session. For whom it acts that is ending their own, whether it is the one that they call with or not; for
+ * others it is not. It is locked, and has not been revoked. Returns the events.
+ */
+export async function endSession(
+  tx: Tx,
+  session: AccessToken,
+  by: { readonly actor: string; readonly message: string },
+): Promise<readonly NewEvent[]> {
+  const { id, role } = session;
+  const isOwn = session.session !== null && actorFor(session.session) === by.actor;
+  const decided = endAccessToken(session, { ...by, role, tokenId: null, sessionId: isOwn ? id : null });
+  if (!decided.ok) throw refusalError(decided.refusal, id);
+  for (const revocation of decided.effects) await revokeAccessToken(tx, id, revocation);
+  return decided.events;
 }

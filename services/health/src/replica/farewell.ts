@@ -24,6 +24,11 @@ export interface Farewell {
   readonly endpoints?: readonly string[];
 }
 
+/** Whether a farewell ends the node's part in the fleet: what runs there is over. */
+export function isCastOut({ reason }: Farewell): boolean {
+  return reason === "NODE_REJECTED" || reason === "NODE_BANNED" || reason === "NODE_DELETED";
+}
+
 /** Numbers in [0, 1). */
 export type Random = () => number;
 

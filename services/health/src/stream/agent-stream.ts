@@ -32,6 +32,8 @@ export interface StreamHost extends SessionHost {
   /** See HealthProcess. */
   readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
+  /** The history of the record, by which nodes are cast out. */
+  logId(): string;
 }
 
 export interface StreamLimits extends OutgoingLimits {
@@ -106,7 +108,7 @@ export class AgentStream implements AgentLink {
   }
 
   sendMove(farewell: Farewell): boolean {
-    this.#outgoing.send(goAwayFrame(farewell));
+    this.#outgoing.send(goAwayFrame(farewell, this.#host.logId()));
     return true;
   }
 
@@ -116,7 +118,7 @@ export class AgentStream implements AgentLink {
         const { reason, message } = end.farewell;
         const isFault = isCallersFault({ code: CODE_OF_REASON[reason], reason });
         this.#logEnd(node, { reason, detail: message }, isFault);
-        this.#outgoing.fail(goAwayFrame(end.farewell), toGrpcStatus(errorOf(end.farewell)));
+        this.#outgoing.fail(goAwayFrame(end.farewell, this.#host.logId()), toGrpcStatus(errorOf(end.farewell)));
         return;
       }
       case "goodbye":

@@ -10,7 +10,7 @@ import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { Membership } from "@rollcall/domain";
 import { labelsToProto, membershipToProto } from "@rollcall/wire";
 import type { SettingsTerms } from "../policy/node-terms.ts";
-import type { Farewell } from "../replica/farewell.ts";
+import { type Farewell, isCastOut } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import type { WelcomeFacts } from "../session/session-host.ts";
 import { type WorkFrame, workFrameToProto } from "../work/work-frames.ts";
@@ -42,7 +42,8 @@ export function settingsFrame(terms: SettingsTerms): Buffer {
   return encode({ case: "settings", value: toSettings(terms) });
 }
 
-export function goAwayFrame(farewell: Farewell): Buffer {
+/** @param logId the history of the record by which the farewell is said. */
+export function goAwayFrame(farewell: Farewell, logId: string): Buffer {
   const { reason, action, endpoints = [], retryAfterMs } = farewell;
   // Truncated like the status that follows it.
   const { rawMessage: message } = errorOf(farewell);
@@ -54,6 +55,7 @@ export function goAwayFrame(farewell: Farewell): Buffer {
       action: GoAwayAction[action],
       endpoints: [...endpoints],
       ...(retryAfterMs === undefined ? {} : { retryAfter: durationFromMs(retryAfterMs) }),
+      ...(isCastOut(farewell) ? { logId } : {}),
     },
   });
 }

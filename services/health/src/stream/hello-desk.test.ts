@@ -124,6 +124,7 @@ describe("Hello", () => {
     expect(goAway).toMatchObject({
       reason: ErrorReason.NODE_NOT_REGISTERED,
       action: GoAwayAction.REGISTER,
+      logId: "",
     });
     expect(error).toMatchObject({ reason: "NODE_NOT_REGISTERED", metadata: { node: "nobody" } });
   });
@@ -137,6 +138,8 @@ describe("Hello", () => {
       reason: ErrorReason.NODE_REJECTED,
       message: "node has been rejected: wrong rack",
       action: GoAwayAction.RECONNECT,
+      // By which its machine knows which of its executions are over.
+      logId: database.store.logId(),
     });
     const retryAfterMs = goAway?.retryAfter === undefined ? 0 : durationMs(goAway.retryAfter);
     expect(retryAfterMs).toBeGreaterThanOrEqual(10_000);

@@ -14,7 +14,7 @@ const PERIOD_MICROS = 100_000;
 const LEAST_QUOTA_MICROS = 1_000;
 const SHARES_PER_CORE = 1_024;
 
-/** Removing a cgroup waits for the kernel to let go of its last process. */
+/** Removing a cgroup waits for the kernel to release its last process. */
 const MOST_REMOVALS = 50;
 const REMOVAL_PAUSE_MS = 100;
 

@@ -2,7 +2,7 @@ import { get } from "node:http";
 import { connect } from "node:net";
 import type { Probe } from "../spec/read-spec.ts";
 
-/** What came of one try. */
+/** The outcome of one try. */
 export interface CheckResult {
   readonly passed: boolean;
   /** Why not; empty when it passed. */

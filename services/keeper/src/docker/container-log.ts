@@ -1,9 +1,9 @@
-import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger } from "@rollcall/process";
+import { type Logger, systemClock } from "@rollcall/process";
 import type { OutputReader, OutputStores } from "../output/execution-output.ts";
 import type { StreamName } from "../output/output-store.ts";
-import type { DockerEngine } from "./docker-engine.ts";
+import { type DockerEngine, openLog } from "./docker-engine.ts";
+import { heldBack } from "./held-back.ts";
 import { LogFrames } from "./log-frames.ts";
 import { LogMarks } from "./log-marks.ts";
 import { type LogPlace, resumeLog, takeEntry } from "./log-place.ts";
@@ -12,6 +12,8 @@ import { type LogPlace, resumeLog, takeEntry } from "./log-place.ts";
 export interface ContainerLogOptions {
   readonly engine: Pick<DockerEngine, "client">;
   readonly containerId: string;
+  /** Whether it runs: the log of one that has ended is read, and not followed. */
+  readonly isRunning: boolean;
   readonly stores: OutputStores;
   /** The execution's directory. */
   readonly directory: string;
@@ -25,6 +27,13 @@ const AGAIN_AFTER_MS = 1_000;
 
 /** What follows a log is given this long to see the end by itself. */
 const FOLLOW_LIMIT_MS = 2_000;
+
+/**
+ * What is followed is taken so late. Podman sees the end of a container some 250 ms after it, and from then on drops
+ * each line that nobody waits for at that moment: what came shortly before the end of a log is read again.
+ */
+const HOLD_MS = 500;
+const MOST_HELD = 1_048_576;
 
 const NS_PER_S = 1_000_000_000n;
 
@@ -50,7 +59,7 @@ export class ContainerLog implements OutputReader {
   constructor(options: ContainerLogOptions) {
     this.#options = options;
     this.#marks = new LogMarks(options.directory);
-    this.#running = this.#follow();
+    this.#running = options.isRunning ? this.#follow() : Promise.resolve();
   }
 
   get isDone(): boolean {
@@ -76,7 +85,7 @@ export class ContainerLog implements OutputReader {
     let hasFailed = false;
     while (this.#isFollowing) {
       try {
-        await this.#read(this.#following.signal);
+        await this.#read(this.#following.signal, true);
         hasFailed = false;
       } catch (error) {
         if (!hasFailed && this.#isFollowing) log.warn({ err: error }, "log of a container cannot be followed");
@@ -96,7 +105,7 @@ export class ContainerLog implements OutputReader {
     await this.#running;
     clearTimeout(late);
     try {
-      if (!this.#closing.signal.aborted) await this.#read(AbortSignal.timeout(REST_LIMIT_MS));
+      if (!this.#closing.signal.aborted) await this.#read(AbortSignal.timeout(REST_LIMIT_MS), false);
     } catch (error) {
       this.#options.log.warn({ err: error }, "end of a container's log cannot be read");
     } finally {
@@ -104,8 +113,11 @@ export class ContainerLog implements OutputReader {
     }
   }
 
-  /** Read from where the stores end until the engine says no more: at once for a container that has ended. */
-  async #read(limit: AbortSignal): Promise<void> {
+  /**
+   * Read from where the stores end: what there is, or what comes as well, until the engine says no more. Of a container
+   * that has ended nothing may be followed: podman then drops each line that is not taken from it at once.
+   */
+  async #read(limit: AbortSignal, follow: boolean): Promise<void> {
     const { engine, containerId, stores } = this.#options;
     const marks = await this.#marks.load();
     const places = {
@@ -115,14 +127,14 @@ export class ContainerLog implements OutputReader {
     const [stdoutS, stderrS] = [places.stdout, places.stderr].map(({ mark }) => Number(mark.atNs / NS_PER_S));
     const since = Math.min(stdoutS ?? 0, stderrS ?? 0);
     const signal = AbortSignal.any([limit, this.#closing.signal]);
-    const container = (await engine.client("endless")).getContainer(containerId);
-    const query = { stdout: true, stderr: true, timestamps: true, follow: true, since, abortSignal: signal } as const;
-    const stream = (await container.logs(query)) as Readable;
+    const query = { stdout: true, stderr: true, timestamps: true, follow, since };
+    const stream = await openLog(await engine.client("endless"), { containerId, query, signal });
     const onAbort = (): void => void stream.destroy();
     signal.addEventListener("abort", onAbort, { once: true });
     const frames = new LogFrames();
     try {
-      for await (const chunk of stream) await this.#take(frames, chunk, places);
+      const pieces = follow ? heldBack(stream, { clock: systemClock, holdMs: HOLD_MS, mostBytes: MOST_HELD }) : stream;
+      for await (const piece of pieces) await this.#take(frames, piece, places);
     } finally {
       signal.removeEventListener("abort", onAbort);
       stream.destroy();

@@ -9,9 +9,8 @@ import type { MachineClock } from "../execution/keeper-services.ts";
 import { environmentOf, Refusal, wordsOf } from "../launch/job-environment.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import type { ContainerPlan } from "../spec/read-spec.ts";
-import { containerName, isContainerOf, LABELS } from "./container-labels.ts";
 import { ContainerLog } from "./container-log.ts";
-import { containerSettings } from "./container-settings.ts";
+import { containerName, containerSettings, isContainerOf, LABELS } from "./container-settings.ts";
 import { type DockerEngine, messageOf, orNull, type Patience, statusOf } from "./docker-engine.ts";
 import { ExecCheck } from "./exec-check.ts";
 import type { ImageStore } from "./image-store.ts";
@@ -48,7 +47,7 @@ export class ContainerProgram implements Program {
     this.#services = services;
     this.#context = context;
     this.#name = containerName(services.keeper, context.identity.id);
-    // Another engine that is found later knows nothing of it.
+    // Another engine that is found later knows nothing about it.
     this.#engine = {
       client: async (patience) => services.engine.client(patience, (await this.#begunOn()) ?? undefined),
     };
@@ -94,10 +93,10 @@ export class ContainerProgram implements Program {
         // A start that another keeper asked for may be under way.
         return hasBegun && !isLate ? { kind: "wait" } : { kind: "not-launched" };
       case "runs":
-        await this.#follow(found.Id);
+        await this.#takeLog(found.Id, true);
         return { kind: "runs", about: aboutOf(found) };
       case "exited":
-        await this.#follow(found.Id);
+        await this.#takeLog(found.Id, false);
         await this.#log?.finish();
         return {
           ...verdict,
@@ -215,10 +214,11 @@ export class ContainerProgram implements Program {
     return this.#socket;
   }
 
-  async #follow(containerId: string): Promise<void> {
+  async #takeLog(containerId: string, isRunning: boolean): Promise<void> {
     const { directory, log, onNotice, output } = this.#context;
+    const parts = { engine: this.#engine, containerId, isRunning, directory, log, onEnd: onNotice };
     (await output()).take((stores) => {
-      this.#log = new ContainerLog({ engine: this.#engine, containerId, stores, directory, log, onEnd: onNotice });
+      this.#log = new ContainerLog({ ...parts, stores });
       return [this.#log];
     });
   }

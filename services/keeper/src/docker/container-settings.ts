@@ -1,7 +1,6 @@
 import type Docker from "dockerode";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
 import type { ContainerPlan } from "../spec/read-spec.ts";
-import { containerName, LABELS, labelsOf } from "./container-labels.ts";
 import type { EngineFacts } from "./docker-engine.ts";
 import type { Image } from "./image-store.ts";
 
@@ -28,6 +27,19 @@ const CAPABILITIES_OF_ROOT = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BI
 const LOG_BOUNDS = { "max-size": "16m", "max-file": "2" };
 
 const NANOCPUS_PER_MILLICORE = 1_000_000;
+
+/** The labels by which a keeper knows its containers. */
+export const LABELS = {
+  keeper: "rollcall.keeper",
+  execution: "rollcall.execution",
+  job: "rollcall.job",
+  node: "rollcall.node",
+  spec: "rollcall.spec",
+  image: "rollcall.image",
+} as const;
+
+/** Labels by name. */
+type Labels = Readonly<Record<string, string>>;
 
 /** Say to an engine what container to make. Nothing of the machine is mounted, and nothing is privileged. */
 export function containerSettings(request: ContainerRequest): Docker.ContainerCreateOptions {
@@ -85,4 +97,25 @@ function gpuDevices(engine: EngineFacts["kind"], uuids: readonly string[]): Part
       return { PathOnHost: name, PathInContainer: name, CgroupPermissions: "rwm" };
     }),
   };
+}
+
+/** The labels of an execution's container. */
+function labelsOf(keeper: string, { id, job, nodeId, specDigest }: ExecutionIdentity): Labels {
+  return {
+    [LABELS.keeper]: keeper,
+    [LABELS.execution]: id,
+    [LABELS.job]: job,
+    [LABELS.node]: nodeId,
+    [LABELS.spec]: specDigest,
+  };
+}
+
+/** The name of an execution's container. An engine gives a name once: no two keepers make two containers. */
+export function containerName(keeper: string, id: string): string {
+  return `rollcall-${keeper}-${id}`;
+}
+
+/** Whether a container is that of an execution, whatever its name says. */
+export function isContainerOf(labels: Labels | null | undefined, keeper: string, id: string): boolean {
+  return labels?.[LABELS.keeper] === keeper && labels[LABELS.execution] === id;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import { DockerEngine } from "./docker-engine.ts";
+import { DockerEngine, parseDockerHost } from "./docker-engine.ts";
 import { ExecCheck } from "./exec-check.ts";
 
 /** As much as the test wants to wait: real engines have 20 s. */
@@ -57,5 +57,18 @@ describe("an engine whose answer", () => {
     cut = CUTS[name] ?? null;
     const check = new ExecCheck(engine);
     expect(await check.run("c1", ["true"], 60_000)).toMatchObject({ passed: false });
+  });
+});
+
+describe("parseDockerHost()", () => {
+  it.each([
+    ["unix:///run/engine.sock", "/run/engine.sock"],
+    ["/run/engine.sock", "/run/engine.sock"],
+  ])("should read %s", (words, path) => {
+    expect(parseDockerHost(words)).toEqual({ ok: true, path });
+  });
+
+  it.each(["tcp://10.0.0.1:2375", "ssh://host", "engine.sock", ""])("should refuse %j", (words) => {
+    expect(parseDockerHost(words).ok).toBe(false);
   });
 });

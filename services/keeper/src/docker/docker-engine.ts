@@ -1,7 +1,9 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { type Logger, Loop, systemClock, type Task } from "@rollcall/process";
 import type Docker from "dockerode";
 import type { Limit } from "../cgroup/cgroup-hierarchy.ts";
-import { findDockerHost } from "./docker-host.ts";
 
 /** What an engine that answers says of itself. */
 export interface EngineFacts {
@@ -28,6 +30,12 @@ type AnswerLimits = Readonly<Record<Exclude<Patience, "endless">, number>>;
 
 const LIMITS: AnswerLimits = { quick: 20_000, slow: 300_000 };
 const LOOK_EVERY_MS = 2_000;
+
+/** Where a container engine listens on this machine, or why that cannot be. */
+type DockerHost = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly problem: string };
+
+const DOCKER = "/var/run/docker.sock";
+const PODMAN = "/run/podman/podman.sock";
 
 /** The container engine of this machine, whether it answers or not. */
 export class DockerEngine {
@@ -138,8 +146,31 @@ interface Modem {
   dial(options: { readonly abortSignal?: AbortSignal }, answered: Answered): void;
 }
 
+/** What is asked of a container's log. */
+export interface LogRequest {
+  readonly containerId: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+}
+
+/** Open the log of a container. The library holds one that is not followed in memory: it is asked one level below. */
+export function openLog(client: Docker, { containerId, query, signal }: LogRequest): Promise<Readable> {
+  const request = {
+    path: `/containers/${containerId}/logs?`,
+    method: "GET",
+    isStream: true,
+    abortSignal: signal,
+    options: query,
+    statusCodes: { 200: true, 404: "no such container", 500: "server error" },
+  };
+  const modem: Modem = client.modem;
+  return new Promise((resolve, reject) => {
+    modem.dial(request, (error, stream) => (error === null ? resolve(stream as Readable) : reject(error)));
+  });
+}
+
 /**
- * Have each call end within a time, whatever becomes of its answer: the library tells nothing of one that is cut off
+ * Have each call end within a time, whatever happens to its answer: the library says nothing about one that is cut off
  * after it has begun, and its own limit only counts while nothing comes.
  */
 function limitAnswers(modem: Modem, limitMs: number): void {
@@ -175,4 +206,28 @@ function toFacts(version: Docker.DockerVersion, info: Readonly<Record<string, un
       ...(info.MemoryLimit === true ? ["memory" as const] : []),
     ],
   };
+}
+
+/** Read an address as DOCKER_HOST has it. Its engine must be this machine's: ports, GPUs and limits are. */
+export function parseDockerHost(words: string): DockerHost {
+  const path = words.replace(/^unix:\/\//, "");
+  if (path.startsWith("/")) return { ok: true, path };
+  return { ok: false, problem: `${words} is no address of a socket of this machine, such as unix://${DOCKER}` };
+}
+
+/** Find the engine of this machine: the one that is named, else docker's, else podman's. */
+async function findDockerHost(
+  words: string | null,
+  runtimeDirectory = process.env.XDG_RUNTIME_DIR,
+): Promise<DockerHost> {
+  if (words !== null) return parseDockerHost(words);
+  const own = runtimeDirectory === undefined ? [] : [join(runtimeDirectory, "podman/podman.sock")];
+  for (const path of [DOCKER, PODMAN, ...own]) {
+    const isSocket = await stat(path).then(
+      (found) => found.isSocket(),
+      () => false,
+    );
+    if (isSocket) return { ok: true, path };
+  }
+  return { ok: false, problem: `there is no socket ${DOCKER} or ${PODMAN}: see Work.Docker.Host` };
 }

@@ -3,7 +3,7 @@ import { silentLogger } from "@rollcall/process";
 import type { Standing } from "../execution/executor.ts";
 import { machineClock } from "../execution/keeper-services.ts";
 import { TEST_RULES } from "../testing/keeper-fixture.ts";
-import { LABELS } from "./container-labels.ts";
+import { LABELS } from "./container-settings.ts";
 import type { DockerEngine } from "./docker-engine.ts";
 import { DockerExecutor } from "./docker-executor.ts";
 

@@ -4,8 +4,8 @@ import type { Executor, Program, ProgramContext, Standing } from "../execution/e
 import type { MachineClock } from "../execution/keeper-services.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import type { ContainerPlan } from "../spec/read-spec.ts";
-import { LABELS } from "./container-labels.ts";
 import { ContainerProgram } from "./container-program.ts";
+import { LABELS } from "./container-settings.ts";
 import { type DockerEngine, statusOf } from "./docker-engine.ts";
 import { ImageStore } from "./image-store.ts";
 

@@ -1,6 +1,6 @@
 import type { Exit } from "../execution/execution-state.ts";
 
-/** What of an engine's answer tells what became of a container. */
+/** What of an engine's answer tells what happened to a container. */
 export interface ContainerState {
   readonly Status: string;
   readonly ExitCode: number;
@@ -8,7 +8,7 @@ export interface ContainerState {
   readonly FinishedAt: string;
 }
 
-/** What became of a container. */
+/** What happened to a container. */
 export type ContainerVerdict =
   | { readonly kind: "created" }
   | { readonly kind: "runs" }
@@ -16,7 +16,7 @@ export type ContainerVerdict =
   | { readonly kind: "exited"; readonly exit: Exit | null; readonly wallMs: number | null };
 
 /**
- * Decide what became of a container. One whose end was written down after the present boot of the machine although it
+ * Decide what happened to a container. One whose end was written down after the present boot of the machine although it
  * was begun before did not end: the machine did, and its engine cleared up. `bootWallMs` is null for one of this boot.
  */
 export function judgeContainer(state: ContainerState, bootWallMs: number | null): ContainerVerdict {

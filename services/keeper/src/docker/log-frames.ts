@@ -47,7 +47,7 @@ function parseEntry(stream: StreamName, payload: Buffer): LogEntry {
   return { stream, atNs, data: payload.subarray(end + 1) };
 }
 
-/** Read a time of RFC 3339, in whatever zone; null when it is none. */
+/** Read a time of RFC 3339, in whatever zone; null if it is not one. */
 export function parseStamp(text: string): bigint | null {
   const [, seconds, fraction = "", zone] = STAMP.exec(text) ?? [];
   const atMs = Date.parse(`${seconds}${zone}`);

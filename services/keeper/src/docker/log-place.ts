@@ -36,7 +36,7 @@ export function takeEntry(
   const { mark, end } = place;
   // Later a lower time is that of a clock that was set back, and its entry is new.
   if (place.isFresh && atNs < mark.atNs) return { place, from: bytes };
-  // The engine has let go of the entry that was marked: what comes now is new.
+  // The engine has dropped the entry that was marked: what comes now is new.
   const isLost = place.isFresh && mark.atNs > 0n && atNs > mark.atNs;
   const position = isLost ? end : place.position;
   const from = Math.min(bytes, Math.max(0, end - position));

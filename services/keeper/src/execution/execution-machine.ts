@@ -171,7 +171,7 @@ function stop(
   const killAtMs = nowMs + graceMs;
   return {
     state: { ...state, phase: { kind: "stopping", cause, killAtMs, isKilled: false, wasReady } },
-    // Saved first: a keeper that is killed in between signals once more, instead of taking the end for its own.
+    // Saved first: a keeper that is killed in between signals again, instead of taking the end for its own.
     effects: [{ kind: "save" }, { kind: "signal", signal: stopSignal }],
   };
 }

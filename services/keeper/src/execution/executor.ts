@@ -39,17 +39,17 @@ export interface ProgramContext<Plan extends ExecutionPlan = ExecutionPlan> {
   readonly output: () => Promise<ExecutionOutput>;
   /** To be called with how far the launch is. */
   readonly onProgress: (message: string) => void;
-  /** To be called when something may have become of the program: it is looked at. */
+  /** To be called when something may have happened to the program: it is looked at. */
   readonly onNotice: () => void;
 }
 
 /** What an execution runs. It goes on when the keeper ends. */
 export interface Program {
-  /** Start it for the first time. What became of it is seen by look(). Rejects when it could not be started. */
+  /** Start it for the first time. What happened to it is seen by look(). Rejects when it could not be started. */
   launch(): Promise<Launch>;
   /** Give up what launch() waits for before it starts anything: the execution is not desired any more. */
   abandon(): void;
-  /** See what became of it. `isLate` when what was launched has had its time to appear. */
+  /** See what happened to it. `isLate` when what was launched has had its time to appear. */
   look(isLate: boolean): Promise<Verdict>;
   /** Take what it writes and has not been taken. Returns whether anything of an execution that has ended is left. */
   lookAfterEnd(): Promise<boolean>;
@@ -70,7 +70,7 @@ export interface Program {
 /** Whether a start was begun, or why it cannot be. */
 export type Launch = { readonly ok: true } | { readonly ok: false; readonly problem: string };
 
-/** What became of a program. */
+/** What happened to a program. */
 export type Verdict =
   /** It was never started. */
   | { readonly kind: "not-launched" }

@@ -24,7 +24,7 @@ export interface KeeperServices {
   readonly log: Logger;
   /** When the agent last heard from the control plane. */
   readonly seenAtMs: () => number;
-  /** To be called for an execution that is to be launched in its turn. Returns what takes it out of the queue again. */
+  /** To be called for an execution to launch in its turn. Returns what takes it out of the queue again. */
   readonly toLaunch: (execution: ToLaunch) => () => void;
   /** Told of each change, once it is on the disk. */
   readonly onChange: (record: ExecutionRecord) => void;

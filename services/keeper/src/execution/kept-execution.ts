@@ -126,7 +126,7 @@ export class KeptExecution {
     this.#setTimer();
   }
 
-  /** See what became of its process. Calls that come meanwhile are answered by one more look. */
+  /** See what happened to its process. Calls that come meanwhile are answered by another look. */
   look(): Promise<void> {
     this.#lookAgain = true;
     this.#looking ??= this.#lookUntilDone()
@@ -233,7 +233,7 @@ export class KeptExecution {
     if (this.#isAdopted) this.queue();
   }
 
-  /** End one that is stopped while it waits for its turn: nothing of it was begun. */
+  /** End one that is stopped while it waits for its turn: none of it was begun. */
   #endUnlaunched(): void {
     const { phase } = this.#record.state;
     if (this.#launch !== "queued" || phase.kind !== "starting" || phase.stop === null) return;
@@ -303,7 +303,7 @@ export class KeptExecution {
     });
   }
 
-  /** Kill all its processes, and let go of what it had once it has ended. */
+  /** Kill all its processes, and release what it had once it has ended. */
   async #kill(): Promise<void> {
     try {
       await this.#program?.kill();

@@ -32,7 +32,7 @@ export function formatRecord(record: ExecutionRecord): string {
   return `${JSON.stringify({ version: VERSION, ...record })}\n`;
 }
 
-/** Read a record; null when it is none of this version. Only a keeper writes them, so that the shape is not checked. */
+/** Read a record; null for one of another version. Only a keeper writes them, so the shape is not checked. */
 export function parseRecord(text: string): ExecutionRecord | null {
   try {
     const value: { readonly version?: unknown } & ExecutionRecord = JSON.parse(text);

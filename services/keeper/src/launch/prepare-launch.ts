@@ -1,9 +1,10 @@
+import { execFile } from "node:child_process";
 import { chown, lstat, mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { errorCode } from "@rollcall/process";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
 import type { ProcessPlan } from "../spec/read-spec.ts";
-import { findAccount } from "./accounts.ts";
 import { SEARCH_PATH } from "./environment.ts";
 import { environmentOf, Refusal, wordsOf } from "./job-environment.ts";
 import type { Account, Command } from "./launch-script.ts";
@@ -15,8 +16,12 @@ export interface PreparedCommand {
   readonly account: Account | null;
 }
 
-/** What is to be run, or why nothing is. */
+/** What to run, or why nothing is. */
 export type Prepared = ({ readonly ok: true } & PreparedCommand) | { readonly ok: false; readonly problem: string };
+
+const run = promisify(execFile);
+const LOOKUP_LIMIT_MS = 5_000;
+const USER_NAME = /^[A-Za-z0-9_.@][A-Za-z0-9_.@-]*\$?$/;
 
 /** Decide as whom, where and with what an execution runs, and make its own directory. */
 export async function prepareLaunch(
@@ -67,4 +72,32 @@ async function allowedDirectory(named: string, rules: WorkRules): Promise<string
   // Links are followed first, so that one inside an allowed directory leads nowhere else.
   if (path === null || !isAllowedDirectory(path, known)) throw refusal;
   return path;
+}
+
+/** Find a user of this machine, wherever its users are kept; null when there is none of this name. */
+export async function findAccount(name: string): Promise<Account | null> {
+  if (!USER_NAME.test(name)) return null;
+  try {
+    const { stdout } = await run("getent", ["passwd", name], { timeout: LOOKUP_LIMIT_MS });
+    return parseAccount(stdout.split("\n")[0] ?? "", name);
+  } catch {
+    // It ends with 2 when there is no such user.
+    return null;
+  }
+}
+
+/** Read a line of passwd(5). A lookup by number finds users as well: only the name itself counts. */
+function parseAccount(line: string, name: string): Account | null {
+  const [found, , uid = "", gid = ""] = line.split(":");
+  if (found !== name || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return null;
+  return { name, uid: Number(uid), gid: Number(gid) };
+}
+
+/** Whether this process can make another one a user's. */
+export async function canBecome({ uid, gid }: Account): Promise<boolean> {
+  const words = [`--reuid=${uid}`, `--regid=${gid}`, "--init-groups", "--no-new-privs", "--inh-caps=-all", "true"];
+  return run("setpriv", words, { timeout: LOOKUP_LIMIT_MS }).then(
+    () => true,
+    () => false,
+  );
 }

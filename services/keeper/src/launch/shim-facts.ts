@@ -27,7 +27,7 @@ export type ShimVerdict =
 
 const BEGUN = "begun";
 
-/** Decide what became of a launch. `isLate` when a shim that began has had its time to name itself. */
+/** Decide what happened to a launch. `isLate` when a shim that began has had its time to name itself. */
 export function judgeShim(facts: ShimFacts, isLate: boolean): ShimVerdict {
   const { hasStarted, shim, child, childLife, status, exit } = facts;
   if (exit !== null) {

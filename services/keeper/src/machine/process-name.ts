@@ -14,7 +14,7 @@ export interface ProcessStat extends ProcessName {
   readonly session: number;
 }
 
-/** Read a line of /proc/PID/stat; null when it is none. */
+/** Read a line of /proc/PID/stat; null if it is not one. */
 export function parseStat(line: string): ProcessStat | null {
   const pid = Number.parseInt(line, 10);
   // The name of the program, in brackets, may hold anything; what follows the last bracket does not.

@@ -10,7 +10,7 @@ export interface OutputFile {
   readonly bytes: number;
 }
 
-/** What is to be done with a chunk of output, in order. */
+/** What to do with a chunk of output, in order. */
 export type OutputAction =
   | { readonly kind: "append"; readonly start: number; readonly from: number; readonly to: number }
   | { readonly kind: "remove"; readonly start: number };
@@ -27,7 +27,7 @@ export function endOf(files: readonly OutputFile[]): number {
   return last === undefined ? 0 : last.start + last.bytes;
 }
 
-/** Decide where a chunk of so many bytes goes: files are filled to their size, and the oldest removed first. */
+/** Decide where a chunk of a number of bytes goes: files are filled to their size, and the oldest removed first. */
 export function planAppend(files: readonly OutputFile[], chunkBytes: number, rules: OutputRules): OutputStep {
   const { maxFileBytes, maxFiles } = rules;
   let kept: readonly OutputFile[] = files;

@@ -1,15 +1,16 @@
+import { execFile } from "node:child_process";
 import { type FSWatcher, watch } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { Cgroup } from "../cgroup/cgroup.ts";
 import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
 import { tryCommand } from "../check/try-command.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
-import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
+import type { Executor, Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
 import { becoming, programScript } from "../launch/launch-script.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import { prepareLaunch } from "../launch/prepare-launch.ts";
-import { removeScratch } from "../launch/remove-scratch.ts";
 import { exitWallMs, readShim, releaseShim, startShim } from "../launch/shim.ts";
 import { judgeShim } from "../launch/shim-facts.ts";
 import { isAlive, type ProcessName, processesOfSession } from "../machine/process-name.ts";
@@ -26,6 +27,9 @@ export interface ProcessServices {
 }
 
 const LOOPBACK = "127.0.0.1";
+
+const run = promisify(execFile);
+const LIMIT_MS = 600_000;
 
 /** A process with its shim. */
 export class ProcessProgram implements Program {
@@ -175,4 +179,41 @@ function sendSignal(pid: number, signal: string): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Remove the directory that an execution worked in, with all that it left there. The tree belongs to a user who may
+ * have other executions at work: one of them could put a link in place of a directory meanwhile. The `rm` of coreutils
+ * opens each directory from the one above and follows no link; Node's goes by whole paths.
+ */
+async function removeScratch(path: string): Promise<void> {
+  await run("rm", ["-rf", "--", path], { timeout: LIMIT_MS });
+}
+
+/** Runs processes of the machine. */
+export class ProcessExecutor implements Executor<ProcessPlan> {
+  /** Starting a process costs a few forks: more at once would only make all of them late. */
+  readonly mostLaunching = 8;
+  readonly #services: ProcessServices;
+
+  constructor(services: ProcessServices) {
+    this.#services = services;
+  }
+
+  programOf(context: ProgramContext<ProcessPlan>): Program {
+    return new ProcessProgram(this.#services, context);
+  }
+
+  /** Each has its files, which are read as cheaply as any list of them. */
+  async survey(): Promise<(id: string) => boolean> {
+    return () => true;
+  }
+
+  async end(id: string): Promise<void> {
+    const { cgroups } = this.#services;
+    if (cgroups !== null) await new Cgroup(cgroups, id).end();
+  }
+
+  /** What a process leaves is in its own directories, which are removed with it. */
+  async tidy(): Promise<void> {}
 }

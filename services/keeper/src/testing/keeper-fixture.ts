@@ -18,7 +18,7 @@ import { keeperPlaces } from "../keeper-places.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import { readBootId } from "../machine/process-name.ts";
 import type { StreamName } from "../output/output-store.ts";
-import { ProcessExecutor } from "../process/process-executor.ts";
+import { ProcessExecutor } from "../process/process-program.ts";
 import { SeenStamp } from "../seen-stamp.ts";
 
 /** A spec as a test writes it. */

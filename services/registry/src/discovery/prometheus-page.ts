@@ -10,7 +10,7 @@ const PATH = "/v1/prometheus/sd";
 
 /** Most bytes of an answer: about 60,000 nodes. Prometheus knows no pages. */
 const MOST_BYTES = 67_108_864;
-/** After so many bytes the process turns to others. */
+/** After this many bytes the process turns to others. */
 const BYTES_A_TURN = 32_768;
 /** Prometheus' own node exporter. */
 const DEFAULT_PORT = 9_100;

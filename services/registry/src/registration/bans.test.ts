@@ -54,7 +54,8 @@ describe("registerNode(), bans", () => {
     for (const attempt of attempts) {
       expect(await refusalOf(attempt.register(rig.registry))).toMatchObject({
         reason: "NODE_BANNED",
-        metadata: { banReason: "stolen" },
+        // By which its machine knows which of its executions are over.
+        metadata: { banReason: "stolen", logId: rig.store.logId() },
       });
       expect(await getNode(rig.store.db, attempt.id)).toBeNull();
     }

@@ -4,9 +4,9 @@ import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { getNode, getNodes, insertComputeNodes, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { RegistryProcess } from "../registry-process.ts";
-import { DEFAULT_CONFIG } from "../testing/default-config.ts";
 import { operate } from "../testing/operator.ts";
 import { eventsOf } from "../testing/record.ts";
+import { DEFAULT_CONFIG } from "../testing/seed.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
 

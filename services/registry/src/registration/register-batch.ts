@@ -33,7 +33,14 @@ import {
   useChallenges,
 } from "@rollcall/store";
 import type { RegistryProcess } from "../registry-process.ts";
-import { nonceName, type Registrant, type Registration, refusalOfNode, toRegistrant } from "./registration.ts";
+import {
+  type DecidedBy,
+  nonceName,
+  type Registrant,
+  type Registration,
+  refusalOfNode,
+  toRegistrant,
+} from "./registration.ts";
 
 /** What a node that registered, or did not, is answered. */
 export type RegistrationAnswer =
@@ -134,8 +141,9 @@ async function registerInTransaction(
   const replicas = await listHealthReplicas(tx);
   // Workers share an address, and a replica that is ending has none.
   const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(Boolean);
+  const by = { wallMs: clock.wallMs(), logId: store.logId() };
   return {
-    result: plan.results.map((result) => toAnswer(result, nodes, endpoints, clock.wallMs())),
+    result: plan.results.map((result) => toAnswer(result, nodes, endpoints, by)),
     events: [...plan.events, ...reports.events],
     audit: [...plan.creations, ...plan.approvals].map(toAuditEntry),
   };
@@ -201,9 +209,9 @@ function toAnswer(
   result: RegistrationResult,
   nodes: ReadonlyMap<string, NodeRecord>,
   healthEndpoints: readonly string[],
-  wallMs: number,
+  by: DecidedBy,
 ): RegistrationAnswer {
-  if (!result.ok) return { ok: false, error: refusalOfNode(result, nodes.get(result.nodeId), wallMs) };
+  if (!result.ok) return { ok: false, error: refusalOfNode(result, nodes.get(result.nodeId), by) };
   const node = nodes.get(result.nodeId);
   if (node === undefined) throw new Error(`node ${result.nodeId} is gone while it is locked`);
   return { ok: true, node, created: result.created, message: result.message, healthEndpoints };

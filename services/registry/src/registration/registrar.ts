@@ -16,6 +16,11 @@ export interface Registrar {
 const MOST_IN_ONE_BATCH = 200;
 // A lone registration waits for so long in vain: far less than the commit takes.
 const WAIT_FOR_COMPANY_MS = 2;
+// A batch is some ten statements, whatever its size. Where nodes come one by one, at some hundred a second, they share
+// one every 40 ms; a batch that has enough, or comes by itself, waits for nothing of that.
+const SPACING_MS = 10;
+const LONGEST_SPACING_MS = 40;
+const ENOUGH = 50;
 
 /** Create the registrar of one registry. */
 export function createRegistrar(services: Omit<RegistryProcess, "feed">): Registrar {
@@ -34,6 +39,9 @@ export function createRegistrar(services: Omit<RegistryProcess, "feed">): Regist
     },
     maxItems: MOST_IN_ONE_BATCH,
     maxWaitMs: WAIT_FOR_COMPANY_MS,
+    spacingMs: SPACING_MS,
+    longestSpacingMs: LONGEST_SPACING_MS,
+    enoughItems: ENOUGH,
     maxQueued: services.config["Registry.RegistrationQueue"],
     clock: services.clock,
   });

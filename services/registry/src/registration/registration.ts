@@ -61,6 +61,12 @@ function toGiven(
   return { ...token, isGenuine: recorded !== undefined && timingSafeEqual(recorded.hash, hash) };
 }
 
+/** When a node is refused, and by which history of the record: what its machine runs by that is over. */
+export interface DecidedBy {
+  readonly wallMs: number;
+  readonly logId: string;
+}
+
 /**
  * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on
  * its stream: soon at first, so that an approval takes effect.
@@ -70,12 +76,13 @@ function toGiven(
 export function refusalOfNode(
   { nodeId, refusal }: { readonly nodeId: string; readonly refusal: DecidedRefusal },
   known: { readonly membership: Membership } | undefined,
-  wallMs: number,
+  by: DecidedBy,
 ): Error {
   const isDecided = refusal.reason === "NODE_REJECTED" || refusal.reason === "NODE_BANNED";
   if (!isDecided) return refusalError(refusal, nodeId);
-  const sinceMs = known === undefined ? 0 : wallMs - known.membership.sinceMs;
-  return refusalError(refusal, nodeId, {
+  const sinceMs = known === undefined ? 0 : by.wallMs - known.membership.sinceMs;
+  const metadata = { ...refusal.metadata, logId: by.logId };
+  return refusalError({ ...refusal, metadata }, nodeId, {
     retryAfterMs: chooseWithin(rejectedRetry(sinceMs), Math.random()),
   });
 }

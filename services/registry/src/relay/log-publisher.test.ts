@@ -3,7 +3,7 @@ import type { PublishSession } from "@rollcall/events";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { currentRevision, EventFeed, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
-import { makeHistory } from "../testing/make-history.ts";
+import { makeHistory } from "../testing/record.ts";
 import { LogWake } from "../watch/log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "../watch/watch-limits.ts";
 import { LogPublisher } from "./log-publisher.ts";

@@ -3,7 +3,7 @@ import { createMetrics, renderMetrics } from "@rollcall/process";
 import { compactEvents, currentRevision } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { captureLog } from "@rollcall/testkit/log-capture";
-import { makeHistory } from "../testing/make-history.ts";
+import { makeHistory } from "../testing/record.ts";
 import { LogReader } from "./log-reader.ts";
 
 let database: TestDatabase;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { compactEvents, openRelay, RELAY_LEASE, saveRelay, takeLease } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
-import { makeHistory } from "../testing/make-history.ts";
+import { makeHistory } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
 let rig: Rig;

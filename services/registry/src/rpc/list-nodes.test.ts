@@ -145,6 +145,8 @@ describe("listNodes(), pages", () => {
     { connections: [ConnectionState.CONNECTED] },
     { schedulings: [SchedulingState.ELIGIBLE] },
     { search: "node" },
+    { hardwareAddresses: ["m"] },
+    { hostnames: ["h"] },
   ])("should refuse a token of another filter or order: %j", async (request) => {
     const { nextPageToken: pageToken } = await rig.registry.listNodes({ pageSize: 1 });
     expect(await refusalOf(rig.registry.listNodes({ ...request, pageToken }))).toMatchObject({
@@ -232,6 +234,17 @@ describe("listNodes(), filters", () => {
     await operate(rig.store, "odd", "delete");
   });
 
+  it("should filter by hardware addresses of any interface and by host names, letter by letter", async () => {
+    const interfaces = [{ name: "lo" }, { name: "eth0", mac: "02:42:ac:11:00:02" }];
+    await new TestNode("odd").register(rig.registry, { hostname: "rack-12.example", interfaces });
+    expect(await idsOf({ hardwareAddresses: ["02:42:ac:11:00:02", '"'] })).toEqual(["odd"]);
+    expect(await idsOf({ hardwareAddresses: ["02:42:AC:11:00:02", "$", "02:42"] })).toEqual([]);
+    expect(await idsOf({ hostnames: ["rack-12.example", "x"] })).toEqual(["odd"]);
+    expect(await idsOf({ hostnames: ["rack-12", "Rack-12.example"] })).toEqual([]);
+    expect(await idsOf({ hostnames: ["rack-12.example"], hardwareAddresses: ["m"] })).toEqual([]);
+    await operate(rig.store, "odd", "delete");
+  });
+
   it("should want all kinds of filters to match", async () => {
     const request: Request = {
       connections: [ConnectionState.CONNECTED],
@@ -262,6 +275,9 @@ describe("listNodes(), refusals", () => {
     [{ search: "x".repeat(257) }, "INVALID_REQUEST"],
     [{ search: "a b c d e f g h i" }, "INVALID_REQUEST"],
     [{ search: "a\0" }, "INVALID_REQUEST"],
+    [{ hardwareAddresses: ["a\0"] }, "INVALID_REQUEST"],
+    [{ hardwareAddresses: Array(65).fill("a") }, "INVALID_REQUEST"],
+    [{ hostnames: [""] }, "INVALID_REQUEST"],
   ])("should refuse %j with %s", async (request, reason) => {
     expect(await refusalOf(rig.registry.listNodes(request))).toMatchObject({
       code: Code.InvalidArgument,

@@ -26,7 +26,7 @@ export function updateNodeInfo(services: RegistryServices): MethodImpl<typeof Re
       const caller = await lockCaller(tx, services, { method, nodeId, proof });
       if (caller === null) throw notRegistered(nodeId);
       const { node, events } = caller;
-      checkMayReturn(node, services.clock.wallMs());
+      checkMayReturn(services, node);
       const saved = await saveInfo(tx, nodeId, report);
       if (saved !== "saved") return { result: false, events };
       const call = { ...auditedCall(context, method), actor: `node:${nodeId}` };

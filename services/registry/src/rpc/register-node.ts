@@ -23,7 +23,7 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
     const { nodeId } = request;
     const { method } = RegistryService;
     const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
-    const parsed = parseRegistration(services, request);
+    const parsed = await parseRegistration(services, request);
     const joinToken = await readToken(services, request);
     const registration = { ...parsed, joinToken, call };
     const token = registration.joinToken?.hash ?? null;
@@ -41,10 +41,10 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
   };
 }
 
-function parseRegistration(
+async function parseRegistration(
   services: RegistryServices,
   request: RegisterNodeRequest,
-): Omit<Registration, "call" | "joinToken"> {
+): Promise<Omit<Registration, "call" | "joinToken">> {
   const { nodeId, publicKey } = request;
   requireNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");
@@ -52,7 +52,7 @@ function parseRegistration(
   const proof = required(request.proof, "proof");
   checkNonce(services, proof.nonce);
   const method = RegistryService.method.registerNode;
-  checkSignature(services.store.clusterId(), { method, nodeId, proof }, publicKey);
+  await checkSignature(services.store.clusterId(), { method, nodeId, proof }, publicKey);
   return {
     nodeId,
     publicKey,

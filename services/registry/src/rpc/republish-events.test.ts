@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { compactEvents, openRelay, RELAY_LEASE, readRelay, saveRelay, takeLease } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
-import { makeHistory } from "../testing/make-history.ts";
+import { makeHistory } from "../testing/record.ts";
 import { createToken, type Rig, startRig } from "../testing/rig.ts";
 
 let rig: Rig;

@@ -47,7 +47,7 @@ export function rotateNodeKey(services: RegistryServices): MethodImpl<typeof Reg
       await lockBans(tx);
       const caller = await lockCaller(tx, services, call);
       if (caller === null) throw notRegistered(nodeId);
-      checkMayReturn(caller.node, services.clock.wallMs());
+      checkMayReturn(services, caller.node);
       const before = identityOf(caller);
       const after = await decide(tx, caller, next);
       const { events } = caller;

@@ -11,8 +11,8 @@ import {
 import { describeError } from "@rollcall/errors";
 import { compactEvents, saveLabels } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
-import { someEvents } from "../testing/make-history.ts";
 import { observe, operate } from "../testing/operator.ts";
+import { someEvents } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { seed } from "../testing/seed.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";

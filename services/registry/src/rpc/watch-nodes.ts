@@ -13,7 +13,7 @@ import type { RegistryServices } from "../registry-services.ts";
 import { formatResumeToken } from "../watch/resume-token.ts";
 import { type NodeUpdate, watchNodes as watch } from "../watch/watch-nodes.ts";
 
-/** After so many changes that had to be encoded the process turns to others. */
+/** After this many changes that had to be encoded the process turns to others. */
 const CHANGES_A_TURN = 8;
 
 /** Send nodes as they are, and then as they change. */

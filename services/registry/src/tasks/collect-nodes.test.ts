@@ -14,7 +14,7 @@ import {
 } from "@rollcall/store";
 import { createTestDatabase, ManualClock, type TestDatabase } from "@rollcall/testkit";
 import type { RegistryConfig } from "../config.ts";
-import { DEFAULT_CONFIG } from "../testing/default-config.ts";
+import { DEFAULT_CONFIG } from "../testing/seed.ts";
 import { collectNodes } from "./collect-nodes.ts";
 
 const MINUTE_MS = 60_000;

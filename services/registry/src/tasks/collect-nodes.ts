@@ -54,7 +54,7 @@ export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" |
 }
 
 /**
- * How long nodes could have come back: as long as each look in a row, none too long after the one before, found a
+ * How long nodes could have come back: as long as each look in a row, each soon after the one before, found a
  * health replica. A record that was away, a replica that was restarted and a registry that has only begun all start the
  * count again.
  */

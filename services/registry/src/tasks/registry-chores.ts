@@ -20,7 +20,7 @@ const ENDED_TOKENS_KEPT_MS = 30 * DAY_MS;
 const EVERY_TEN_MINUTES = "*/10 * * * *";
 
 /**
- * What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
+ * What there is to do, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
  * request ids, used nonces; and nodes that are gone.
  */
 export function registryChores(

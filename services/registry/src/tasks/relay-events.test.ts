@@ -9,7 +9,7 @@ import {
 import { createLogger } from "@rollcall/process";
 import { appendEvents, compactEvents, readEvents, readRelay, rewindRelay, type Store } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
-import { makeHistory, someEvents } from "../testing/make-history.ts";
+import { makeHistory, someEvents } from "../testing/record.ts";
 import { TestRelay } from "../testing/test-relay.ts";
 
 const CHUNK = 300;

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createMetrics, renderMetrics, silentLogger, superviseTasks, systemClock } from "@rollcall/process";
 import { listUpkeepRuns, readEvents, type Store } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
-import { DEFAULT_CONFIG } from "../testing/default-config.ts";
 import { makeToken } from "../testing/join-tokens.ts";
-import { makeHistory } from "../testing/make-history.ts";
+import { makeHistory } from "../testing/record.ts";
+import { DEFAULT_CONFIG } from "../testing/seed.ts";
 import { registryChores } from "./registry-chores.ts";
 import { type Chore, upkeep } from "./upkeep.ts";
 

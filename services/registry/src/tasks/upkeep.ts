@@ -69,7 +69,7 @@ export function upkeep(services: UpkeepOptions): LeasedTask {
   });
 }
 
-/** Does chores, one at a time of each kind, and records what came of them. */
+/** Does chores, one at a time of each kind, and records the outcome of them. */
 class ChoreRunner {
   readonly #store: ReservedStore;
   readonly #instance: string;

@@ -15,7 +15,7 @@ import {
 import { createRpcServer } from "@rollcall/rpc";
 import { accessTokenHash, createAuthenticator, EventFeed, ensureAccessToken, type Store } from "@rollcall/store";
 import { createApp, type RegistryConfig, type RegistryProcess } from "../index.ts";
-import { DEFAULT_CONFIG } from "./default-config.ts";
+import { DEFAULT_CONFIG } from "./seed.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
 export interface RigRecord {

@@ -4,8 +4,8 @@ import { createChallenge, keyFingerprint } from "@rollcall/identity";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { nodeInfoToRecord } from "@rollcall/wire";
+import { REGISTRY_KEYS, type RegistryConfig } from "../config.ts";
 import { registerBatch } from "../registration/register-batch.ts";
-import { DEFAULT_CONFIG } from "./default-config.ts";
 import { INFO, type TestNode } from "./test-node.ts";
 
 export interface SeedOptions {
@@ -13,6 +13,11 @@ export interface SeedOptions {
   /** What each says about itself. */
   readonly infoOf?: (node: TestNode, index: number) => MessageInitShape<typeof NodeInfoSchema>;
 }
+
+/** Every key at its default. */
+export const DEFAULT_CONFIG = Object.fromEntries(
+  Object.entries(REGISTRY_KEYS).map(([path, key]) => [path, key.default]),
+) as RegistryConfig;
 
 /** Register many nodes at once, as the registry does in one batch. */
 export async function seed(

@@ -3,7 +3,7 @@ import { describeError } from "@rollcall/errors";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { type CallStore, compactEvents, currentRevision, EventFeed, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { makeHistory } from "../testing/make-history.ts";
+import { makeHistory } from "../testing/record.ts";
 import { EventHub } from "./event-hub.ts";
 import { LogWake } from "./log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "./watch-limits.ts";

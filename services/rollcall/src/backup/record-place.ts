@@ -29,7 +29,7 @@ export interface RecordPlace {
   readonly setAside: string | null;
 }
 
-/** What is to be done with the record. */
+/** What to do with the record. */
 export interface PlaceWish {
   readonly config: PlaceConfig;
   readonly shell: Pick<Shell, "env" | "cwd" | "home" | "userId">;
@@ -37,7 +37,7 @@ export interface PlaceWish {
   readonly namesDirectory: boolean;
   /** Whether the record of an `up` that runs is of use. */
   readonly whileRunning: boolean;
-  /** What is to be restored; null for work that reads. */
+  /** What to restore; null for work that reads. */
   readonly restore: RestoreWish | null;
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { loadConfig, printDefaultYaml } from "@rollcall/config";
-import { createTestShell } from "../testing/test-shell.ts";
+import { createTestShell } from "../testing/run-client.ts";
 import { ALL_KEYS } from "./all-keys.ts";
 import { createConfigurationView } from "./configuration-view.ts";
 import { loadControlPlaneConfig } from "./control-plane-config.ts";

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from "node:v8";
 import { type DescriptorPlan, planDescriptors } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -5,6 +6,9 @@ import type { ProcessPlan } from "./process-plan.ts";
 
 /** The feed of events, and what upkeep opens for itself. */
 const RECORD_EXTRA = 8;
+
+/** In per cent of what the collection before has left. */
+const MOST_GROWTH = 60;
 
 /**
  * Decide how many connections each port of a process may take, so that none takes the descriptors of another, and say
@@ -32,4 +36,14 @@ export function limitConnections(
     );
   } else log.info(fields, "connections are limited");
   return shares;
+}
+
+/**
+ * Collect garbage before the heap has grown by more than so much. What a heartbeat leaves behind in Node's HTTP/2 lives
+ * until the node's next one, and so is found by a full collection only; of those V8 makes as few as it can, and a
+ * process that holds ten thousand agents would grow to twice its size in between. See
+ * docs/decisions/0023-bounded-garbage.md for what it costs.
+ */
+export function boundGarbage(): void {
+  setFlagsFromString(`--heap-growing-percent=${MOST_GROWTH}`);
 }

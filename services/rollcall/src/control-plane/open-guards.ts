@@ -1,3 +1,4 @@
+import { BlockList, isIP } from "node:net";
 import {
   type CallLimits,
   CallPlaces,
@@ -5,6 +6,7 @@ import {
   DEFAULT_CALL_LIMITS,
   DEFAULT_STRANGER_BUDGET,
   FailureLimiter,
+  type HostJudgement,
   NODE_FAILURE_LIMITS,
   NoiseTable,
   StrangerBudget,
@@ -14,7 +16,6 @@ import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import { CallAdmission, type ClientAddress, FailedAttempts, StrangerLog } from "@rollcall/rpc";
 import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
-import { judgeProxies } from "./judge-proxies.ts";
 
 /** What limits callers and records refusals: shared by all servers of a process. */
 export interface CallGuards {
@@ -76,4 +77,27 @@ function callLimits(config: ProcessConfig): CallLimits {
     // A record with more connections is meant for more readers.
     callerWork: Math.max(callerWork, Math.floor(config["Database.PoolSize"] / 2)),
   };
+}
+
+/** Tell trusted proxies from other addresses, by addresses and networks as the configuration has them. */
+export function judgeProxies(proxies: readonly string[]): (host: string) => HostJudgement {
+  const trusted = new BlockList();
+  for (const proxy of proxies) {
+    const [host = "", length] = proxy.split("/");
+    const family = familyOf(host);
+    if (family === null) throw new Error(`${proxy} is neither an address nor a network`);
+    if (length === undefined) trusted.addAddress(host, family);
+    else trusted.addSubnet(host, Number(length), family);
+  }
+  return (host) => {
+    const family = familyOf(host);
+    if (family === null) return "invalid";
+    return trusted.check(host, family) ? "proxy" : "other";
+  };
+}
+
+function familyOf(host: string): "ipv4" | "ipv6" | null {
+  const version = isIP(host);
+  if (version === 0) return null;
+  return version === 4 ? "ipv4" : "ipv6";
 }

@@ -19,14 +19,12 @@ import {
 import { createGrpcServer, createRpcServer, type GrpcServer, type GuardedServer, ServingStatus } from "@rollcall/rpc";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
-import { exposeBuild, exposeLease } from "../observability/expose-process.ts";
-import { openTracer } from "../observability/open-tracer.ts";
+import { exposeBuild, exposeLease, openTracer } from "../observability/expose-process.ts";
 import { reportProcess } from "../observability/report-process.ts";
-import { boundGarbage } from "./bound-garbage.ts";
 import { readConsolePages } from "./console-parts.ts";
 import { advertisedHost, agentEndpoint, createServices, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
-import { limitConnections } from "./limit-connections.ts";
+import { boundGarbage, limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { type CallGuards, openGuards } from "./open-guards.ts";
 import { openNats } from "./open-nats.ts";

@@ -1,6 +1,8 @@
+import { hostname } from "node:os";
 import { buildInfo } from "@rollcall/cli";
-import { type Clock, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
+import { type Clock, gauge, type Logger, type MetricsRegistry, onScrape, type Tracer } from "@rollcall/process";
 import type { LeaseKeeper } from "@rollcall/store";
+import type { ProcessConfig } from "../config/process-keys.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
 
 /** Show in a registry what runs in this process: always 1, with the build in its labels. */
@@ -32,4 +34,32 @@ export function exposeLease(
     held.set(keeper.held ? 1 : 0);
     age.set((clock.nowMs() - (keeper.renewedAtMs ?? startedAtMs)) / 1_000);
   });
+}
+
+/** Begin to trace calls when a collector is configured; null otherwise. Nothing waits for the collector. */
+export async function openTracer(
+  { name }: Pick<ProcessPlan, "name">,
+  {
+    config,
+    instance,
+    version,
+    clock,
+    log,
+  }: {
+    readonly config: Pick<ProcessConfig, "Tracing.Endpoint" | "Tracing.SampleRatio">;
+    readonly instance: string;
+    readonly version: string;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+): Promise<Tracer | null> {
+  const endpoint = config["Tracing.Endpoint"];
+  if (endpoint === undefined) return null;
+  // Loaded only where it is used: it takes memory and time.
+  const { createOtlpTracer } = await import("@rollcall/process/tracing");
+  const resource = {
+    ...{ "service.namespace": "rollcall", "service.name": `rollcall-${name}`, "service.version": version },
+    ...{ "service.instance.id": instance, "host.name": hostname() },
+  };
+  return createOtlpTracer({ endpoint, ratio: config["Tracing.SampleRatio"], resource, clock, log });
 }

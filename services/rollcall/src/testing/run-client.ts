@@ -1,5 +1,4 @@
-import { runCli } from "@rollcall/cli";
-import { createTestShell } from "./test-shell.ts";
+import { runCli, type Shell, type Sink } from "@rollcall/cli";
 
 /** What a command line left behind. */
 export interface Outcome {
@@ -12,6 +11,12 @@ export interface Outcome {
 export interface ServicesApart {
   readonly addresses: Readonly<Record<"registry" | "health" | "admin", string>>;
   readonly tokenFile: string;
+}
+
+/** A shell of a test: nothing of this process's environment, and everything that is written is kept. */
+interface TestShell extends Shell {
+  /** What was written to standard output so far. */
+  written(): string;
 }
 
 /** Run a verb of the command line in this process, against services that run apart. */
@@ -32,4 +37,32 @@ export async function runClient(line: string, { addresses, tokenFile }: Services
   };
   const code = await runCli(shell, { verbs: [], configuration });
   return { code, text: shell.written() };
+}
+
+/** Make a shell with nothing but what is given. */
+export function createTestShell(given: Partial<Shell> = {}): TestShell {
+  let text = "";
+  const out: Sink = {
+    write: (more) => {
+      text += more;
+    },
+    isTerminal: false,
+    columns: () => 0,
+    rows: () => 0,
+  };
+  return {
+    args: [],
+    env: {},
+    cwd: "/",
+    home: "/nowhere",
+    userId: null,
+    runsOn: { node: process.versions.node, platform: process.platform },
+    out,
+    err: out,
+    ask: null,
+    wallMs: () => Date.now(),
+    interrupted: new AbortController().signal,
+    ...given,
+    written: () => text,
+  };
 }

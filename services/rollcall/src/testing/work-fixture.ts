@@ -57,6 +57,11 @@ export class WorkFixture {
     await this.client.becomes(name, "APPROVED CONNECTED HEALTHY");
   }
 
+  /** Start the agent of a node that is not taken in. */
+  startOutcast(name: string, server = this.#up.server): void {
+    this.#agents.set(name, this.#up.agentAt(server, name, ...RUNS_WORK));
+  }
+
   agent(name: string): RollcallProcess {
     const agent = this.#agents.get(name);
     if (agent === undefined) throw new Error(`there is no agent ${name}`);
@@ -131,7 +136,7 @@ export class WorkFixture {
     return survivor;
   }
 
-  /** Stop a job, and wait until nothing of it runs. */
+  /** Stop a job, and wait until none of it runs. */
   async stopped(job: CountedJob): Promise<void> {
     await this.client.jobs.stopJob({ name: job.name });
     await until(`no process of ${job.name}`, async () => (await this.running(job)).length === 0, PATIENCE_MS);

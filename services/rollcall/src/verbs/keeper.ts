@@ -1,3 +1,4 @@
+import { appendFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { agentKeys, checkWorkConfig, defaultStateDirectory, type WorkConfig, workKeys } from "@rollcall/agent";
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
@@ -12,7 +13,6 @@ import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { openLog } from "../log.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { lockKeeper } from "../up/directory-lock.ts";
-import { BoundedFile } from "../work/bounded-file.ts";
 import { keeperSettings } from "../work/keeper-settings.ts";
 
 /** The keys that `rollcall keeper` reads. */
@@ -48,6 +48,9 @@ const HELP = {
   keys: KEEPER_VERB_KEYS,
   notes: [],
 };
+
+/** Of one file; there are two of them. */
+const MOST_BYTES = 4_194_304;
 
 /** `rollcall keeper`. Answers the exit code: 0 after SIGTERM or when it retires, 1 when it could not work. */
 export async function runKeeper(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
@@ -96,5 +99,25 @@ async function lock(directory: string, pid: number): Promise<() => Promise<void>
   } catch (error) {
     if (!isOfTheSystem(error)) throw error;
     throw new Failure(`the directory ${directory} cannot be used: ${error.message}`, { cause: error });
+  }
+}
+
+/** A file of log lines that is put aside when it is large, in place of the one put aside before. */
+class BoundedFile {
+  readonly #path: string;
+  #bytes: number;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  write(line: string): void {
+    if (this.#bytes > MOST_BYTES) {
+      renameSync(this.#path, `${this.#path}.1`);
+      this.#bytes = 0;
+    }
+    this.#bytes += Buffer.byteLength(line);
+    appendFileSync(this.#path, line, { mode: 0o600 });
   }
 }

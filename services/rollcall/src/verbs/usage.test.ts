@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { UsageError } from "@rollcall/cli";
-import { createTestShell } from "../testing/test-shell.ts";
+import { createTestShell } from "../testing/run-client.ts";
 import { runAgent } from "./agent.ts";
 import { runBackup } from "./backup.ts";
 import { runKeeper } from "./keeper.ts";

@@ -43,7 +43,7 @@ export interface WorkerRole {
   readonly pools: PoolSizes | undefined;
 }
 
-/** The role of this process as a worker; null when it is none. */
+/** The role of this process as a worker; null if it is not one. */
 export function workerRole(env: Readonly<Record<string, string | undefined>>): WorkerRole | null {
   const { [NUMBER]: number, [POOL]: pool } = env;
   if (!cluster.isWorker || number === undefined) return null;

@@ -12,11 +12,14 @@ import {
   type Desired,
   type EndReason as DomainEnd,
   type ExecutionState as DomainState,
+  type Observation,
   type Observed,
   shownState,
 } from "@rollcall/domain";
 import type { StoredExecution, StoredObservation } from "@rollcall/store";
-import { toObservation } from "./observation.ts";
+
+/** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
+const REPORTS_THAT_LACK = 2;
 
 /** The public message of an execution. */
 export function executionToProto(stored: StoredExecution): Execution {
@@ -106,3 +109,12 @@ const ENDS: Readonly<Record<DomainEnd, EndReason>> = {
   CONTROL_PLANE_LOST: EndReason.CONTROL_PLANE_LOST,
   GONE: EndReason.GONE,
 };
+
+/** What a node said as the rules have it; null for nothing. One that it has lost is gone. */
+export function toObservation(seen: StoredExecution["observation"]): Observation | null {
+  if (seen === null) return null;
+  const { observed, missing, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
+  const said = { epoch, report, startedAtMs, endedAtMs, exitCode, signal, message };
+  if (missing >= REPORTS_THAT_LACK && observed !== "ENDED") return { ...said, observed: "ENDED", end: "GONE" };
+  return observed === "ABSENT" ? null : { ...said, observed, end };
+}

@@ -22,7 +22,7 @@ import { refusalsToProto } from "../jobs/plan-job.ts";
 import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { stateOf } from "./convert-execution.ts";
-import { findExecution } from "./find-execution.ts";
+import { findExecution } from "./read-executions.ts";
 
 const MOST_ENTRIES = 50;
 const JOB_EVENTS = [

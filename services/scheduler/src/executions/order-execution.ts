@@ -27,11 +27,11 @@ import {
   saveExecutionOrder,
   type Tx,
 } from "@rollcall/store";
-import { jobCountIsZero } from "../jobs/job-refusals.ts";
+import { jobCountIsZero } from "../jobs/submit-job.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf } from "./convert-execution.ts";
-import { executionNotFound, findExecution } from "./find-execution.ts";
+import { executionNotFound, findExecution } from "./read-executions.ts";
 
 /** How far the time in an execution's id may be ahead of the record's clock: two clocks are never the same. */
 const MOST_AHEAD_MS = 60_000;

@@ -1,16 +1,18 @@
 import { create } from "@bufbuild/protobuf";
-import type { MethodImpl } from "@connectrpc/connect";
+import type { ConnectError, MethodImpl } from "@connectrpc/connect";
 import {
   ExecutionSchema,
   GetExecutionResponseSchema,
   type JobService,
   ListExecutionsResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { readExecutions, type StoredExecution } from "@rollcall/store";
+import { refuse } from "@rollcall/errors";
+import { type Db, findExecutions, readExecutions, type StoredExecution } from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf, statesFromProto } from "./convert-execution.ts";
-import { findExecution } from "./find-execution.ts";
+
+const SHOWN = 3;
 
 /** Answer one execution. */
 export function getExecution({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getExecution> {
@@ -47,7 +49,7 @@ export function listExecutions({
   };
 }
 
-/** The rows that match, until there are no more or nobody asks for more. */
+/** The rows that match, until there are no more or the caller stops. */
 async function* matching(
   read: (below: string | null) => Promise<readonly StoredExecution[]>,
   from: string | null,
@@ -63,4 +65,22 @@ async function* matching(
     if (last === undefined || rows.length < READ_ROWS) return;
     below = last.execution.id;
   }
+}
+
+/** The execution of an id, or of an unambiguous prefix. Throws EXECUTION_NOT_FOUND or AMBIGUOUS_EXECUTION. */
+export async function findExecution(db: Db, reference: string): Promise<StoredExecution> {
+  const found = await findExecutions(db, reference, SHOWN + 1);
+  const [only, ...others] = found;
+  if (only === undefined) throw executionNotFound(reference);
+  if (others.length === 0) return only;
+  const matches = found.slice(0, SHOWN).map(({ execution }) => execution.id);
+  const more = found.length > SHOWN ? ", ..." : "";
+  const text = `${reference} is a prefix of several executions: ${matches.join(", ")}${more}; use a longer prefix`;
+  throw refuse("AMBIGUOUS_EXECUTION", text, { metadata: { execution: reference, matches: matches.join(",") } });
+}
+
+/** There is no such execution. */
+export function executionNotFound(reference: string): ConnectError {
+  const text = `there is no execution ${reference}: list them with \`rollcall job executions JOB\``;
+  return refuse("EXECUTION_NOT_FOUND", text, { metadata: { execution: reference } });
 }

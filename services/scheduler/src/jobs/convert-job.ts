@@ -51,7 +51,7 @@ export function jobToProto({ job, tally }: CountedJob): Job {
   });
 }
 
-/** What is to be said of where a job stands, for people; "" for nothing. */
+/** What to say of where a job stands, for people; "" for nothing. */
 export function messageOf(job: Pick<StoredJob, "spec" | "type" | "state" | "message">): string {
   const violations = job.state === "ACTIVE" ? keptJobOf(job).violations : [];
   if (violations.length === 0) return job.message;

@@ -27,7 +27,7 @@ import {
   readNodes,
   type StoredExecution,
 } from "@rollcall/store";
-import { toObservation } from "../executions/observation.ts";
+import { toObservation } from "../executions/convert-execution.ts";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
 
 /** A job with those of its executions that what comes next follows from. */
@@ -81,7 +81,7 @@ export class NodeView {
     });
   }
 
-  /** What would become of a job if this were submitted. Nothing is changed. */
+  /** What would happen to a job if this were submitted. Nothing is changed. */
   async preview(spec: JobSpec, viewed: ViewedJob, signal: AbortSignal): Promise<JobPreview> {
     return this.#alone(signal, (memory) => this.#withJob(memory, viewed, () => previewJob(memory.state, spec)));
   }

@@ -4,9 +4,8 @@ import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { readAllocations } from "@rollcall/store";
 import { addWorkNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
-import { tellOf } from "../testing/allow-reactions.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
-import { type JobInit, serviceOf } from "../testing/job-specs.ts";
+import { type JobInit, serviceOf, tellOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
 const NODES = ["n1", "n2"];

@@ -6,8 +6,7 @@ import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
 import { readEvents, readSpecs } from "@rollcall/store";
 import { addWorkNode, createTestDatabase, judgeNode, type TestDatabase } from "@rollcall/testkit";
-import { tellOf } from "../testing/allow-reactions.ts";
-import { type JobInit, serviceOf } from "../testing/job-specs.ts";
+import { type JobInit, serviceOf, tellOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
 let database: TestDatabase;

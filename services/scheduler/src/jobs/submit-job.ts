@@ -1,10 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import type { MethodImpl } from "@connectrpc/connect";
+import type { ConnectError, MethodImpl } from "@connectrpc/connect";
 import {
   JobService,
   type SubmitJobResponse,
   SubmitJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type Refusals, refusalsText } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
 import {
   type AcceptedJob,
   acceptJob,
@@ -18,7 +20,6 @@ import { getJob, type Tx } from "@rollcall/store";
 import { isSameJob, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
-import { fitsNowhere } from "./job-refusals.ts";
 
 /** Make a job, or a new version of it. */
 export function submitJob(services: SchedulerServices): MethodImpl<typeof JobService.method.submitJob> {
@@ -56,4 +57,19 @@ async function answer(tx: Tx, { job, changed }: SubmittedJob, warnings: readonly
   const [counted] = await countJobExecutions(tx, [job]);
   const shown = counted === undefined ? {} : { job: jobToProto(counted) };
   return create(SubmitJobResponseSchema, { ...shown, changed, warnings: [...warnings] });
+}
+
+/** The job wants no executions. */
+export function jobCountIsZero(name: string): ConnectError {
+  const text = `job ${name} has a count of 0, so that what it adopts would be stopped: scale it first`;
+  return refuse("JOB_COUNT_IS_ZERO", text, { metadata: { job: name }, subject: name });
+}
+
+/** No node fits a job that does not wait for one. */
+function fitsNowhere(name: string, why: Refusals): ConnectError {
+  const metadata = Object.fromEntries(why.counts.map(({ reason, nodes }) => [reason, String(nodes)]));
+  const text = `no node fits job ${name}, and it has no queue timeout: ${refusalsText(why)}`;
+  return refuse("JOB_FITS_NOWHERE", text, {
+    metadata: { job: name, ...metadata },
+  });
 }

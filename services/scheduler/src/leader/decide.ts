@@ -4,7 +4,7 @@ import type { WorkCommitted } from "@rollcall/store";
 /** Plans that are made before what has changed meanwhile is read. */
 const PLANS_IN_A_ROW = 8;
 
-/** What came of plans. */
+/** The outcome of plans. */
 export interface Decided {
   /** Whether the last was refused: what it was made from has changed. */
   readonly isStale: boolean;

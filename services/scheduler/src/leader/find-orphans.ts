@@ -33,7 +33,7 @@ export async function findOrphans(
   }
 }
 
-/** End the orphans of nodes that were deleted or rejected: nothing of them can be confirmed. */
+/** End the orphans of nodes that were deleted or rejected: none of them can be confirmed. */
 export async function endHomeless(
   nowMs: number,
   commit: Commit,

@@ -9,9 +9,8 @@ import {
   judgeNode,
   type TestDatabase,
 } from "@rollcall/testkit";
-import { allowReaction, tellOf } from "../testing/allow-reactions.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
-import { serviceOf, TYPE_OF } from "../testing/job-specs.ts";
+import { allowReaction, serviceOf, TYPE_OF, tellOf } from "../testing/job-specs.ts";
 import { Operators } from "../testing/operators.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 

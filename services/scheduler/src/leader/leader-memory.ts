@@ -16,7 +16,7 @@ import {
 import type { Logger } from "@rollcall/process";
 import type { StoredDrain, StoredExecution, StoredJob } from "@rollcall/store";
 import { keptJobOf, violationsText } from "@rollcall/wire";
-import { toObservation } from "../executions/observation.ts";
+import { toObservation } from "../executions/convert-execution.ts";
 import { toJobRecord } from "../jobs/view-job.ts";
 import type { LeaderOptions } from "./leader-options.ts";
 import type { LeaderRecord } from "./leader-record.ts";

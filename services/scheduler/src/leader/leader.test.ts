@@ -11,9 +11,8 @@ import {
   judgeNode,
   type TestDatabase,
 } from "@rollcall/testkit";
-import { allowReaction, tellOf } from "../testing/allow-reactions.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
-import { serviceOf } from "../testing/job-specs.ts";
+import { allowReaction, serviceOf, tellOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
 const NODES = ["n1", "n2", "n3"];

@@ -31,7 +31,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A node says that it runs an execution, or what became of it. */
+/** A node says that it runs an execution, or what happened to it. */
 async function say(nodeId: string, id: string, facts: Partial<ReportedExecution>): Promise<void> {
   reports += 1;
   const one: ReportedExecution = {

@@ -1,7 +1,7 @@
 import { type ExecutionRecord, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
 import type { StoredExecution, StoredJob } from "@rollcall/store";
 import { keptJobOf } from "@rollcall/wire";
-import { toObservation } from "../executions/observation.ts";
+import { toObservation } from "../executions/convert-execution.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
 import type { Commit } from "./find-orphans.ts";
 import type { LeaderMemory } from "./leader-memory.ts";

@@ -43,7 +43,7 @@ export interface PreviewedPlace {
   readonly isReplaced: boolean;
 }
 
-/** What would become of a job. */
+/** What would happen to a job. */
 export interface JobPreview {
   readonly places: readonly PreviewedPlace[];
   /** Places that would wait. */

@@ -93,7 +93,7 @@ export function takeDue({ state, nowMs }: PlanContext): Due | undefined {
   return due;
 }
 
-/** What is to be committed. */
+/** What to commit. */
 export function finishPlan({ state, executions, jobs, drains, nowMs }: PlanContext, more: boolean): Plan {
   const dueAtMs = state.due.peek()?.atMs ?? null;
   return {

@@ -70,7 +70,7 @@ function isDead(context: PlanContext, drain: DrainRecord, known: KnownExecution)
 
 /**
  * When a node should have confirmed the end of what it was told to stop; infinite for what it was not told. That it was
- * told counts from when this planner's drain has seen it: it is not recorded, and another leader waits once more.
+ * told counts from when this planner's drain has seen it: it is not recorded, and another leader waits again.
  */
 function confirmedByMs({ state }: PlanContext, { record, stopSeenAtMs }: KnownExecution): number {
   if (record.desired !== "STOP" || stopSeenAtMs === null) return Number.POSITIVE_INFINITY;

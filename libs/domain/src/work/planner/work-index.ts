@@ -269,7 +269,7 @@ function replaceRequest(state: WorkState, job: KnownJob): void {
   else state.perNodeJobs.delete(job.record.name);
 }
 
-/** What ended in an earlier run says nothing of this one; what failed in an earlier version may do in the newest. */
+/** What ended in an earlier run says nothing about this one; what failed in an earlier version may do in the newest. */
 function forgetOutcomes(job: KnownJob, isRunAgain: boolean): void {
   job.unplaced = "";
   for (const place of [...job.places.values()]) {

@@ -75,7 +75,7 @@ export class WorkMemory {
     return this.#state;
   }
 
-  /** Decide what is to be done now. The memory has it as done; when it is not committed, revert it. */
+  /** Decide what to do now. The memory has it as done; when it is not committed, revert it. */
   plan(input: PlanInput): Plan {
     const context = planContext(this.#state, input);
     forgetEnded(this.#state);
@@ -138,7 +138,7 @@ function lookAtDue(context: PlanContext): void {
   }
 }
 
-/** One round over all that is to be looked at; false when the plan is full. */
+/** One round over all there is to look at; false when the plan is full. */
 function planRound(context: PlanContext): boolean {
   const { state } = context;
   for (const id of state.dirtyExecutions) {

@@ -81,7 +81,7 @@ export interface Due {
   readonly index: number | null;
 }
 
-/** The memory of work: what the record has, and what is to be looked at. */
+/** The memory of work: what the record has, and what to look at. */
 export interface WorkState {
   readonly pool: NodePool;
   readonly jobs: Map<string, KnownJob>;

@@ -66,6 +66,18 @@ class DesiredWork:
             return replace(self, partial=partial)
         return DesiredWork(frame.log_id, frame.generation, partial)
 
+    def cast_out(self, kept: Mapping[str, Kept], by: str) -> DesiredWork:
+        """The node was rejected, banned or deleted by a history: all that runs by it is to stop.
+
+        Nothing more is started. What another history knows goes on.
+        """
+        stopped = {
+            key: work_pb2.ExecutionReference(id=key, desired=work_pb2.DESIRED_STATE_STOP)
+            for key, one in kept.items()
+            if one.log_id == by
+        }
+        return DesiredWork(by, self.generation if by == self.log_id else 0, stopped)
+
     def without_forgotten(self, kept: Mapping[str, Kept]) -> DesiredWork:
         """Let go of executions that are to be forgotten, and have been."""
         left = {

@@ -18,7 +18,8 @@ def end_of_go_away(go_away: health_pb2.GoAway) -> End:
     found = error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_number.get(go_away.reason)
     reason = "" if found is None or found.number == 0 else found.name.removeprefix("ERROR_REASON_")
     retry_after = ms_of(go_away.retry_after) if go_away.HasField("retry_after") else None
-    return End("refused", reason, go_away.message, retry_after, _ACTIONS.get(go_away.action, ""))
+    action = _ACTIONS.get(go_away.action, "")
+    return End("refused", reason, go_away.message, retry_after, action, go_away.log_id)
 
 
 def end_of_status(error: grpc.RpcError | None, is_reached: bool) -> End:
@@ -39,4 +40,6 @@ def end_of_call(error: grpc.RpcError) -> End:
     found = error_of_rpc(error)
     if found.reason == "":
         return End("unreachable", message=found.message)
-    return End("refused", found.reason, found.message, None if found.retry_after is None else found.retry_after * 1000)
+    retry_after = None if found.retry_after is None else found.retry_after * 1000
+    cast_out_by = found.metadata.get("logId", "")
+    return End("refused", found.reason, found.message, retry_after, cast_out_by=cast_out_by)

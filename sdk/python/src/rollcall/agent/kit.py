@@ -317,6 +317,7 @@ class Agent:
         if end is not None and end.reason == "NODE_KEY_MISMATCH" and self.identity.refused(key):
             end = await self._register_with(self.identity.to_use())
         if end is not None:
+            self.ledger.ended(end, "")
             self.dispatch(Event("not-registered", end=end))
 
     async def _register_with(self, key: Ed25519PrivateKey) -> End | None:

@@ -18,6 +18,7 @@ from ..health.v1 import health_pb2
 from ..work.v1 import work_pb2
 from .desired_work import Action, DesiredWork, Kept, plan_work
 from .executor import Execution, Executor, Progress, Tell
+from .next_step import End
 from .proof import executions_digest
 from .state_dir import write_atomically
 
@@ -109,6 +110,18 @@ class Ledger:
         self._desired = self._desired.apply(frame)
         self._session_log_id = frame.log_id
         self._bind_reported()
+        self._plan()
+
+    def ended(self, end: End, told_by: str) -> None:
+        """A stream or a registration has come to its end. ``told_by`` is the history that the server spoke of.
+
+        A server that names none when it casts the node out is one of before, which means that history.
+        """
+        by = end.cast_out_by or told_by
+        if not end.is_cast_out or not by:
+            return
+        self._desired = self._desired.cast_out(self._kept, by)
+        self._log.warning("node was cast out, its executions end: %d", len(self._desired.references))
         self._plan()
 
     def take_spec(self, frame: health_pb2.SpecFrame) -> None:

@@ -24,6 +24,7 @@ _DECISIONS = frozenset(
     "INVALID_NODE_ID INVALID_LABEL INVALID_REQUEST INVALID_PUBLIC_KEY".split()
 )
 _REJECTIONS = frozenset({"NODE_REJECTED", "NODE_BANNED"})
+_CAST_OUTS = _REJECTIONS | {"NODE_DELETED"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class End:
     retry_after_ms: float | None = None
     action: str = ""
     """"REGISTER", "STOP" or empty."""
+    cast_out_by: str = ""
+    """The history of the record that has cast the node out; empty where none has, or none is told."""
+
+    @property
+    def is_cast_out(self) -> bool:
+        """Whether the node's part in the fleet has ended: what it runs is over."""
+        return self.kind == "refused" and self.reason in _CAST_OUTS
 
     @property
     def is_decision(self) -> bool:

@@ -48,6 +48,8 @@ class Stream:
         self._is_finished = False
         self._sent_totals: dict[str, int] = {}
         self._told_digest = 0
+        # The history by which it was told what should run; empty before that.
+        self._told_by = ""
         self._unacknowledged: dict[int, list[str]] = {}
         self._readings = 0
         self._alarm: asyncio.TimerHandle | None = None
@@ -145,6 +147,7 @@ class Stream:
             self.welcome = news.frame.welcome
             ledger.opened()
         elif news.kind == "executions":
+            self._told_by = news.frame.executions.log_id
             ledger.heed(news.frame.executions)
         elif news.kind == "spec":
             ledger.take_spec(news.frame.spec)
@@ -153,6 +156,8 @@ class Stream:
                 ledger.reported(self._unacknowledged.pop(number))
         elif news.kind == "acked":
             ledger.seen()
+        elif news.kind == "ended":
+            ledger.ended(news.end, self._told_by)
         elif news.kind == "log-request" and self._readings < _MOST_READINGS:
             self._readings += 1
             self._agent.spawn(asyncio.ensure_future(self._send_output(news.frame.log_request)))

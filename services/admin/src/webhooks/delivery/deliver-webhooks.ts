@@ -1,11 +1,10 @@
 import type { LeasedTask } from "@rollcall/store";
 import { leasedTask, WEBHOOK_LEASE } from "@rollcall/store";
-import type { AdminProcess } from "../../admin-process.ts";
+import type { AdminProcess, WebhookTiming } from "../../admin-process.ts";
 import type { SecretSeal } from "../seal-secret.ts";
 import { webhookMetrics } from "./webhook-metrics.ts";
 import { WebhookPublisher } from "./webhook-publisher.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
-import type { WebhookTiming } from "./webhook-timing.ts";
 
 const DEFAULT_TIMING: WebhookTiming = {
   lookEveryMs: 250,

@@ -29,7 +29,7 @@ export interface Delivery {
 
 /** Posts events to receivers. */
 export interface WebhookSender {
-  /** What came of one attempt. Rejects only when the signal aborts. */
+  /** The outcome of one attempt. Rejects only when the signal aborts. */
   post(delivery: Delivery, signal: AbortSignal): Promise<Attempt>;
   /** Why events may not be posted to a URL, for people; null when nothing forbids it so far. */
   refusedUrl(url: string): string | null;
@@ -147,7 +147,7 @@ function signedHeaders({ secrets, id, body }: Delivery, wallMs: number): Record<
   };
 }
 
-/** What was connected to is looked at once more, before anything is sent: a literal address needs no look-up. */
+/** What was connected to is looked at again, before anything is sent: a literal address needs no look-up. */
 function checkPeer(socket: TLSSocket, allowed: readonly Network[]): void {
   if (!socket.connecting) return;
   socket.once("connect", () => {

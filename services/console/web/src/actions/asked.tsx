@@ -4,7 +4,7 @@ import type { NodeVerb } from "../state/cli-command.ts";
 
 const VerbDialog = lazy(() => import("./verb-dialog.tsx").then((module) => ({ default: module.VerbDialog })));
 
-/** What is to be done with which nodes, once it is confirmed. */
+/** What to do with which nodes, once it is confirmed. */
 interface Asked {
   readonly verb: NodeVerb | "label";
   readonly ids: readonly string[];

@@ -3,7 +3,7 @@ import { Button } from "../ui/button.tsx";
 import { CopyCommand } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
-import { sayFailure } from "../ui/toasts.tsx";
+import { useAct } from "../ui/toasts.tsx";
 
 /** Ask for a reason before something is done that is not about nodes. */
 export function ReasonDialog({
@@ -25,18 +25,12 @@ export function ReasonDialog({
   readonly danger?: boolean;
 }) {
   const [reason, setReason] = useState("");
-  const [busy, setBusy] = useState(false);
-  const confirm = async () => {
-    setBusy(true);
-    try {
+  const { busy, act } = useAct();
+  const confirm = () =>
+    act(verb, async () => {
       await run(reason);
       onClose();
-    } catch (cause) {
-      sayFailure(verb, cause);
-    } finally {
-      setBusy(false);
-    }
-  };
+    });
   return (
     <Dialog title={title} onClose={onClose}>
       {children}

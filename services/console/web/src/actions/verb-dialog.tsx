@@ -12,7 +12,7 @@ import { say, sayFailure } from "../ui/toasts.tsx";
 import { NamedNodes, Outcomes } from "./named-nodes.tsx";
 import { runVerb, VERBS, type VerbOptions } from "./verbs.ts";
 
-/** What came of it; `dryFor` has the wishes of a dry run. */
+/** The outcome of it; `dryFor` has the wishes of a dry run. */
 interface Told {
   readonly outcomes: readonly Outcome[];
   readonly dryFor: string | null;

@@ -1,10 +1,12 @@
-import { useLocation } from "@tanstack/react-router";
+import { createBrowserHistory, useLocation } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { history } from "./history.ts";
+
+/** The addresses that the reader came through; apart from the router, so that any part of a page can go to another. */
+export const history = createBrowserHistory();
 
 /** The values of the present address. */
 export function useSearch(): Readonly<Record<string, string>> {
-  const { searchStr } = useLocation();
+  const searchStr = useLocation({ select: (location) => location.searchStr });
   return useMemo(() => Object.fromEntries(new URLSearchParams(searchStr)), [searchStr]);
 }
 

@@ -24,7 +24,7 @@ interface Command extends Findable {
 }
 
 const MOST = 14;
-/** The server is asked when typing has come to rest. */
+/** The server is asked when typing pauses. */
 const REST_MS = 250;
 
 /** Search over pages, nodes and what can be done with them; or the list of shortcuts. */

@@ -1,6 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { Failure, Loading } from "../ui/notices.tsx";
-import { history } from "./history.ts";
+import { history } from "./address.ts";
 import { NotFound, Shell } from "./shell.tsx";
 
 /** The values of an address, as texts; each page reads its own. */

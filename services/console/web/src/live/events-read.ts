@@ -1,7 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { describeChange, type EventType } from "@rollcall/domain";
-import { eventTone } from "../state/event-tone.ts";
 import { toMs } from "../state/nodes/node-row.ts";
 import type { Tone } from "../state/words.ts";
 
@@ -19,6 +18,15 @@ export interface ShownEvent {
   readonly change: string;
   readonly tone: Tone;
 }
+
+const BAD = [
+  "node.rejected",
+  "node.banned",
+  "node.hardware.degraded",
+  "node.identity.duplicated",
+  "job.execution.lost",
+];
+const GOOD = ["node.approved", "node.hardware.restored", "node.identity.cleared", "job.execution.found"];
 
 /** Make what is shown of an event. */
 export function showEvent(event: Event): ShownEvent {
@@ -41,4 +49,15 @@ export function showEvent(event: Event): ShownEvent {
     change,
     tone: eventTone(event.type, change),
   };
+}
+
+/** What an event says at a glance, by its type and the state that it led to. */
+function eventTone(type: string, change: string): Tone {
+  if (BAD.includes(type)) return "bad";
+  if (GOOD.includes(type)) return "good";
+  if (type === "node.health.changed") return change.endsWith("-> HEALTHY") ? "good" : "bad";
+  if (type === "node.connection.changed") return change.endsWith("-> CONNECTED") ? "good" : "muted";
+  if (type.startsWith("brake.") || type.startsWith("node.flapping") || type === "node.registered") return "warn";
+  if (type.startsWith("node.drain") || type.startsWith("job.")) return "busy";
+  return "plain";
 }

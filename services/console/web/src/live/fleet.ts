@@ -1,4 +1,5 @@
 import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { useEffect } from "react";
 import { type FleetSummary, fromCounts, summarize } from "../state/nodes/fleet-summary.ts";
 import { type NodeRow, ROW_PATHS } from "../state/nodes/node-row.ts";
 import type { NodeScope } from "../state/nodes/node-scope.ts";
@@ -6,7 +7,7 @@ import { mostRows, NodeSnapshot, type RowChange } from "../state/nodes/node-snap
 import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
 import { log } from "./log.ts";
-import { Observable } from "./observable.ts";
+import { Observable, useObservable } from "./observable.ts";
 import { ScopedNodes } from "./scoped-nodes.ts";
 
 /** Where a browser keeps how many nodes a page of it keeps at most. */
@@ -28,9 +29,10 @@ class Fleet {
   following: Following | null = null;
   /** Grows with all changes, so that one who listens late knows that some were missed. */
   changes = 0;
-  readonly #most = mostRows(localStorage.getItem(MOST_KEY));
-  readonly #snapshot = new NodeSnapshot(this.#most);
-  readonly #scoped = new ScopedNodes(this.#most, {
+  /** How many machines are kept at most, also of those that are looked at. */
+  readonly most = mostRows(localStorage.getItem(MOST_KEY));
+  readonly #snapshot = new NodeSnapshot(this.most);
+  readonly #scoped = new ScopedNodes(this.most, {
     onRestart: () => this.#snapshot.restart(),
     onPiece: (message) => this.#hear(message),
   });
@@ -83,7 +85,7 @@ class Fleet {
 
   /** Read further nodes of those that the page looks at, where the fleet is too large to be kept whole. */
   more(): void {
-    if (!this.large.value || this.rows.size >= this.#most) return;
+    if (!this.large.value || this.rows.size >= this.most) return;
     this.#scoped.more().catch(() => {
       // It keeps what went wrong to itself.
     });
@@ -198,3 +200,13 @@ class Fleet {
 
 /** The one fleet of the page. */
 export const fleet = new Fleet();
+
+/**
+ * Say which nodes a page looks at, which is what it has of a fleet that is too large to be kept whole. Answers whether
+ * it is.
+ */
+export function useLook(scope: NodeScope): boolean {
+  const words = JSON.stringify(scope);
+  useEffect(() => fleet.look(JSON.parse(words) as NodeScope), [words]);
+  return useObservable(fleet.large);
+}

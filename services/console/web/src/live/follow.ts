@@ -1,10 +1,11 @@
+import { useEffect, useState } from "react";
 import { CONNECTING, type Link, nextLink, retryDelayMs, SILENCE_MS } from "../state/link.ts";
 import { type CallError, toCallError } from "./call-error.ts";
-import { Observable } from "./observable.ts";
+import { Observable, useObservable } from "./observable.ts";
 import { sessionEnded } from "./session-end.ts";
 import { looked, untilLooked } from "./visibility.ts";
 
-/** A stream of the server that is to be followed for as long as it is wanted. */
+/** A stream of the server to follow for as long as it is wanted. */
 export interface Followed<M> {
   /** Open it where it is to go on. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
@@ -22,6 +23,8 @@ export interface Following {
   readonly link: Observable<Link>;
   readonly stop: () => void;
 }
+
+const IDLE = new Observable<Link>(CONNECTING);
 
 /** Follow a stream: it is opened again after every end, with growing pauses, until it is stopped. */
 export function follow<M>(followed: Followed<M>): Following {
@@ -99,4 +102,18 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     window.addEventListener("online", end);
     signal.addEventListener("abort", end);
   });
+}
+
+/** Follow a stream while a component is shown. `key` names the stream: another one is opened when it changes. */
+export function useStream<M>(key: string, followed: () => Followed<M> | null): Link {
+  const [following, setFollowing] = useState<Following | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for what the stream is opened with.
+  useEffect(() => {
+    const wanted = followed();
+    if (wanted === null) return;
+    const started = follow(wanted);
+    setFollowing(started);
+    return () => started.stop();
+  }, [key]);
+  return useObservable(following?.link ?? IDLE);
 }

@@ -10,7 +10,7 @@ import { registry } from "./clients.ts";
 const LARGEST_PIECE = 1_000;
 const READ_MASK = { paths: [...ROW_PATHS] };
 
-/** What becomes of a scope's nodes. */
+/** What happens to a scope's nodes. */
 interface ScopedHooks {
   /** The nodes so far are those of another scope: they go when the first piece of this one has come. */
   readonly onRestart: () => void;
@@ -20,7 +20,7 @@ interface ScopedHooks {
 
 /**
  * The nodes of a fleet that is too large for the page: those of one scope, as the server lists them, piece by piece,
- * and what becomes of them. A piece is told of like a part of a snapshot.
+ * and what happens to them. A piece is told of like a part of a snapshot.
  */
 export class ScopedNodes {
   readonly #hooks: ScopedHooks;

@@ -4,7 +4,7 @@ import { type CallError, toCallError } from "../live/call-error.ts";
 import { clientOf } from "../live/clients.ts";
 import { Button } from "../ui/button.tsx";
 import { Loading, Notice } from "../ui/notices.tsx";
-import { enterWith } from "./enter-with.ts";
+import { enterWith } from "./proof.ts";
 import { RoleText, SignInError } from "./sign-in-error.tsx";
 
 const sessions = clientOf(ConsoleService);

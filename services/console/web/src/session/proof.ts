@@ -1,3 +1,5 @@
+import type { SignInResponse } from "@rollcall/api/rollcall/console/v1/console_pb";
+
 /** The header that carries the page's half of a session. The other half is a cookie that no script can read. */
 export const PROOF_HEADER = "x-rollcall-console";
 
@@ -34,4 +36,11 @@ export function onProofChange(listener: () => void): () => void {
   };
   window.addEventListener("storage", heard);
   return () => window.removeEventListener("storage", heard);
+}
+
+/** Keep what sign-in answered, and load the page again as who it is now: nothing of an earlier reader stays. */
+export function enterWith({ proof }: SignInResponse): void {
+  keepProof(proof);
+  const { pathname, search } = window.location;
+  window.location.replace(pathname.startsWith("/sign-in") ? "/" : pathname + search);
 }

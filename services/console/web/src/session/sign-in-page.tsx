@@ -8,8 +8,8 @@ import { Field } from "../ui/field.tsx";
 import { Logo } from "../ui/logo.tsx";
 import { Notice } from "../ui/notices.tsx";
 import { CodeSignIn } from "./code-sign-in.tsx";
-import { enterWith } from "./enter-with.ts";
 import { ATTEMPT_KEY, OidcReturn } from "./oidc-return.tsx";
+import { enterWith } from "./proof.ts";
 import { SignInError } from "./sign-in-error.tsx";
 
 const sessions = clientOf(ConsoleService);

@@ -1,5 +1,3 @@
-import { chunksOf } from "./chunks.ts";
-
 /** What was, or would be, done with one node. */
 export interface Outcome {
   readonly id: string;
@@ -10,7 +8,7 @@ export interface Outcome {
   readonly fate?: "unknown" | "not-sent";
 }
 
-/** What came of a call about many nodes; it has an outcome for each of them. */
+/** The outcome of a call about many nodes; it has an outcome for each of them. */
 export interface BulkResult {
   readonly outcomes: readonly Outcome[];
   /** What it failed with; null when it did not. */
@@ -80,4 +78,9 @@ export class RequestIds {
   answered(): void {
     this.#known.clear();
   }
+}
+
+/** Parts of a list, each of a bounded size. */
+export function chunksOf<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 }

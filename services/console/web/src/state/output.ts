@@ -12,7 +12,7 @@ export const NO_OUTPUT: Output = { pieces: [], characters: 0, dropped: 0 };
 /** Most characters that a page keeps. */
 export const MOST_CHARACTERS = 2 * 1024 * 1024;
 
-/** Pieces are filled up to so many characters: an output of many short ones would be copied with each. */
+/** Pieces are filled up to a number of characters: an output of many short ones would be copied with each. */
 const FULL_PIECE = 64 * 1024;
 
 /**

@@ -3,10 +3,10 @@ import { describe, expect, it } from "@jest/globals";
 import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { HealthState, HoldKind, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { chunksOf } from "./chunks.ts";
+import { chunksOf } from "./bulk.ts";
 import { activates, nextKey, PREFIX_MS } from "./keys.ts";
 import { parseLabelWords } from "./label-words.ts";
-import { likelyDuplicates } from "./nodes/duplicates.ts";
+import { duplicateFilters, likelyDuplicates } from "./nodes/duplicates.ts";
 import { fromCounts, summarize } from "./nodes/fleet-summary.ts";
 import { parseViews } from "./nodes/saved-views.ts";
 import { testRow } from "./nodes/testing/test-rows.ts";
@@ -56,11 +56,20 @@ describe("likelyDuplicates()", () => {
     const withMac = (id: string, mac: string) =>
       testRow(id, {}, { info: { hostname: id, interfaces: [{ name: "e", mac }] } });
     const [a, b, c] = [withMac("a", "m1"), withMac("b", "m1"), withMac("c", "m2")];
-    expect(likelyDuplicates(a, [a, b, c])).toEqual([{ id: "b", why: "same hardware address m1" }]);
+    expect(likelyDuplicates(a, [a, b, b, c], 3)).toEqual([{ id: "b", why: "same hardware address m1" }]);
     const named = testRow("d", {}, { info: { hostname: "c" } });
-    expect(likelyDuplicates(named, [a, b, c])).toEqual([{ id: "c", why: "same host name c" }]);
+    expect(likelyDuplicates(named, [a, b, c], 3)).toEqual([{ id: "c", why: "same host name c" }]);
     const both = testRow("e", {}, { info: { hostname: "c", interfaces: [{ name: "e", mac: "m1" }] } });
     expect(likelyDuplicates(both, [c, a], 1)).toEqual([{ id: "a", why: "same hardware address m1" }]);
+  });
+});
+
+describe("duplicateFilters()", () => {
+  it("should ask for what the machine has, within what a list takes", () => {
+    const interfaces = Array.from({ length: 70 }, (_, n) => ({ name: `e${n}`, mac: `m${n}` }));
+    const [byAddress, byName] = duplicateFilters(testRow("a", {}, { info: { hostname: "h", interfaces } }));
+    expect([byAddress?.hardwareAddresses?.length, byName?.hostnames]).toEqual([64, ["h"]]);
+    expect(duplicateFilters(testRow("a", {}, { info: {} }))).toEqual([]);
   });
 });
 

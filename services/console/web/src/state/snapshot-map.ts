@@ -17,7 +17,7 @@ export class SnapshotMap<T> {
     this.#coming = new Map();
   }
 
-  /** Take what came; `isDone` ends the snapshot. Answers all that is to be shown. */
+  /** Take what came; `isDone` ends the snapshot. Answers all there is to show. */
   apply(came: Iterable<readonly [string, T]>, isDone: boolean): ReadonlyMap<string, T> {
     const items = [...came];
     for (const [key, item] of items) this.#coming?.set(key, item);

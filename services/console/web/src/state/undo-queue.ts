@@ -13,7 +13,7 @@ export interface Waiting<T> {
 /** Decisions that can still be taken back, the oldest first. */
 export type UndoQueue<T> = readonly Waiting<T>[];
 
-/** A queue after something happened, and what is to be sent now. */
+/** A queue after something happened, and what to send now. */
 export interface Step<T> {
   readonly queue: UndoQueue<T>;
   readonly send: readonly Waiting<T>[];

@@ -1,5 +1,4 @@
 import { toCsv } from "../state/csv.ts";
-import { download } from "./download.ts";
 import { Menu } from "./menu.tsx";
 
 /** What is exported of one row, by the name of its column. */
@@ -24,4 +23,15 @@ export function ExportMenu({ name, of }: { readonly name: string; readonly of: (
       Export
     </Menu>
   );
+}
+
+/** Hand a text to the reader as a file. */
+export function download(name: string, type: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // The browser reads it after the click has returned.
+  window.setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

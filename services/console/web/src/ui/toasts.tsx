@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { toCallError } from "../live/call-error.ts";
 import { Observable, useObservable } from "../live/observable.ts";
 import { Button } from "./button.tsx";
@@ -35,6 +35,22 @@ export function sayFailure(what: string, cause: unknown): void {
       <code className="soft">{reason}</code>
     </>,
   );
+}
+
+/** What a form or a button does: `busy` while it is under way. What it fails with is said, and `act` never rejects. */
+export function useAct() {
+  const [busy, setBusy] = useState(false);
+  const act = async (what: string, run: () => Promise<unknown>): Promise<void> => {
+    setBusy(true);
+    try {
+      await run();
+    } catch (cause) {
+      sayFailure(what, cause);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, act };
 }
 
 /** What is said at the moment. `children` are shown below it. */

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createTestShell } from "../../testing/run-client.ts";
 import { ALL_SAMPLES, agent, controlPlane, SAMPLES } from "../../testing/sample-configs.ts";
-import { createTestShell } from "../../testing/test-shell.ts";
 import { createConfigurationView } from "../configuration-view.ts";
 
 let cwd: string;

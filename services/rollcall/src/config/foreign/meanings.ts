@@ -85,7 +85,7 @@ function firstOf(written: Written): string {
   return typeof first === "string" ? first : "";
 }
 
-/** The host of "nats://token@host:4222", "host:4222", "http://host:8000" or "host"; null for what is none. */
+/** The host of "nats://token@host:4222", "host:4222", "http://host:8000" or "host"; null if it is not one. */
 function hostOf(text: string): string | null {
   const authority = text
     .trim()

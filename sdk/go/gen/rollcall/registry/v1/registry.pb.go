@@ -1263,7 +1263,12 @@ type ListNodesRequest struct {
 	Schedulings []v1.SchedulingState `protobuf:"varint,10,rep,packed,name=schedulings,proto3,enum=rollcall.node.v1.SchedulingState" json:"schedulings,omitempty"`
 	// Up to 8 words, all of which have to be found in the node, each anywhere in its id, its host name, a label that is in effect, or the model of its
 	// processor or of a GPU, without regard to case. Such a list reads the nodes that the other filters leave one by one.
-	Search        string `protobuf:"bytes,11,opt,name=search,proto3" json:"search,omitempty"`
+	Search string `protobuf:"bytes,11,opt,name=search,proto3" json:"search,omitempty"`
+	// Only nodes one of whose interfaces has one of these hardware addresses, as NetworkInterface.mac has them. Such a list reads the nodes that the
+	// other filters leave one by one.
+	HardwareAddresses []string `protobuf:"bytes,12,rep,name=hardware_addresses,json=hardwareAddresses,proto3" json:"hardware_addresses,omitempty"`
+	// Only nodes that have one of these host names, letter by letter. Such a list reads the nodes that the other filters leave one by one.
+	Hostnames     []string `protobuf:"bytes,13,rep,name=hostnames,proto3" json:"hostnames,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1373,6 +1378,20 @@ func (x *ListNodesRequest) GetSearch() string {
 		return x.Search
 	}
 	return ""
+}
+
+func (x *ListNodesRequest) GetHardwareAddresses() []string {
+	if x != nil {
+		return x.HardwareAddresses
+	}
+	return nil
+}
+
+func (x *ListNodesRequest) GetHostnames() []string {
+	if x != nil {
+		return x.Hostnames
+	}
+	return nil
 }
 
 // ListNodesResponse is one page.
@@ -3112,7 +3131,7 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\xb4\x04\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\x85\x05\n" +
 	"\x10ListNodesRequest\x12\x1d\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\x00R\bpageSize\x12\x1f\n" +
 	"\n" +
@@ -3126,7 +3145,9 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\vconnections\x18\t \x03(\x0e2!.rollcall.node.v1.ConnectionStateB\x00R\vconnections\x12E\n" +
 	"\vschedulings\x18\n" +
 	" \x03(\x0e2!.rollcall.node.v1.SchedulingStateB\x00R\vschedulings\x12\x18\n" +
-	"\x06search\x18\v \x01(\tB\x00R\x06search\"\x85\x01\n" +
+	"\x06search\x18\v \x01(\tB\x00R\x06search\x12/\n" +
+	"\x12hardware_addresses\x18\f \x03(\tB\x00R\x11hardwareAddresses\x12\x1e\n" +
+	"\thostnames\x18\r \x03(\tB\x00R\thostnames\"\x85\x01\n" +
 	"\x11ListNodesResponse\x12,\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x16.rollcall.node.v1.NodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +

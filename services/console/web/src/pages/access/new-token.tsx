@@ -9,7 +9,7 @@ import { CopyCommand } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Notice } from "../../ui/notices.tsx";
-import { sayFailure } from "../../ui/toasts.tsx";
+import { useAct } from "../../ui/toasts.tsx";
 
 const ROLES = [Role.VIEWER, Role.OPERATOR, Role.SUBMITTER, Role.ADMIN] as const;
 
@@ -19,18 +19,17 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
   const [role, setRole] = useState<Role>(Role.VIEWER);
   const [ttl, setTtl] = useState("30d");
   const [text, setText] = useState<string | null>(null);
+  const { busy, act } = useAct();
   const ttlMs = ttl === "" ? null : parseDuration(ttl);
   const isWrong = ttl !== "" && ttlMs === null;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    try {
+    await act("Make a token", async () => {
       const lasts = ttlMs === null ? {} : { ttl: { seconds: BigInt(Math.round(ttlMs / 1000)), nanos: 0 } };
       const made = await access.createAccessToken({ name, role, requestId: crypto.randomUUID(), ...lasts });
       setText(made.text);
       onMade();
-    } catch (cause) {
-      sayFailure("Make a token", cause);
-    }
+    });
   };
   if (text !== null) {
     return (
@@ -72,7 +71,7 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
         <CopyCommand text={command("access", "create", ...words)} label="The same in a terminal" />
         <div className="actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" type="submit" disabled={name.trim() === "" || isWrong}>
+          <Button look="primary" type="submit" disabled={busy || name.trim() === "" || isWrong}>
             Make a token
           </Button>
         </div>

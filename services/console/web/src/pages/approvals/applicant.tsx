@@ -1,10 +1,9 @@
-import { type ReactNode, useMemo } from "react";
+import type { ReactNode } from "react";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { registry } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
 import { useRead } from "../../live/queries.ts";
-import { likelyDuplicates } from "../../state/nodes/duplicates.ts";
-import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { DUPLICATE_PATHS, duplicateFilters, likelyDuplicates } from "../../state/nodes/duplicates.ts";
+import { type NodeRow, toRow } from "../../state/nodes/node-row.ts";
 import { formatBytes } from "../../state/units.ts";
 import { Notice } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
@@ -13,7 +12,7 @@ import { ExactTime } from "../../ui/time.tsx";
 
 /** A machine that asks to join: who, from where, what it is, and whether it may be one that is known. */
 export function Applicant({ row, children }: { readonly row: NodeRow; readonly children: ReactNode }) {
-  const duplicates = useMemo(() => likelyDuplicates(row, fleet.rows.values()), [row]);
+  const duplicates = useDuplicates(row);
   const read = useRead(["node", row.id], (signal) => registry.getNode({ node: row.id }, { signal }), {
     on: ["node."],
     subject: row.id,
@@ -65,3 +64,19 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
     </Panel>
   );
 }
+
+/** The nodes that may be the same machine, of the whole fleet: the server looks for them. */
+function useDuplicates(row: NodeRow) {
+  const { data = [] } = useRead(["duplicates", row.id, row.hostname, row.macs], async (signal) => {
+    const readMask = { paths: [...DUPLICATE_PATHS] };
+    const lists = duplicateFilters(row).map((filter) =>
+      registry.listNodes({ ...filter, pageSize: MOST_DUPLICATES + 1, readMask }, { signal }),
+    );
+    const found = (await Promise.all(lists)).flatMap(({ nodes }) => nodes.map(toRow));
+    return likelyDuplicates(row, found, MOST_DUPLICATES);
+  });
+  return data;
+}
+
+/** So many are named. One more is asked for: the machine itself is among those that are found. */
+const MOST_DUPLICATES = 3;

@@ -1,8 +1,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { usePageKeys } from "../../app/shell-keys.ts";
-import { fleet } from "../../live/fleet.ts";
+import { fleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useLook } from "../../live/use-look.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, nodeCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";

@@ -3,10 +3,9 @@ import { UpkeepOutcomeSchema } from "@rollcall/api/rollcall/registry/v1/registry
 import { useMemo } from "react";
 import { NodeLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
+import { fleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
-import { useLook } from "../../live/use-look.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";

@@ -1,19 +1,19 @@
 import { AdminService, type Drain, DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
+import { fleet, useLook } from "../../live/fleet.ts";
+import { useStream } from "../../live/follow.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useLook } from "../../live/use-look.ts";
-import { useStream } from "../../live/use-stream.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
 import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
+import { comparison, ORDERS } from "../../state/nodes/sorted-view.ts";
 import { isoTime } from "../../state/time-words.ts";
-import { countOf } from "../../state/units.ts";
+import { countOf, formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
@@ -25,25 +25,37 @@ import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { jobPath } from "../jobs/execution-table.tsx";
 
-const MOST_SHOWN = 500;
-const DRAINED: NodeScope = { ...WHOLE_FLEET, filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED"] } };
+/** So many are shown at first, and so many more each time that more are asked for. */
+const SHOWN = 500;
+/** Those that still wait come first. */
+const DRAINED: NodeScope = {
+  ...{ ...WHOLE_FLEET, by: "scheduling", reversed: true },
+  filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED"] },
+};
+const inOrder = comparison(ORDERS.scheduling, true);
 
 /** Nodes that are emptied, and what each still waits for. */
 export function DrainsPage() {
   const version = useObservable(fleet.version);
   const complete = useObservable(fleet.complete);
-  useLook(DRAINED);
+  const large = useLook(DRAINED);
+  const { holds } = useObservable(fleet.summary);
+  const [most, setMost] = useState(SHOWN);
   const rights = useRights();
   const [chosen, setChosen] = useState<string | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
-  const rows = useMemo(
-    () =>
-      [...fleet.rows.values()]
-        .filter((row) => row.holds.includes("DRAIN"))
-        .sort((a, b) => (b.scheduling.sinceMs ?? 0) - (a.scheduling.sinceMs ?? 0))
-        .slice(0, MOST_SHOWN),
-    [version],
-  );
+  const rows = useMemo(() => {
+    const drained = [...fleet.rows.values()].filter((row) => row.holds.includes("DRAIN"));
+    // What the server lists piece by piece stays in its order: no piece moves what was shown before it.
+    return drained.sort(large ? inOrder : newestFirst);
+  }, [version, large]);
+  const shown = rows.slice(0, most);
+  const total = Math.max(rows.length, large ? (holds.DRAIN ?? 0) : 0);
+  const isShort = rows.length < most;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: after each piece that came, the next may be wanted.
+  useEffect(() => {
+    if (isShort) fleet.more();
+  }, [isShort, version]);
   return (
     <>
       <PageHead title="Drains">
@@ -53,7 +65,7 @@ export function DrainsPage() {
         />
       </PageHead>
       <div className="page-body">
-        <Panel title={countOf(rows.length, "node")} flush>
+        <Panel title={countOf(total, "node")} flush>
           {rows.length === 0 && !complete ? (
             <Loading />
           ) : rows.length === 0 ? (
@@ -65,7 +77,7 @@ export function DrainsPage() {
           ) : (
             <DataTable
               label="Drains"
-              rows={rows}
+              rows={shown}
               keyOf={({ id }) => id}
               columns={[
                 { title: "Node", cell: ({ id }) => <NodeLink id={id} /> },
@@ -91,11 +103,23 @@ export function DrainsPage() {
               ]}
             />
           )}
+          {shown.length < total && (
+            <div className="empty">
+              <p>{formatCount(shown.length)} are shown.</p>
+              {shown.length < fleet.most && <Button onClick={() => setMost(shown.length + SHOWN)}>Show more</Button>}
+            </div>
+          )}
         </Panel>
         {chosen !== null && <DrainPanel id={chosen} />}
       </div>
     </>
   );
+}
+
+/** Those that still wait first, of each the latest first. */
+function newestFirst(a: NodeRow, b: NodeRow): number {
+  const byWord = a.scheduling.word < b.scheduling.word ? 1 : a.scheduling.word > b.scheduling.word ? -1 : 0;
+  return byWord || (b.scheduling.sinceMs ?? 0) - (a.scheduling.sinceMs ?? 0);
 }
 
 function valuesOf({ id, scheduling: { word, sinceMs, message, actor } }: NodeRow) {

@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { events as client, registry } from "../../live/clients.ts";
 import { type ShownEvent, showEvent } from "../../live/events-read.ts";
-import { useStream } from "../../live/use-stream.ts";
+import { useStream } from "../../live/follow.ts";
 import { command } from "../../state/cli-command.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";

@@ -2,7 +2,7 @@ import { HealthQueryService, OutputStream } from "@rollcall/api/rollcall/health/
 import { useEffect, useRef, useState } from "react";
 import type { CallError } from "../../live/call-error.ts";
 import { clientOf } from "../../live/clients.ts";
-import { useStream } from "../../live/use-stream.ts";
+import { useStream } from "../../live/follow.ts";
 import { addOutput, NO_OUTPUT, type Output, outputText } from "../../state/output.ts";
 import { Check, Choice } from "../../ui/field.tsx";
 import { Notice } from "../../ui/notices.tsx";

@@ -2,7 +2,7 @@ import { type Execution, ExecutionStateSchema, JobService } from "@rollcall/api/
 import { useMemo, useState } from "react";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
-import { useStream } from "../../live/use-stream.ts";
+import { useStream } from "../../live/follow.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { isoTime } from "../../state/time-words.ts";

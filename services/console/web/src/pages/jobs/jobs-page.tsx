@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
-import { useStream } from "../../live/use-stream.ts";
+import { useStream } from "../../live/follow.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";

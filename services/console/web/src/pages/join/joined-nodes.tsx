@@ -1,8 +1,7 @@
 import { useMemo } from "react";
 import { NodeLink } from "../../app/link.tsx";
-import { fleet } from "../../live/fleet.ts";
+import { fleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useLook } from "../../live/use-look.ts";
 import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/notices.tsx";

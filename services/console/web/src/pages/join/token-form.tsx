@@ -8,7 +8,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyCommand } from "../../ui/copy.tsx";
 import { Check, Field } from "../../ui/field.tsx";
 import { Panel } from "../../ui/panel.tsx";
-import { sayFailure } from "../../ui/toasts.tsx";
+import { useAct } from "../../ui/toasts.tsx";
 
 const EMPTY: JoinTokenWish = {
   description: "",
@@ -31,7 +31,7 @@ export function TokenForm({
 }) {
   const [wish, setWish] = useState(EMPTY);
   const [labelText, setLabelText] = useState("");
-  const [busy, setBusy] = useState(false);
+  const { busy, act } = useAct();
   const set = (part: Partial<JoinTokenWish>) => setWish({ ...wish, ...part });
   const words = labelText.trim() === "" ? null : parseLabelWords(labelText);
   const usesWrong = !/^(|unlimited|[1-9][0-9]{0,5})$/.test(wish.uses);
@@ -40,8 +40,7 @@ export function TokenForm({
   const labels = words?.ok ? Object.entries(words.set).map(([key, value]) => `${key}=${value}`) : [];
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
-    try {
+    await act("Make a join token", async () => {
       const { token, text } = await clientOf(JoinTokenService).createJoinToken({
         description: wish.description,
         useLimit: limitOf(wish.uses),
@@ -54,11 +53,7 @@ export function TokenForm({
         requestId: crypto.randomUUID(),
       });
       onMade({ id: token?.id ?? "", text });
-    } catch (cause) {
-      sayFailure("Make a join token", cause);
-    } finally {
-      setBusy(false);
-    }
+    });
   };
   return (
     <Panel title="Let machines join">

@@ -2,7 +2,7 @@ import { HealthQueryService, type NodeHealth } from "@rollcall/api/rollcall/heal
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { lazy, Suspense, useState } from "react";
 import { clientOf } from "../../live/clients.ts";
-import { useStream } from "../../live/use-stream.ts";
+import { useStream } from "../../live/follow.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { shortDuration } from "../../state/time-words.ts";
 import { addSample, NO_SAMPLES, type UsageSeries } from "../../state/usage-series.ts";

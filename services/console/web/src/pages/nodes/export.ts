@@ -1,6 +1,6 @@
 import { toCsv } from "../../state/csv.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
-import { download } from "../../ui/download.ts";
+import { download } from "../../ui/export-menu.tsx";
 import { COLUMNS, type NodeColumn } from "./columns.tsx";
 
 /** Columns that are live alone: there is nothing of them to export. */

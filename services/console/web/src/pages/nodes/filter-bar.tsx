@@ -1,5 +1,6 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useSetSearch } from "../../app/address.ts";
+import { history } from "../../app/history.ts";
 import { registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
@@ -37,16 +38,7 @@ export function FilterBar({ filter, wrong }: { readonly filter: NodeFilter; read
   const change = (part: Partial<NodeFilter>) => setSearch(filterToSearch({ ...filter, ...part }));
   return (
     <search className="filters">
-      <input
-        className="input search"
-        type="search"
-        id="node-search"
-        aria-label="Search in names, labels and models"
-        placeholder="Search  ( / )"
-        defaultValue={filter.q}
-        key={filter.q === "" ? "empty" : "search"}
-        onChange={(event) => change({ q: event.target.value })}
-      />
+      <SearchField value={filter.q} onChange={(q) => change({ q })} />
       <SelectorField value={filter.labels} wrong={wrong} onChange={(labels) => change({ labels })} />
       {STATE_FIELDS.map((field) => {
         const chosen = filter[field];
@@ -76,6 +68,44 @@ export function FilterBar({ filter, wrong }: { readonly filter: NodeFilter; read
   );
 }
 
+/**
+ * The text of a field that goes to the address as it is typed. The address may change by other means; what it was while
+ * more was typed changes nothing.
+ */
+function useFieldText(name: string, value: string): readonly [text: string, set: (text: string) => void] {
+  const [text, setText] = useState(value);
+  const own = useRef(value);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the address says by now counts, not the value.
+  useEffect(() => {
+    const present = new URLSearchParams(history.location.search).get(name) ?? "";
+    if (present !== own.current) setText(present);
+    own.current = present;
+  }, [value, name]);
+  const set = (next: string) => {
+    own.current = next.trim();
+    setText(next);
+  };
+  return [text, set];
+}
+
+function SearchField({ value, onChange }: { readonly value: string; readonly onChange: (text: string) => void }) {
+  const [text, set] = useFieldText("q", value);
+  return (
+    <input
+      className="input search"
+      type="search"
+      id="node-search"
+      aria-label="Search in names, labels and models"
+      placeholder="Search  ( / )"
+      value={text}
+      onChange={({ target }) => {
+        set(target.value);
+        onChange(target.value.trim());
+      }}
+    />
+  );
+}
+
 /** A label selector, with the keys and values that nodes have. */
 function SelectorField({
   value,
@@ -86,16 +116,10 @@ function SelectorField({
   readonly wrong: string;
   readonly onChange: (text: string) => void;
 }) {
-  const [text, setText] = useState(value);
+  const [text, setText] = useFieldText("labels", value);
   const [open, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const id = useId();
-  const own = useRef(value);
-  // The address may change by other means than this field.
-  useEffect(() => {
-    if (value !== own.current) setText(value);
-    own.current = value;
-  }, [value]);
   const complete = useObservable(fleet.complete);
   // Labels are counted when the field is entered, or once the nodes are known where that is later.
   const large = useObservable(fleet.large);
@@ -108,7 +132,6 @@ function SelectorField({
   }, [open, complete, large, counted.data]);
   const found = open ? completeSelector(text, index) : [];
   const set = (next: string) => {
-    own.current = next.trim();
     setText(next);
     setAt(-1);
     onChange(next.trim());

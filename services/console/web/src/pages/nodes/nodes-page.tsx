@@ -1,12 +1,11 @@
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useDeferredValue, useMemo, useRef, useState } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { VERBS } from "../../actions/verbs.ts";
 import { goTo, useSearch, useSetSearch } from "../../app/address.ts";
 import { nodePath } from "../../app/link.tsx";
 import { usePageKeys } from "../../app/shell-keys.ts";
-import { fleet } from "../../live/fleet.ts";
+import { fleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useLook } from "../../live/use-look.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, type NodeVerb } from "../../state/cli-command.ts";
 import { filterFromSearch, isFiltered, NO_FILTER, type NodeFilter, nodeTest } from "../../state/nodes/node-filter.ts";
@@ -54,16 +53,19 @@ export function NodesPage() {
   const setSearch = useSetSearch();
   const rights = useRights();
   const complete = useObservable(fleet.complete);
-  const filter = useMemo(() => filterFromSearch(search), [search]);
+  // What was typed or chosen is shown at once, and the nodes as soon as they are found.
+  const listed = useDeferredValue(search);
+  const filter = useMemo(() => filterFromSearch(listed), [listed]);
   const order = useMemo(() => {
-    const by: OrderBy = isOrder(search.sort ?? "") ? (search.sort as OrderBy) : "id";
-    return { by, reversed: search.desc === "1" };
-  }, [search.sort, search.desc]);
+    const by: OrderBy = isOrder(listed.sort ?? "") ? (listed.sort as OrderBy) : "id";
+    return { by, reversed: listed.desc === "1" };
+  }, [listed.sort, listed.desc]);
+  const typed = useMemo(() => filterFromSearch(search), [search]);
   const large = useLook({ filter: useRight(filter), ...order });
   const by = large && !isListed(order.by) ? "id" : order.by;
   const { rows, version, wrong } = useNodesView(filter, by, order.reversed);
   const { machines } = useObservable(fleet.summary);
-  const columns = useMemo(() => columnsOf(search.show), [search.show]);
+  const columns = useMemo(() => columnsOf(listed.show), [listed.show]);
   const [cursor, setCursor] = useState<string | null>(null);
   const [picked, setPicked] = useState(NONE);
   const scroller = useRef<HTMLDivElement>(null);
@@ -110,10 +112,15 @@ export function NodesPage() {
     };
   }, [rows, cursor, rights.operate, picked, pick]);
   usePageKeys(keys);
-  const setOrder = (by: OrderBy) => {
-    const reversed = by === order.by && !order.reversed;
-    setSearch({ sort: by === "id" ? undefined : by, desc: reversed ? "1" : undefined });
-  };
+  const setOrder = useCallback(
+    (next: OrderBy) => {
+      const reversed = next === order.by && !order.reversed;
+      setSearch({ sort: next === "id" ? undefined : next, desc: reversed ? "1" : undefined });
+    },
+    [order, setSearch],
+  );
+  const shownOrder = useMemo(() => ({ by, reversed: order.reversed }), [by, order.reversed]);
+  const marked = useMemo(() => ({ id: cursor, picked: chosenIds }), [cursor, chosenIds]);
   const toggleColumn = (name: string) => {
     const shown = columns.map((column) => column.name);
     const next = shown.includes(name) ? shown.filter((one) => one !== name) : [...shown, name];
@@ -144,7 +151,7 @@ export function NodesPage() {
         <CopyCommandButton text={listCommand(filter, order)} />
       </PageHead>
       <div className="page-body">
-        <FilterBar filter={filter} wrong={wrong} />
+        <FilterBar filter={typed} wrong={wrong} />
         <div className="nodes">
           {chosen.length > 0 && (
             <div className="bulk" role="toolbar" aria-label="With the chosen nodes">
@@ -186,11 +193,12 @@ export function NodesPage() {
           ) : (
             <NodesTable
               rows={rows}
+              version={version}
               columns={columns}
-              order={{ by, reversed: order.reversed }}
+              order={shownOrder}
               canOrder={large ? isListed : isAnyOrder}
               onEnd={showMore}
-              cursor={{ id: cursor, picked: chosenIds }}
+              cursor={marked}
               canPick={rights.operate}
               onOrder={setOrder}
               onCursor={setCursor}

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type MouseEvent, type RefObject, useEffect, useRef, useSyncExternalStore } from "react";
+import { type MouseEvent, memo, type RefObject, useEffect, useRef, useSyncExternalStore } from "react";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import type { NodeColumn } from "./columns.tsx";
@@ -31,8 +31,11 @@ export interface Cursor {
   readonly picked: ReadonlySet<string>;
 }
 
-/** The rows of a view; only those in sight are in the page, however many there are. */
-export function NodesTable({
+/**
+ * The rows of a view; only those in sight are in the page, however many there are. It is drawn again when one of its
+ * properties changes, of which `version` stands for the rows.
+ */
+export const NodesTable = memo(function NodesTable({
   rows,
   columns,
   order,
@@ -46,6 +49,7 @@ export function NodesTable({
   scroller,
 }: {
   readonly rows: readonly NodeRow[];
+  readonly version: number;
   readonly columns: readonly NodeColumn[];
   readonly order: { readonly by: OrderBy; readonly reversed: boolean };
   readonly cursor: Cursor;
@@ -62,7 +66,7 @@ export function NodesTable({
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
-    overscan: 12,
+    overscan: 6,
     scrollPaddingStart: ROW_PX,
   });
   const items = virtual.getVirtualItems();
@@ -185,4 +189,4 @@ export function NodesTable({
       </div>
     </div>
   );
-}
+});

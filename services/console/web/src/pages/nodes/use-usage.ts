@@ -1,7 +1,7 @@
 import { HealthQueryService, type NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { useEffect, useState } from "react";
 import { clientOf } from "../../live/clients.ts";
-import { useStream } from "../../live/use-stream.ts";
+import { useStream } from "../../live/follow.ts";
 
 /** Nodes of which usage is watched at a time: the server takes 200. */
 const MOST_WATCHED = 100;

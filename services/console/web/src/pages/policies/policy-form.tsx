@@ -16,7 +16,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Notice } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
-import { say, sayFailure } from "../../ui/toasts.tsx";
+import { say, useAct } from "../../ui/toasts.tsx";
 
 const policies = clientOf(HealthPolicyService);
 const FIELDS = Object.values(POLICY_FIELDS);
@@ -35,7 +35,7 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
   const [preview, setPreview] = useState<{ readonly of: string; readonly answer: PreviewHealthPolicyResponse } | null>(
     null,
   );
-  const [busy, setBusy] = useState(false);
+  const { busy, act } = useAct();
   const flawed = FIELDS.some((field) => policyValueFlaw(field.kind, texts[field.name] ?? "") !== null);
   const isEmpty = FIELDS.every((field) => (texts[field.name] ?? "") === "");
   const isReady = !flawed && !isEmpty && (kind === "default" || name !== "") && /^-?[0-9]{1,7}$/.test(priority);
@@ -47,16 +47,6 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
     reason,
     etag: policy?.etag ?? "",
   });
-  const act = async (what: string, run: () => Promise<void>) => {
-    setBusy(true);
-    try {
-      await run();
-    } catch (cause) {
-      sayFailure(what, cause);
-    } finally {
-      setBusy(false);
-    }
-  };
   // A preview says nothing about other wishes than those that it was made for.
   const wished = JSON.stringify([kind, name, selector, priority, reason, texts]);
   const look = () =>
@@ -64,14 +54,12 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
       const answer = await policies.previewHealthPolicy({ change: { case: "set", value: request() }, pageSize: 50 });
       setPreview({ of: wished, answer });
     });
-  const submit = (event: FormEvent) => {
+  const submit = async (event: FormEvent) => {
     event.preventDefault();
-    act("Set the policy", async () => {
+    await act("Set the policy", async () => {
       const { changedNodes } = await policies.setHealthPolicy({ ...request(), requestId: crypto.randomUUID() });
       say("good", `The policy is set; ${formatCount(changedNodes)} nodes got another policy`);
       onDone();
-    }).catch(() => {
-      // act() tells the reader itself.
     });
   };
   const flags = FIELDS.flatMap((field) => {

@@ -8,7 +8,7 @@ import { CopyCommand } from "../../ui/copy.tsx";
 import { Check, Field } from "../../ui/field.tsx";
 import { Notice } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
-import { say, sayFailure } from "../../ui/toasts.tsx";
+import { say, useAct } from "../../ui/toasts.tsx";
 
 /** Set one webhook. A new secret is shown once. */
 export function WebhookForm({
@@ -30,7 +30,7 @@ export function WebhookForm({
   const [selector, setSelector] = useState(webhook?.spec?.labelSelector ?? "");
   const [description, setDescription] = useState(webhook?.spec?.description ?? "");
   const [rotate, setRotate] = useState(false);
-  const [busy, setBusy] = useState(false);
+  const { busy, act } = useAct();
   const [secret, setSecret] = useState("");
   const requestIds = useRef(new RequestIds());
   const nameWrong = webhook === null ? newNameProblem(name, names) : undefined;
@@ -38,7 +38,6 @@ export function WebhookForm({
   const wanted = types.split(/[\s,]+/).filter((type) => type !== "");
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
     const spec = {
       url,
       types: wanted,
@@ -49,18 +48,14 @@ export function WebhookForm({
     };
     const request = { name, spec, rotateSecret: rotate, etag: webhook?.etag ?? "" };
     const requestId = requestIds.current.of(request);
-    try {
+    await act("Set the webhook", async () => {
       const answer = await clientOf(WebhookService).setWebhook({ ...request, requestId });
       requestIds.current.answered();
       onSet();
       if (answer.secret !== "") return setSecret(answer.secret);
       say("good", `Webhook ${name} is set`);
       onDone();
-    } catch (cause) {
-      sayFailure("Set the webhook", cause);
-    } finally {
-      setBusy(false);
-    }
+    });
   };
   if (secret !== "") {
     return (

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { WatchNodesResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import fc from "fast-check";
 import { toRow } from "./node-row.ts";
@@ -25,7 +25,7 @@ function message(
 
 describe("mostRows()", () => {
   it("should be what a browser was told, and no more than a page can keep", () => {
-    expect([null, "", "x", "-1", "0", "1.5", "9999999"].map(mostRows)).toEqual(Array(7).fill(100_000));
+    expect([null, "", "x", "-1", "0", "1.5", "9999999"].map(mostRows)).toEqual(Array(7).fill(50_000));
     expect(mostRows("400")).toBe(400);
   });
 });
@@ -40,6 +40,19 @@ describe("NodeSnapshot", () => {
       ["b", undefined],
     ]);
     expect([snapshot.rows.size, snapshot.progress]).toMatchObject([0, { leftOut: 0, resumeToken: "" }]);
+  });
+
+  it("should count machines alone, and those no more that are removed", () => {
+    const snapshot = new NodeSnapshot(2);
+    const process = testNode("p", {}, { type: NodeType.ORCHESTRATOR });
+    snapshot.apply(
+      create(WatchNodesResponseSchema, { changes: [{ change: { case: "upserted", value: process } }] }),
+    );
+    snapshot.apply(message(["a", "b"], ["a"]));
+    snapshot.apply(message(["c", "b"], ["p"], { complete: true }));
+    expect([[...snapshot.rows.keys()], snapshot.progress.leftOut]).toEqual([["b", "c"], 0]);
+    snapshot.apply(message(["d"]));
+    expect(snapshot.progress.leftOut).toBe(1);
   });
 
   it("should leave out what does not belong, and remove what belongs no more", () => {

@@ -1,10 +1,10 @@
 import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type NodeRow, toRow } from "./node-row.ts";
 
-/** More nodes than this are not kept in a page: lists of the server are for those. */
-const MOST_ROWS = 100_000;
+/** More machines than this are not kept in a page: lists of the server are for those. */
+const MOST_ROWS = 50_000;
 
-/** How many nodes a page keeps: fewer where its browser was told so. */
+/** How many machines a page keeps: fewer where its browser was told so. */
 export function mostRows(told: string | null): number {
   const most = Number(told ?? "");
   return Number.isSafeInteger(most) && most > 0 ? Math.min(most, MOST_ROWS) : MOST_ROWS;
@@ -22,7 +22,7 @@ export interface SnapshotProgress {
   readonly complete: boolean;
   /** Where to go on after a break; "" before the first message. */
   readonly resumeToken: string;
-  /** Nodes that were left out since there are too many. */
+  /** Machines that were left out since there are too many. */
   readonly leftOut: number;
 }
 
@@ -34,8 +34,10 @@ export class NodeSnapshot {
   readonly rows = new Map<string, NodeRow>();
   #seen: Set<string> | null = new Set();
   #progress: SnapshotProgress = { complete: false, resumeToken: "", leftOut: 0 };
+  #machines = 0;
   readonly #most: number;
 
+  /** @param most Machines that are kept; the few processes of the control plane are kept besides. */
   constructor(most = MOST_ROWS) {
     this.#most = most;
   }
@@ -54,6 +56,7 @@ export class NodeSnapshot {
   clear(): readonly RowChange[] {
     const changes: RowChange[] = [...this.rows.values()].map((before) => ({ before, after: undefined }));
     this.rows.clear();
+    this.#machines = 0;
     this.restart();
     return changes;
   }
@@ -73,9 +76,12 @@ export class NodeSnapshot {
           this.#remove(after.id, changes);
           continue;
         }
-        if (before === undefined && this.rows.size >= this.#most) {
-          leftOut += 1;
-          continue;
+        if (before === undefined && isMachine(after)) {
+          if (this.#machines >= this.#most) {
+            leftOut += 1;
+            continue;
+          }
+          this.#machines += 1;
         }
         this.rows.set(after.id, after);
         this.#seen?.add(after.id);
@@ -99,10 +105,15 @@ export class NodeSnapshot {
     const before = this.rows.get(id);
     if (before === undefined) return;
     this.rows.delete(id);
+    if (isMachine(before)) this.#machines -= 1;
     changes.push({ before, after: undefined });
   }
 
   #removeUnseen(seen: ReadonlySet<string>, changes: RowChange[]): void {
     for (const id of [...this.rows.keys()]) if (!seen.has(id)) this.#remove(id, changes);
   }
+}
+
+function isMachine({ type }: NodeRow): boolean {
+  return type === "compute";
 }

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it } from "@jest/globals";
-import { launcherArgument, launcherRuns } from "./launcher.ts";
+import { launcherArgument, launcherRuns } from "./launch.ts";
 
 describe("launcherRuns()", () => {
   it("should know this process by its argument", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { sparkline } from "./sparkline.ts";
+import { sparkline } from "./health-columns.ts";
 
 describe("sparkline()", () => {
   it("should draw from low to high, and what is beyond at the ends", () => {

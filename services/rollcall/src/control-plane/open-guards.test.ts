@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { judgeProxies } from "./judge-proxies.ts";
+import { judgeProxies } from "./open-guards.ts";
 
 describe("judgeProxies()", () => {
   const judge = judgeProxies(["10.0.0.7", "192.168.0.0/16", "::1", "2001:db8::/32"]);
