@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { JobSpecSchema, JobType, ProcessTaskSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type ExecutionRecord, type HealthState, type PlacedNode, type Reaction, WorkMemory } from "@rollcall/domain";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { Leader, type LeaderMetrics, type LeaderOptions } from "@rollcall/scheduler/leader";
@@ -23,17 +23,20 @@ class OrdersWorld {
   readonly tables: WorkTables;
   /** What is reached of each step is told here, before the leader goes on. */
   onStep: (step: Step) => void = () => {};
+  /** Of the record's clock. */
+  nowMs = 1_700_000_000_000;
   readonly #states = new Map<string, { readonly health: HealthState; readonly reaction: Reaction | null }>();
   readonly #ending = new AbortController();
   #follower: FollowOptions | null = null;
 
   constructor() {
     for (const id of ["n0", "n1"]) this.#states.set(id, { health: "HEALTHY", reaction: null });
-    this.tables = new WorkTables({ wallMs: () => Date.now(), nodeOf: (id) => this.#nodeOf(id), epochOf: () => 1 });
+    this.tables = new WorkTables({ wallMs: () => this.nowMs, nodeOf: (id) => this.#nodeOf(id), epochOf: () => 1 });
     const { tables } = this;
     for (const id of this.#states.keys()) tables.allocation(id);
     const operator = new WorkOperator({ tables, random: Math.random, append: () => {}, nodeIds: ["n0", "n1"] });
-    const task = { case: "process", value: { command: ["serve"] } } as const;
+    const value = create(ProcessTaskSchema, { command: ["serve"] });
+    const task = { case: "process", value } as const;
     operator.submit(create(JobSpecSchema, { name: "web", type: JobType.SERVICE, count: 1, task }));
     this.#insert("web-0", "n0", false);
     for (let at = 0; at < ORDERS; at += 1) this.#insert(`orphan-${String(at).padStart(3, "0")}`, "n1", true);
@@ -62,7 +65,7 @@ class OrdersWorld {
     const leader = new Leader(
       {
         ...{ instance: "s0", clock: systemClock, log: silentLogger, random: Math.random },
-        timing: { pollMs: 2, gatherMs: 1, clockEveryMs: 1_000, renewEveryMs: 1_000, expiryMs: 4_000 },
+        timing: { pollMs: 2, gatherMs: 1, clockEveryMs: 0, renewEveryMs: 1_000, expiryMs: 4_000 },
         record: {
           ...leaderReads(tables, call),
           currentRevision: async () => 0n,
@@ -131,16 +134,20 @@ describe("a leader with many orders to see to", () => {
     expect(world.tables.ofNode("n1").every(({ record }) => record.desired === "STOP")).toBe(true);
   });
 
-  it("should react to a loss between them, and not after the last", async () => {
+  it("should react to a loss between them, and not after the last, and record when that was", async () => {
     const world = new OrdersWorld();
     let leftAtLoss: number | null = null;
+    let plannedAtMs = 0;
     world.onStep = (step) => {
       if (step === "loaded") world.set("UNHEALTHY", "ALLOWED");
+      if (step === "committed") world.nowMs += 1_000;
       if (world.service?.state === "LOST") leftAtLoss ??= world.orders;
+      if (step === "planned" && leftAtLoss === null) plannedAtMs = world.nowMs;
       if (step === "planned" && world.orders === 0) world.end();
     };
     await world.lead();
     expect(world.service).toMatchObject({ state: "LOST", reason: "NODE_LOST", desired: "STOP" });
     expect(leftAtLoss).toBeGreaterThan(0);
+    expect(world.service?.lostAtMs).toBeGreaterThanOrEqual(plannedAtMs);
   });
 });

@@ -12,7 +12,7 @@ import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
 const MOST_PLACED = 1_000;
-/** Orders that are seen to before the next plan: each is a commit of its own, and nodes are lost and return meanwhile. */
+/** Orders seen to before the next plan: each is a commit of its own, and nodes are lost and return meanwhile. */
 const MOST_ORDERS = 50;
 /** A look at what nodes have said. */
 interface Look {
@@ -93,9 +93,9 @@ export class Leader {
     let { position } = from;
     let mostPlaced = MOST_PLACED;
     while (!signal.aborted) {
+      await this.#refresh(memory, await time.nowMs());
+      position = await this.#observe(memory, position, { nowMs: await time.nowMs(), signal });
       const nowMs = await time.nowMs();
-      await this.#refresh(memory, nowMs);
-      position = await this.#observe(memory, position, { nowMs, signal });
       const decided = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
       mostPlaced = decided.isStale ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
