@@ -106,9 +106,9 @@ export class NodeView {
   async #refreshed(signal: AbortSignal): Promise<WorkMemory> {
     const memory = this.#memory ?? (await this.#begin(signal));
     await this.#feed.caughtUpTo(await currentRevision(this.#store.db), signal);
-    const dirty = this.#dirty.take();
-    if (dirty === null) return memory;
-    const ids = [...dirty.nodes];
+    const ids = this.#dirty.takeNodes();
+    // Jobs and orders are nothing to a view of nodes.
+    this.#dirty.clear();
     try {
       for (let from = 0; from < ids.length; from += NODES_A_READ) {
         await this.#read(memory, ids.slice(from, from + NODES_A_READ));

@@ -28,19 +28,11 @@ export const LEADER_INTEREST: EventInterest = {
   displaced: new Set(),
 };
 
-/** What has to be read again. Each thing is in it once, however often it changed. */
-export interface DirtyWork {
-  readonly nodes: ReadonlySet<string>;
-  readonly jobs: ReadonlySet<string>;
-  /** Executions that operators gave orders about. */
-  readonly ordered: ReadonlySet<string>;
-}
-
-/** Collects what events say has changed. */
+/** Collects what events say has changed: each thing once, however often it did. */
 export class Dirty {
-  #nodes = new Set<string>();
-  #jobs = new Set<string>();
-  #ordered = new Set<string>();
+  readonly #nodes = new Set<string>();
+  readonly #jobs = new Set<string>();
+  readonly #ordered = new Set<string>();
 
   /** Note what events are about. */
   note(events: readonly Pick<StoredEvent, "type" | "subject" | "after">[]): void {
@@ -62,14 +54,37 @@ export class Dirty {
     for (const id of ids) this.#ordered.add(id);
   }
 
-  /** Take all of it; null for nothing. */
-  take(): DirtyWork | null {
-    const [nodes, jobs, ordered] = [this.#nodes, this.#jobs, this.#ordered];
-    if (nodes.size + jobs.size + ordered.size === 0) return null;
-    this.#nodes = new Set();
-    this.#jobs = new Set();
-    this.#ordered = new Set();
-    return { nodes, jobs, ordered };
+  /** Whether orders are left to be seen to. */
+  get hasOrders(): boolean {
+    return this.#ordered.size > 0;
+  }
+
+  /** Take the nodes that have to be read again. */
+  takeNodes(): readonly string[] {
+    const nodes = [...this.#nodes];
+    this.#nodes.clear();
+    return nodes;
+  }
+
+  /** Take the jobs that have to be read again. */
+  takeJobs(): readonly string[] {
+    const jobs = [...this.#jobs];
+    this.#jobs.clear();
+    return jobs;
+  }
+
+  /** Take executions that operators gave orders about, so many at most. */
+  takeOrdered(most: number): readonly string[] {
+    const ordered = [...this.#ordered].slice(0, most);
+    for (const id of ordered) this.#ordered.delete(id);
+    return ordered;
+  }
+
+  /** Forget all of it. */
+  clear(): void {
+    this.#nodes.clear();
+    this.#jobs.clear();
+    this.#ordered.clear();
   }
 }
 

@@ -12,6 +12,8 @@ import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
 const MOST_PLACED = 1_000;
+/** Orders seen to before the next plan: each is a commit of its own, and nodes are lost and return meanwhile. */
+const MOST_ORDERS = 50;
 /** A look at what nodes have said. */
 interface Look {
   readonly nowMs: number;
@@ -42,7 +44,7 @@ export class Leader {
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { record, feed, signals, clock, log } = this.#options;
     const startedAtMs = clock.nowMs();
-    this.#dirty.take();
+    this.#dirty.clear();
     const after = await record.currentRevision();
     const position = await record.changePosition();
     // Before the record is read: what changes meanwhile is read again.
@@ -91,33 +93,36 @@ export class Leader {
     let { position } = from;
     let mostPlaced = MOST_PLACED;
     while (!signal.aborted) {
+      await this.#refresh(memory, await time.nowMs());
+      position = await this.#observe(memory, position, { nowMs: await time.nowMs(), signal });
       const nowMs = await time.nowMs();
-      await this.#refresh(memory, nowMs);
-      position = await this.#observe(memory, position, { nowMs, signal });
       const decided = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
       mostPlaced = decided.isStale ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
       this.#metrics.setWork(memory.size());
       succeeded();
-      if (decided.isStale || decided.more) continue;
+      if (decided.isStale || decided.more || this.#dirty.hasOrders) continue;
       const dueMs = decided.wakeAtMs === null ? timing.pollMs : Math.max(0, decided.wakeAtMs - nowMs);
       const atMostMs = Math.max(timing.gatherMs, Math.min(timing.pollMs, dueMs));
       await this.#wakeUp.rest(clock, { atMostMs, atLeastMs: timing.gatherMs }, signal).catch(() => {});
     }
   }
 
-  /** Read again what events say has changed, and see to orders. */
+  /**
+   * Read again what events say has changed, and see to orders. Nodes come last: what is decided about losses follows
+   * from them as they are then, however long the rest took.
+   */
   async #refresh(memory: LeaderMemory, nowMs: number): Promise<void> {
-    const dirty = this.#dirty.take();
-    if (dirty === null) return;
+    const jobs = this.#dirty.takeJobs();
+    for (const names of inPieces(jobs, 200)) await memory.refreshJobs(names);
+    const ordered = this.#dirty.takeOrdered(MOST_ORDERS);
+    const commit: Commit = (work) => this.#commit(memory, work);
+    if (ordered.length > 0) await seeToOrders(memory, ordered, commit, this.#options);
+    const nodes = this.#dirty.takeNodes();
     let isAnyGone = false;
-    for (const ids of inPieces([...dirty.nodes], 500)) isAnyGone = (await memory.refreshNodes(ids)) || isAnyGone;
-    if (isAnyGone) await endHomeless(nowMs, (commit) => this.#commit(memory, commit), this.#options);
-    for (const names of inPieces([...dirty.jobs], 200)) await memory.refreshJobs(names);
-    if (dirty.ordered.size > 0) {
-      await seeToOrders(memory, [...dirty.ordered], (commit) => this.#commit(memory, commit), this.#options);
-    }
-    await this.#step("refreshed");
+    for (const ids of inPieces(nodes, 500)) isAnyGone = (await memory.refreshNodes(ids)) || isAnyGone;
+    if (isAnyGone) await endHomeless(nowMs, commit, this.#options);
+    if (jobs.length + ordered.length + nodes.length > 0) await this.#step("refreshed");
   }
 
   /**
