@@ -11,7 +11,7 @@ import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
-import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
+import type { NodeScope } from "../../state/nodes/node-scope.ts";
 import { comparison, ORDERS } from "../../state/nodes/sorted-view.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf, formatCount } from "../../state/units.ts";
@@ -30,8 +30,9 @@ import { jobPath } from "../jobs/execution-table.tsx";
 const SHOWN = 500;
 /** Those that still wait come first. */
 const DRAINED: NodeScope = {
-  ...{ ...WHOLE_FLEET, by: "scheduling", reversed: true },
   filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED"] },
+  by: "scheduling",
+  reversed: true,
 };
 const inOrder = comparison(ORDERS.scheduling, true);
 

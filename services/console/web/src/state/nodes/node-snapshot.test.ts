@@ -45,9 +45,7 @@ describe("NodeSnapshot", () => {
   it("should count machines alone, and those no more that are removed", () => {
     const snapshot = new NodeSnapshot(2);
     const process = testNode("p", {}, { type: NodeType.ORCHESTRATOR });
-    snapshot.apply(
-      create(WatchNodesResponseSchema, { changes: [{ change: { case: "upserted", value: process } }] }),
-    );
+    snapshot.apply(create(WatchNodesResponseSchema, { changes: [{ change: { case: "upserted", value: process } }] }));
     snapshot.apply(message(["a", "b"], ["a"]));
     snapshot.apply(message(["c", "b"], ["p"], { complete: true }));
     expect([[...snapshot.rows.keys()], snapshot.progress.leftOut]).toEqual([["b", "c"], 0]);
