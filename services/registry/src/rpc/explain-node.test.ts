@@ -61,7 +61,7 @@ describe("explainNode()", () => {
     await live("lost");
     const answer = await rig.registry.explainNode({ node: "los" });
     expect(answer.entries.map(({ event, text }) => `${event?.type} | ${text}`)).toEqual([
-      "node.registered | APPROVED: AUTO_APPROVED",
+      "node.registered | APPROVED, from 127.0.0.1: AUTO_APPROVED",
       "node.connection.changed | DISCONNECTED -> CONNECTED: STREAM_OPENED",
       "node.health.changed | UNKNOWN -> HEALTHY: HEARTBEAT_RECEIVED",
       "node.health.changed | HEALTHY -> UNHEALTHY: HEARTBEATS_MISSED, nothing received for 60.1 s, where " +
