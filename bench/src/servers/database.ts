@@ -20,7 +20,7 @@ export interface BenchDatabase {
 
 /** Connections that one process of the control plane takes at most: two pools, and one that listens. */
 const CONNECTIONS_A_PROCESS = 26;
-/** Of the benchmark itself, and for whoever looks. */
+/** For the benchmark itself, and for a person with psql. */
 const OTHER_CONNECTIONS = 44;
 /** As many as the record of `rollcall up` allows for. */
 const USUAL_CONNECTIONS = 200;

@@ -29,8 +29,8 @@ const AGAIN_AFTER_MS = 1_000;
 const FOLLOW_LIMIT_MS = 2_000;
 
 /**
- * What is followed is taken so late. Podman sees the end of a container some 250 ms after it, and from then on may drop
- * a line that nobody waits for at that moment: what came shortly before the end of a log is read again.
+ * What is followed is taken this late. Podman sees the end of a container some 250 ms after it, and from then on may
+ * drop a line that no reader is waiting for: what came shortly before the end of a log is read again.
  */
 const HOLD_MS = 500;
 const MOST_HELD = 1_048_576;

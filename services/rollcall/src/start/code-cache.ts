@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-/** Compiled code that is kept between runs of the command line, in files that are nobody's but this user's. */
+/** Compiled code that is kept between runs of the command line, in files that this user alone may write. */
 export interface CodeCache {
   /** What was kept under this name; undefined when nothing was, or somebody else could have written it. */
   read(name: string): Buffer | undefined;
