@@ -22,7 +22,13 @@ const PREFIX = "10.78";
 /** Make the network. */
 export async function makePodNetwork(): Promise<PodNetwork> {
   const bridge = `rc${process.pid}`;
-  const ip = (words: string) => run("ip", words.split(" "));
+  // One at a time: two at once fail now and then, and a pod that is left without a network fails much later.
+  let last: Promise<unknown> = Promise.resolve();
+  const ip = (words: string) => {
+    const done = last.then(() => run("ip", words.split(" ")));
+    last = done.catch(() => {});
+    return done;
+  };
   await ip(`link add ${bridge} type bridge`);
   await ip(`link set ${bridge} up`);
   await ip(`addr add ${PREFIX}.0.1/16 dev ${bridge}`);
