@@ -14,10 +14,10 @@ export type WatchStart =
 
 /** What a watch of events needs. */
 export interface EventWatch<Message> {
-  readonly store: CallStore;
-  readonly hub: EventHub;
-  readonly clock: Clock;
-  readonly limits: WatchLimits;
+  readonly store: Pick<CallStore, "logId">;
+  readonly hub: Pick<EventHub, "ready" | "join" | "ends" | "checkPosition" | "checkLog" | "readWindow" | "readTable">;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly limits: Pick<WatchLimits, "bookmarkMs">;
   readonly filter: EventFilter;
   readonly start: WatchStart;
   readonly signal: AbortSignal;
@@ -194,7 +194,9 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
     this.#asked = null;
   }
 
+  /** Once: a read that fails after its reader has left ends it again. */
   #end(): void {
+    if (this.#isEnded) return;
     this.#isEnded = true;
     this.#leave?.();
     this.#watch.signal.removeEventListener("abort", this.wake);
