@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -52,7 +53,20 @@ describe("createCodeCache()", () => {
     expect(cacheOf().read("two")).toBeUndefined();
   });
 
+  it("should make nothing in the home of another user, which sudo may leave to root", () => {
+    // Whoever runs this: the home is not of the user of the cache, nor of root.
+    const userId = USER === 0 ? 0 : USER + 1;
+    if (USER === 0) chownSync(home, 54_321, 54_321);
+    cacheOf({}, userId).write("one", CODE);
+    expect(readdirSync(home)).toEqual([]);
+    mkdirSync(join(home, ".cache"), { recursive: true });
+    chownSync(join(home, ".cache"), USER === 0 ? 54_321 : USER, -1);
+    cacheOf({}, userId).write("one", CODE);
+    expect(readdirSync(join(home, ".cache"))).toEqual([]);
+  });
+
   it("should write nothing into a directory of another user, and do without one that cannot be made", () => {
+    mkdirSync(join(home, ".cache/rollcall"), { recursive: true, mode: 0o700 });
     cacheOf({}, USER + 1).write("one", CODE);
     expect(readdirSync(join(home, ".cache/rollcall"))).toEqual([]);
     rmSync(join(home, ".cache"), { recursive: true });

@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** Compiled code that is kept between runs of the command line, in files that this user alone may write. */
 export interface CodeCache {
@@ -37,6 +37,7 @@ const MOST_BYTES = 16_777_216;
 const SUFFIX = ".code";
 /** Others than the owner may write. */
 const OPEN_TO_OTHERS = 0o022;
+const ROOT = 0;
 
 /** The cache of a user: rollcall in XDG_CACHE_HOME, else in ~/.cache. */
 export function createCodeCache({ env, home, userId, most = MOST_FILES }: CodeCacheOptions): CodeCache {
@@ -49,11 +50,16 @@ export function createCodeCache({ env, home, userId, most = MOST_FILES }: CodeCa
     const stats = lstatSync(directory);
     return stats.isDirectory() && isOwn(stats);
   };
+  // With the HOME of another user, as sudo may leave it, a directory that root made would be in that user's way.
+  const isInPlace = () => {
+    const { uid } = nearest(dirname(directory));
+    return uid === userId || uid === ROOT;
+  };
   return {
     read: (name) => {
       try {
-        // Code that is run: with the HOME of another user, as sudo may leave it, nothing is read.
-        if (!isOwnDirectory()) return undefined;
+        // Code that is run: nothing is read that another user could have put there.
+        if (!isInPlace() || !isOwnDirectory()) return undefined;
         return readOwn(join(directory, name + SUFFIX), isOwn);
       } catch {
         return undefined;
@@ -61,6 +67,7 @@ export function createCodeCache({ env, home, userId, most = MOST_FILES }: CodeCa
     },
     write: (name, code) => {
       try {
+        if (!isInPlace()) return;
         mkdirSync(directory, { recursive: true, mode: 0o700 });
         if (!isOwnDirectory()) return;
         replace(join(directory, name + SUFFIX), code);
@@ -70,6 +77,11 @@ export function createCodeCache({ env, home, userId, most = MOST_FILES }: CodeCa
       }
     },
   };
+}
+
+/** Of a path, or of what is above it and there: the root of all always is. */
+function nearest(path: string): { readonly uid: number } {
+  return statSync(path, { throwIfNoEntry: false }) ?? nearest(dirname(path));
 }
 
 function readOwn(
