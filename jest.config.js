@@ -16,5 +16,6 @@ export default {
   maxWorkers: 2,
   // Of `it.concurrent`, in one file.
   maxConcurrency: 2,
-  testTimeout: 120_000,
+  // Each wait has a bound of its own, and a test has several; a busy machine is seven times slower than a quiet one.
+  testTimeout: 300_000,
 };

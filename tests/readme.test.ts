@@ -6,8 +6,6 @@ import { createUpFixture, type UpFixture } from "../services/rollcall/src/testin
 import { layOutCheckout } from "./support/checkout.ts";
 import { type Expected, testPage } from "./support/page-commands.ts";
 
-const START_LIMIT_MS = 120_000;
-
 const hasGrpcurl = spawnSync("grpcurl", ["-version"]).status === 0;
 
 const EXPECTED: Expected = [
@@ -33,12 +31,12 @@ describe("the README's commands", () => {
     const thresholds = ["DisconnectTimeout=1m", "UnknownTimeout=5m"];
     await fixture.up(...thresholds.flatMap((one) => ["--set", `Orchestrator.NodeManager.${one}`]));
     await fixture.client.becomes(hostname(), "APPROVED CONNECTED HEALTHY");
-  }, START_LIMIT_MS);
+  });
 
   afterAll(async () => {
     await fixture.dispose();
     rmSync(checkout, { recursive: true, force: true });
-  }, START_LIMIT_MS);
+  });
 
   testPage("README.md", EXPECTED, () => ({ checkout, instead: { "127.0.0.1:7700": fixture.server } }), {
     isRunnable: (name) => name !== "grpcurl" || hasGrpcurl,

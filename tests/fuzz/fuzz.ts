@@ -98,8 +98,14 @@ function makeCase(fuzzed: FuzzTarget, seed: number, caseNumber: number, live: Li
   const isProven = target.caller === "node" && dice.chance(0.8);
   const overlay = isProven ? fuzzed.fleet.proofOf(method, dice.pick(fuzzed.fleet.nodes)) : null;
   const isGrpcOnly = port === "agents";
-  const request = wireRequest(method, taste, { authorization, overlay, isGrpcOnly });
+  const made = wireRequest(method, taste, { authorization, overlay, isGrpcOnly });
+  const request = { ...made, headers: { "x-forwarded-for": clientOf(caseNumber), ...made.headers } };
   return { target, request, run: () => fuzzed.senders[port].send(request) };
+}
+
+/** Each case is a client of its own, behind one proxy: all of one would only find the limits of an address. */
+function clientOf(caseNumber: number): string {
+  return `10.${(caseNumber >> 16) & 255}.${(caseNumber >> 8) & 255}.${caseNumber & 255}`;
 }
 
 function heartbeatCase(fuzzed: FuzzTarget, taste: Taste): Case {

@@ -28,6 +28,9 @@ export interface Target {
 
 const POLICIES: PolicyTable = { ...REGISTRY, ...HEALTH, ...ADMIN, ...SCHEDULER, ...CONSOLE, ...INTERNAL_POLICIES };
 
+/** The fuzzer stands for a proxy: the limits of one address would end its connections for what it sends. */
+const SETTINGS = ["--set", "Up.Agent=false", "--set", "Listen.TrustedProxies=127.0.0.1"];
+
 /** A real process of the whole control plane on a real Postgres, and all that it serves. */
 export class FuzzTarget {
   readonly fleet: Fleet;
@@ -63,10 +66,9 @@ export class FuzzTarget {
       "probe-port": probes,
     };
     const flags = Object.entries(ports).flatMap(([name, port]) => [`--${name}`, String(port)]);
-    const started = new RollcallProcess(
-      ["up", "--data-dir", root, ...flags, "--set", "Up.Agent=false", "--log-level", "warn"],
-      { DATABASE_URL: database.url },
-    );
+    const started = new RollcallProcess(["up", "--data-dir", root, ...flags, ...SETTINGS, "--log-level", "warn"], {
+      DATABASE_URL: database.url,
+    });
     await until("the control plane to be ready", async () => {
       const { ok } = await fetch(`http://127.0.0.1:${probes}/readyz`);
       return ok;

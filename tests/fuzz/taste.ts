@@ -16,12 +16,21 @@ const MIXES = [
   { share: 0.5, most: Number.POSITIVE_INFINITY },
 ] as const;
 
+/**
+ * Items of all lists of a case that may have many. Lists of lists would be millions, and whoever makes them for seconds
+ * leaves the server with a silent connection of another case, which it ends.
+ */
+const MOST_ITEMS = 3_000;
+/** A list may always have so many. */
+export const A_FEW = 3;
+
 /** What decides the values of one case. */
 export class Taste {
   readonly dice: Dice;
   readonly live: Live;
   readonly #share: number;
   #left: number;
+  #items = MOST_ITEMS;
 
   constructor(dice: Dice, live: Live) {
     this.dice = dice;
@@ -36,5 +45,12 @@ export class Taste {
     if (this.#left <= 0 || !this.dice.chance(this.#share * weight)) return false;
     this.#left -= 1;
     return true;
+  }
+
+  /** How many of so many items a list may have. */
+  items(wanted: number): number {
+    const granted = Math.min(wanted, Math.max(A_FEW, this.#items));
+    this.#items -= granted;
+    return granted;
   }
 }

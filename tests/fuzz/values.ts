@@ -1,5 +1,5 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import type { Taste } from "./taste.ts";
+import { A_FEW, type Taste } from "./taste.ts";
 
 /** Half of a surrogate pair: JSON can carry it. In binary, bytes that are no UTF-8 stand for it. */
 const LONE_SURROGATE = "\ud800";
@@ -97,5 +97,5 @@ export function bytesFor(taste: Taste): Uint8Array {
 /** How many values a list or a map gets. */
 export function countFor(taste: Taste): number {
   const { dice } = taste;
-  return taste.isNasty(0.2) ? dice.pick([65, 300, 1_100]) : dice.int(0, 3);
+  return taste.items(taste.isNasty(0.2) ? dice.pick([65, 300, 1_100]) : dice.int(0, A_FEW));
 }

@@ -1,12 +1,9 @@
 import net from "node:net";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 /** So few that what floods the agents' port could take them all. */
 const OPEN_FILES = 400;

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
@@ -17,8 +17,6 @@ function isEquipped(): boolean {
 }
 
 const describeEquipped = isEquipped() ? describe : describe.skip;
-
-jest.setTimeout(180_000);
 
 describeEquipped("docs/heartbeat-with-curl.md", () => {
   let fixture: UpFixture;

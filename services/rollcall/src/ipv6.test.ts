@@ -1,12 +1,9 @@
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { runCli } from "@rollcall/cli";
 import { until } from "@rollcall/testkit/time";
 import { createTestShell } from "./testing/run-client.ts";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 let fixture: UpFixture;
 beforeEach(async () => {

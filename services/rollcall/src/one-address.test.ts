@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { sendBearer } from "@rollcall/identity";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
@@ -15,9 +15,6 @@ import { runClient } from "./testing/run-client.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
 const CURL_PAGE = fileURLToPath(new URL("../../../docs/heartbeat-with-curl.md", import.meta.url));
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 // A small deployment: one process with the API, and the health replicas beside it. One story, as in serve.test.ts.
 describe("rollcall serve with several services", () => {

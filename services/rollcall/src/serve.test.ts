@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
@@ -7,9 +7,6 @@ import { runClient } from "./testing/run-client.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
 const WELL = "APPROVED CONNECTED HEALTHY";
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 // One story: each test goes on from what the one before has left.
 describe("rollcall serve", () => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
@@ -12,9 +12,6 @@ const WELL = "APPROVED CONNECTED HEALTHY";
 const STOP_MS = 10_000;
 const THRESHOLD = ["--set", `Orchestrator.NodeManager.DisconnectTimeout=${STOP_MS / 1_000}s`];
 const UNKNOWN = ["--set", "Orchestrator.NodeManager.UnknownTimeout=60s"];
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 // The drills of bench/drills, shrunk: thresholds and faults together.
 describe("a health replica that stands still", () => {

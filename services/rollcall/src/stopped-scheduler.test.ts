@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { sendBearer } from "@rollcall/identity";
@@ -22,9 +22,6 @@ import { endAll, RollcallProcess } from "./testing/rollcall-process.ts";
 
 const TOKEN = "a-submitter-of-the-test";
 const NODES = ["n1", "n2", "n3"];
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 describe("a scheduler that is stopped", () => {
   let database: TestDatabase;

@@ -2,16 +2,13 @@ import { once } from "node:events";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import tls from "node:tls";
-import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { runCli } from "@rollcall/cli";
 import { TestAuthority } from "@rollcall/testkit/certificates";
 import { until } from "@rollcall/testkit/time";
 import { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createTestShell } from "./testing/run-client.ts";
 import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 let fixture: UpFixture;
 let authority: TestAuthority;

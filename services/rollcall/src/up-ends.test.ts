@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
 import { haveEnded, processesOf } from "./testing/processes.ts";
 import { endProcess, type RollcallProcess } from "./testing/rollcall-process.ts";
@@ -7,9 +7,6 @@ import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixt
 const WELL = "APPROVED CONNECTED HEALTHY";
 const WATCHER = "rollcall-postgres-watcher";
 const WITHOUT_AGENT = ["--set", "Up.Agent=false"];
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 // However it ends, what it started ends as well, and the next one can start. One story, in one data directory.
 describe("the end of rollcall up", () => {

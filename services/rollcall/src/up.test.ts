@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { readRunFile } from "@rollcall/cli";
 import { until } from "@rollcall/testkit/time";
 import { statesOf } from "./testing/control-plane-client.ts";
@@ -9,9 +9,6 @@ import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
 const WELL = "APPROVED CONNECTED HEALTHY";
 const CHANGES: readonly string[] = ["node.connection.changed", "node.health.changed"];
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 // One story: each test goes on from what the one before has left.
 describe("rollcall up", () => {

@@ -1,14 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { until } from "@rollcall/testkit/time";
 import { endProcess } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(240_000);
 
 // Executions are another user's: only root can make them so.
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;

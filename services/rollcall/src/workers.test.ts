@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { keyFingerprint } from "@rollcall/identity";
 import { listLeases, type Store, saveKey } from "@rollcall/store";
 import { addNode, createTestDatabase, eventually, FakeAgent, type TestDatabase } from "@rollcall/testkit";
@@ -8,9 +8,6 @@ import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
 const AGENTS = 12;
-
-// Real processes on a busy machine: each wait has its own bound, and a test has several.
-jest.setTimeout(180_000);
 
 // One story: each test goes on from what the one before has left.
 describe("rollcall serve health --workers 2", () => {

@@ -20,7 +20,7 @@ function trusting(...names: readonly string[]): PeerTls {
 
 async function ask(port: number, tls: PeerTls | null): Promise<unknown> {
   const address = `127.0.0.1:${port}`;
-  const peer = connectPeer({ address, interceptors: [], timeoutMs: 10_000, tls });
+  const peer = connectPeer({ address, interceptors: [], timeoutMs: 60_000, tls });
   try {
     return (await peer.client(Health).check({})).status;
   } catch (error) {

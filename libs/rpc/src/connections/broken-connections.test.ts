@@ -22,6 +22,8 @@ import { PolyglotListener } from "./polyglot-listener.ts";
 
 const MOST = 50;
 const BROKEN = 20;
+/** Fewer than a port takes here. */
+const TOGETHER = 40;
 const fixture = new TlsFixture();
 let source: TlsSource;
 beforeAll(async () => {
@@ -161,24 +163,23 @@ describe.each([
 
   it("should leave nothing in memory when the session fails before the peer has acknowledged its settings", async () => {
     const { port, metrics } = await open(false);
-    const accepted: WeakRef<object>[] = [];
-    const note = (message: unknown) => {
-      accepted.push(new WeakRef((message as { readonly socket: net.Socket }).socket));
-    };
-    subscribe("net.server.socket", note);
-    closers.push(() => unsubscribe("net.server.socket", note));
+    const kept = watchAccepted();
     for (let count = 0; count < BROKEN; count += 1) {
       const socket = await connectRaw(port);
       socket.write(Buffer.concat([PREFACE, OVERFLOWING_WINDOW]), () => socket.destroy());
       await closed(socket);
     }
     await until("all connections are gone", async () => (await metrics()).includes('kind="stranger"} 0'));
-    expect(accepted.length).toBeGreaterThanOrEqual(BROKEN);
-    // A few may be kept for a while by what has just run.
-    await until("their sockets are collected", () => {
-      collectGarbage();
-      return accepted.filter((it) => it.deref() !== undefined).length < BROKEN / 4;
-    });
+    await until("their sockets are collected", () => kept(BROKEN) < BROKEN / 4);
+  });
+
+  it("should leave nothing in memory when they end together", async () => {
+    const { port, metrics } = await open(false);
+    const kept = watchAccepted();
+    const sockets = await Promise.all(Array.from({ length: TOGETHER }, () => openUntilAsked(port)));
+    for (const socket of sockets) socket.destroy();
+    await until("all connections are gone", async () => (await metrics()).includes('kind="stranger"} 0'));
+    await until("their sockets are collected", () => kept(TOGETHER) < TOGETHER / 8);
   });
 });
 
@@ -186,6 +187,39 @@ describe.each([
 const OVERFLOWING_WINDOW = frame("WINDOW_UPDATE", {
   payload: Buffer.from([0x7f, 0xff, 0xff, 0xff]),
 });
+
+/** Open a connection, and wait until it was looked at for the first time. */
+async function openUntilAsked(port: number): Promise<net.Socket> {
+  const socket = await connectRaw(port);
+  const asked = frame("PING", { payload: Buffer.alloc(8) }).subarray(0, 9);
+  let read = Buffer.alloc(0);
+  await new Promise<void>((resolve) => {
+    socket.on("data", (chunk: Buffer) => {
+      read = Buffer.concat([read, chunk]);
+      if (read.includes(asked)) resolve();
+    });
+    socket.write(Buffer.concat([PREFACE, frame("SETTINGS", { flags: 1 })]));
+  });
+  return socket;
+}
+
+/**
+ * Note the sockets that servers of this process accept from now on. What is returned tells how many of them are still
+ * in memory; a few may be kept for a while by what has just run.
+ */
+function watchAccepted(): (least: number) => number {
+  const accepted: WeakRef<object>[] = [];
+  const note = (message: unknown) => {
+    accepted.push(new WeakRef((message as { readonly socket: net.Socket }).socket));
+  };
+  subscribe("net.server.socket", note);
+  closers.push(() => unsubscribe("net.server.socket", note));
+  return (least) => {
+    expect(accepted.length).toBeGreaterThanOrEqual(least);
+    collectGarbage();
+    return accepted.filter((it) => it.deref() !== undefined).length;
+  };
+}
 
 function collectGarbage(): void {
   setFlagsFromString("--expose-gc");

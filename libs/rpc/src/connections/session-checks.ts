@@ -18,6 +18,8 @@ const YOUNG_TICK_MS = 10;
 const SMALL_BYTES = 65_536;
 const SMALL_BYTES_KNOWN = 4 * 1_048_576;
 
+const NONE: Iterator<Connection> = [][Symbol.iterator]();
+
 export interface SessionChecksOptions {
   /** How long a peer may take to answer a ping. */
   readonly answerMs: number;
@@ -39,7 +41,7 @@ export class SessionChecks {
   /** The latest sessions, with the time until which they are looked at more often. */
   readonly #young = new Map<Connection, number>();
   #youngTimer: NodeJS.Timeout | null = null;
-  #round: Iterator<Connection> = [][Symbol.iterator]();
+  #round: Iterator<Connection> = NONE;
 
   constructor(options: SessionChecksOptions) {
     this.#options = options;
@@ -93,6 +95,8 @@ export class SessionChecks {
   /** Look at the next of them. */
   tick(): void {
     const { size } = this.#connections;
+    // An iterator that is not moved keeps what was in the set when that shrank.
+    if (size === 0) this.#round = NONE;
     let left = Math.min(size, Math.max(LOOKED_AT_A_TICK, Math.ceil(size / TICKS_A_ROUND)));
     for (; left > 0; left -= 1) {
       const next = this.#next();

@@ -66,7 +66,7 @@ describe("migrate()", () => {
       await released.passed;
     });
     const migrating = migrate(database.url, log);
-    await until("the migration to give up once", () => lines.length > 0, 20_000);
+    await until("the migration to give up once", () => lines.length > 0);
     released.open();
     await Promise.all([reader, migrating]);
     await expect(sql`select gpu_uuids from execution_observations limit 1`.execute(db)).resolves.toBeDefined();

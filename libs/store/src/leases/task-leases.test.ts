@@ -85,9 +85,10 @@ const holder = async () => (await readLease(database.store.db, NAME))?.instance;
 
 describe("leasedTask()", () => {
   it("should run in one process, and in another as soon as that one has ended", async () => {
-    const first = start("i1");
+    // Longer than any pause of a busy machine: what frees the lease is the end of its holder.
+    const first = start("i1", { expiryMs: 60_000 });
     await eventually(() => expect(first.task.active).toBe(true));
-    const second = start("i2");
+    const second = start("i2", { expiryMs: 60_000 });
     const counter = (await readLease(database.store.db, NAME))?.counter ?? 0;
     await eventually(async () => {
       expect((await readLease(database.store.db, NAME))?.counter).toBeGreaterThan(counter + 5);

@@ -198,7 +198,7 @@ describe("EventFeed", () => {
     const subjects = Array.from({ length: 10 }, (_, number) => `commit-${number}`);
     for (const [index, subject] of subjects.entries()) {
       await store.transaction((tx) => appendEvents(tx, [eventOf(subject)]));
-      await until(`event ${index} to be delivered`, () => seen.length > index, 10_000);
+      await until(`event ${index} to be delivered`, () => seen.length > index);
     }
     expect(seen).toEqual(subjects);
   });
@@ -229,7 +229,7 @@ describe("EventFeed", () => {
         where datname = current_database() and application_name = 'restored feed'`.execute(store.db);
       await until("the feed to notice", () => feed.logId !== before);
       await write("after");
-      await until("what the log grew to be delivered", () => seen.at(-1)?.subject === "after", 10_000);
+      await until("what the log grew to be delivered", () => seen.at(-1)?.subject === "after");
       expect(seen.map(({ subject }) => subject)).toEqual(["kept", "lost-1", "lost-2", "lost-3", "after"]);
     } finally {
       await Promise.all(feeds.map((it) => it.close()));

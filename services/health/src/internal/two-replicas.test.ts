@@ -127,7 +127,7 @@ describe("a replica whose wall clock differs", () => {
 describe("the internal address", () => {
   const ask = async (...interceptors: Parameters<typeof connectPeer>[0]["interceptors"]) => {
     const { internalAddress: address } = right;
-    const peer = connectPeer({ address, interceptors, timeoutMs: 10_000 });
+    const peer = connectPeer({ address, interceptors, timeoutMs: 60_000 });
     try {
       await peer.client(HealthInternalService).getHeldNodes({ nodeIds: ["b-right"] });
       return "answered";

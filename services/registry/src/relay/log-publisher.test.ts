@@ -76,7 +76,7 @@ describe("LogPublisher", () => {
       };
       await makeHistory(store, 50);
       const last = await currentRevision(store.db);
-      await until("all to be published again", () => outward.sessions[1]?.published.at(-1) === last, 10_000);
+      await until("all to be published again", () => outward.sessions[1]?.published.at(-1) === last);
       expect(outward.sessions[1]).toMatchObject({ after: middle - 10n });
       expect(outward.sessions[1]?.published).toHaveLength(Number(last - middle) + 10);
     } finally {
