@@ -7,7 +7,7 @@ import { fleet, useLook } from "../../live/fleet.ts";
 import { useStream } from "../../live/follow.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
-import { command } from "../../state/cli-command.ts";
+import { command, listCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
 import type { NodeScope } from "../../state/nodes/node-scope.ts";
@@ -61,9 +61,7 @@ export function DrainsPage() {
     <>
       <PageHead title="Drains">
         <ExportMenu name="drains" of={() => rows.map(valuesOf)} />
-        <CopyCommandButton
-          text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}
-        />
+        <CopyCommandButton text={listCommand(DRAINED.filter, DRAINED, ["scheduling", "reasons"])} />
       </PageHead>
       <div className="page-body">
         <Panel title={countOf(total, "node")} flush>
