@@ -10,7 +10,7 @@ import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { changeMany, type ManyAnswer } from "./change-many.ts";
 import { getNode } from "./read-nodes.ts";
-import { type FilterOptions, chooseNodes, type Selector, selectorOf } from "./selection.ts";
+import { chooseNodes, type FilterOptions, type Selector, selectorOf } from "./selection.ts";
 import { tierWord } from "./words.ts";
 
 /** What the verbs that change nodes take. */
