@@ -59,7 +59,8 @@ async function start(fleet) {
  */
 async function end({ folder, programs, played, up, client }) {
   for (const agent of played) agent.close();
-  if (client !== undefined && WORK.length > 0) await stopJob(client).catch((cause) => console.error(String(cause)));
+  // What goes wrong then keeps nothing else from being ended.
+  if (client !== undefined) await stopJob(client).catch((cause) => process.stderr.write(`${cause}\n`));
   for (const program of programs) await ended(program, "SIGTERM");
   await endOthers(join(folder, "gpu-"), "SIGTERM");
   if (up !== undefined) await ended(up, "SIGTERM");
@@ -168,7 +169,10 @@ async function playLarge({ client, played }, agentsAddress) {
       ...{ temperatureAverageCelsius: wave(at, 54, 58), temperatureMaxCelsius: wave(at + 1, 66, 73) },
       gpus: indices(8).map((index) => ({
         ...{ index, utilizationPercent: wave(at + index, 71, 98), memoryTotalMib: 81_559 },
-        ...{ memoryUsedMib: Math.round(wave(at + index, 61_000, 74_000)), temperatureCelsius: wave(at + index, 58, 69) },
+        ...{
+          memoryUsedMib: Math.round(wave(at + index, 61_000, 74_000)),
+          temperatureCelsius: wave(at + index, 58, 69),
+        },
       })),
       numaNodes: indices(2).map((id) => ({
         ...{ id, cpuPercent: wave(at + 2 * id, 25, 80), memoryTotalMib: 2 ** 20 },

@@ -51,6 +51,8 @@ const OPENED = {
   drain: ["/drains", (page) => page.getByRole("button", { name: "What it waits for" }).first().click()],
   policy: ["/policies", (page) => page.getByRole("button", { name: "Set a policy" }).click()],
 };
+/** What a page shows only after it has been read, without a sign that it is awaited. */
+const AWAITED = { approvals: "It may be a machine that is known" };
 /** The pictures that the docs show by themselves. */
 const SHOWN = ["overview-dark-1280", "nodes-dark-1280", "approvals-dark-1280", "node-light-360"];
 const NAMES = ["sign-in", ...Object.keys(PAGES), ...Object.keys(OPENED)];
@@ -99,7 +101,10 @@ async function takePages(browser, { origin, token, executionId, theme, width }) 
     if (path.startsWith("/nodes")) await page.waitForTimeout(USAGE_MS);
     await page.screenshot({ path: join(out, `${name}-${theme}-${width}.png`) });
   };
-  for (const [name, path] of Object.entries(PAGES)) await take(name, path);
+  for (const [name, path] of Object.entries(PAGES)) {
+    const text = AWAITED[name];
+    await take(name, path, (shown) => text !== undefined && shown.getByText(text).waitFor());
+  }
   for (const [name, [path, open]] of Object.entries(OPENED)) await take(name, path, open);
   await context.close();
 }

@@ -12,15 +12,7 @@ import { clientWith } from "../../../services/console/src/testing/console-rig.ts
 import { TestNode } from "../../../services/registry/src/testing/test-node.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import { RUNS_WORK } from "../../../services/rollcall/src/testing/work-fixture.ts";
-import {
-  adminToken,
-  HAS_CHROMIUM,
-  openConsole,
-  PAGES,
-  seriousOf,
-  startBrowser,
-  untilLive,
-} from "./console-browser.ts";
+import { adminToken, HAS_CHROMIUM, openConsole, PAGES, seriousOf, startBrowser, untilLive } from "./console-browser.ts";
 
 const LIMIT_MS = 240_000;
 /** A text that opens a dialog, asks another origin or runs a script where a page takes it for markup or an address. */

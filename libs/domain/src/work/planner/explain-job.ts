@@ -58,8 +58,7 @@ export interface JobPreview {
 export function explainJob(state: WorkState, name: string, nowMs: number): JobExplanation | null {
   const job = state.jobs.get(name);
   if (job === undefined) return null;
-  const fresh = isPerNode(job.record) || job.record.state !== "ACTIVE" ? 0 : job.record.count - job.fresh;
-  const waiting = job.waiting.size + Math.max(0, fresh);
+  const waiting = job.waiting.size + (isPerNode(job.record) || job.record.state !== "ACTIVE" ? 0 : untouched(job));
   const tries = [...job.places.values()].flatMap((place) => nextTry(job, place, nowMs));
   return {
     waiting,
@@ -69,6 +68,13 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
       ? { refusals: [], nodes: state.pool.size }
       : explainRefusals(state, job.request, job.counts)),
   };
+}
+
+/** Places of which nothing is known, not even an end: a memory that plans nothing has not counted those that run. */
+function untouched({ record, fresh, places }: KnownJob): number {
+  let found = 0;
+  for (let index = fresh; index < record.count; index += 1) if (!places.has(index)) found += 1;
+  return found;
 }
 
 /** Show where executions of a job would go if it were submitted now. Nothing is changed. */

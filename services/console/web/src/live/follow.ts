@@ -67,8 +67,10 @@ async function run<M>(followed: Followed<M>, link: Observable<Link>, signal: Abo
     });
     if (signal.aborted) return;
     const why = ended?.message ?? "The page was not looked at.";
-    // What is not there is not stale.
-    if (ended?.kind !== "missing") link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why }));
+    // What is not there, or cannot be, is not stale, where nothing beside it says why.
+    const isNothing = ended?.kind === "missing" || ended?.kind === "invalid";
+    if (followed.tellsItself === true || !isNothing)
+      link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why }));
     // Closed because the page was not looked at: nothing is wrong, and it goes on at once when it is again.
     if (ended === null) continue;
     if (ended.kind === "signed-out") sessionEnded.set(ended);

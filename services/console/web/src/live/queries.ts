@@ -5,8 +5,8 @@ import { log } from "./log.ts";
 import { sessionEnded } from "./session-end.ts";
 
 /**
- * What is read once and again when the log says that it changed; nothing is read by the clock. What no page showed for a
- * while is shown as it was and read again at once: nothing heard meanwhile that it changed.
+ * What is read once and again when the log says that it changed; nothing is read by the clock. What no page showed
+ * for a while is shown as it was, and read again at once: no one has heard meanwhile whether it changed.
  */
 export const queries = new QueryClient({
   defaultOptions: {

@@ -40,9 +40,8 @@ export function AuditPage() {
     staleTime: 0,
   });
   // What was done is told of with the events of it; further pages stay as they were read.
-  useEvents({ on: EVERY_EVENT, gatherMs: RARE_MS }, () => {
-    if ((list.data?.pages.length ?? 0) <= 1) list.refetch();
-  });
+  const isOnePage = (list.data?.pages.length ?? 0) <= 1;
+  useEvents({ on: EVERY_EVENT, gatherMs: RARE_MS }, () => (isOnePage ? list.refetch() : null));
   const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
   const words = FILTERS.flatMap((name) => (filter[name] === "" ? [] : [`--${name}`, filter[name]]));
   const verify = async () => {

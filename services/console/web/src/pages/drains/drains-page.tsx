@@ -176,7 +176,7 @@ function DrainPanel({ id }: { readonly id: string }) {
                   {
                     title: "Execution",
                     cell: ({ executionId }) => (
-                      <PageLink to={`/executions/${executionId}`}>{executionId.slice(0, 12)}</PageLink>
+                      <PageLink to={`/executions/${executionId}`}>{executionId}</PageLink>
                     ),
                   },
                   { title: "Job", cell: ({ job }) => <PageLink to={jobPath(job)}>{job}</PageLink> },
