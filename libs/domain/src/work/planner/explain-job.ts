@@ -58,8 +58,10 @@ export interface JobPreview {
 export function explainJob(state: WorkState, name: string, nowMs: number): JobExplanation | null {
   const job = state.jobs.get(name);
   if (job === undefined) return null;
-  const waiting = job.waiting.size + (isPerNode(job.record) || job.record.state !== "ACTIVE" ? 0 : untouched(job));
   const tries = [...job.places.values()].flatMap((place) => nextTry(job, place, nowMs));
+  const isCounted = !isPerNode(job.record) && job.record.state === "ACTIVE";
+  // A memory that plans nothing has not noted which of the empty places wait.
+  const waiting = isCounted ? Math.max(0, job.empty.size - tries.length) + untouched(job) : job.waiting.size;
   return {
     waiting,
     retrying: tries.length,
@@ -70,7 +72,7 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
   };
 }
 
-/** Places of which nothing is known, not even an end: a memory that plans nothing has not counted those that run. */
+/** Places in which nothing has ever been. */
 function untouched({ record, fresh, places }: KnownJob): number {
   let found = 0;
   for (let index = fresh; index < record.count; index += 1) if (!places.has(index)) found += 1;

@@ -175,9 +175,7 @@ function DrainPanel({ id }: { readonly id: string }) {
                 columns={[
                   {
                     title: "Execution",
-                    cell: ({ executionId }) => (
-                      <PageLink to={`/executions/${executionId}`}>{executionId}</PageLink>
-                    ),
+                    cell: ({ executionId }) => <PageLink to={`/executions/${executionId}`}>{executionId}</PageLink>,
                   },
                   { title: "Job", cell: ({ job }) => <PageLink to={jobPath(job)}>{job}</PageLink> },
                   { title: "Waits for", cell: ({ waitingFor }) => waitingFor },
