@@ -63,8 +63,8 @@ docs: $(INSTALLED) ## Build the documentation as a site in dist/docs (BASE: the 
 manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/run builds into .tools/bin)
 	node scripts/render-manifests.mjs
 
-screenshots: build ## Take pictures of every page of the console into dist/screenshots, a few into docs/images (ARGS: another folder)
-	@node scripts/screenshots.mjs $(ARGS)
+screenshots: build ## Take pictures of every page of the console into dist/screenshots, and those of the docs into docs/images (ARGS: another folder)
+	@node --conditions=source --import ./libs/testkit/src/source/source-loader.js scripts/screenshots.mjs $(ARGS)
 
 fmt: $(INSTALLED) ## Format sources and schema, and fix what the linter can fix safely
 	$(BIN)/biome check --write

@@ -1,26 +1,27 @@
 // Takes pictures of every page of the console, light and dark, wide and narrow, of a `rollcall up` of its own with a few
-// machines, with Debian's Chromium. The first argument is the folder for all of them; a few go to docs/images/console.
-// As root its machines run a job too, since executions are another user's.
-import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+// machines, with Debian's Chromium. The first argument is the folder for all of them. The docs get a few of them, and of
+// each page one picture with all four, in docs/images/console.
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { createFleet } from "./screenshots-fleet.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PATIENCE_MS = 120_000;
 const USAGE_MS = 3_000;
+const THEMES = ["light", "dark"];
+const WIDTHS = [1280, 360];
+const HEIGHT = 760;
 const PAGES = {
   overview: "/",
   nodes: "/nodes",
   node: "/nodes/gpu-1",
-  usage: "/nodes/gpu-1?tab=usage",
-  hardware: "/nodes/gpu-1?tab=hardware",
+  usage: "/nodes/dgx-1?tab=usage",
+  hardware: "/nodes/dgx-1?tab=hardware",
   work: "/nodes/gpu-1?tab=work",
   identity: "/nodes/gpu-1?tab=identity",
-  approvals: "/approvals",
+  approvals: "/approvals?node=gpu-5",
   join: "/join",
   events: "/events",
   jobs: "/jobs",
@@ -50,154 +51,39 @@ const OPENED = {
   drain: ["/drains", (page) => page.getByRole("button", { name: "What it waits for" }).first().click()],
   policy: ["/policies", (page) => page.getByRole("button", { name: "Set a policy" }).click()],
 };
-/** The pictures that the docs show. */
+/** What a page shows only after it has been read, without a sign that it is awaited. */
+const AWAITED = { approvals: "It may be a machine that is known" };
+/** The pictures that the docs show by themselves. */
 const SHOWN = ["overview-dark-1280", "nodes-dark-1280", "approvals-dark-1280", "node-light-360"];
-
-/** What lets an agent run processes, which only root can let run as another user. */
-const WORK = process.getuid() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
+const NAMES = ["sign-in", ...Object.keys(PAGES), ...Object.keys(OPENED)];
+/** Of the picture of a page with all four: how much smaller each is, what is between them, and how good it is. */
+const SHEET = { scale: 0.7, gap: 12, quality: 0.8 };
 
 const out = resolve(process.argv[2] ?? join(ROOT, "dist/screenshots"));
 mkdirSync(out, { recursive: true });
-const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
-const children = [];
+const fleet = createFleet();
 try {
-  const [port, agentPort, probePort, internalPort] = await freePorts(4);
-  const ports = { port, "agent-port": agentPort, "probe-port": probePort, "internal-port": internalPort };
-  const flags = Object.entries(ports).flatMap(([flag, value]) => [`--${flag}`, String(value)]);
-  await start(
-    ["up", "--data-dir", join(folder, "data"), ...flags, "--manual-approval", "--no-agent"],
-    "everything is up",
-  );
-  const server = `127.0.0.1:${port}`;
-  for (let index = 1; index <= 6; index += 1) {
-    const words = [
-      "agent",
-      "--server",
-      server,
-      "--state-dir",
-      join(folder, `gpu-${index}`),
-      "--name",
-      `gpu-${index}`,
-      ...WORK,
-    ];
-    await start(words, "waiting for an operator's approval", plantGpus(index));
-  }
-  const token = readFileSync(join(folder, "data/admin-token"), "utf8").trim();
-  const executionId = await decide(server, token);
-  await takeAll(`http://${server}`, token, executionId);
+  await takeAll(await fleet.start());
 } finally {
-  for (const child of children) child.kill("SIGTERM");
-  await Promise.all(children.map((child) => child.exitCode ?? new Promise((end) => child.once("exit", end))));
-  rmSync(folder, { recursive: true, force: true });
+  await fleet.end();
 }
 
-/** Start a program, and wait until it says something. */
-function start(words, said, env = {}) {
-  const child = spawn(process.execPath, [join(ROOT, "bin/rollcall"), ...words], {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, ...env },
-  });
-  children.push(child);
-  return new Promise((done, failed) => {
-    const timer = setTimeout(() => failed(new Error(`it did not say "${said}"`)), PATIENCE_MS);
-    child.stdout.setEncoding("utf8").on("data", (text) => {
-      if (!text.includes(said)) return;
-      clearTimeout(timer);
-      done();
-    });
-    child.once("exit", (code) => failed(new Error(`it ended with ${code} before it said "${said}"`)));
-  });
-}
-
-/** What lets an agent find two GPUs that are at work, on a machine that has none: the environment with their program. */
-function plantGpus(machine) {
-  const programs = join(folder, `programs-${machine}`);
-  mkdirSync(programs);
-  const bus = (gpu) => `00000000:${gpu === 0 ? "17" : "65"}:00.0`;
-  const facts = [0, 1].map(
-    (gpu) => `echo "${gpu}, NVIDIA H100 80GB HBM3, GPU-${machine}${gpu}5f2c1e-7b1d, 550.54.15, ${bus(gpu)}, 81559"`,
-  );
-  const usage = [0, 1].map(
-    (gpu) =>
-      `echo "${gpu}, $((50 + (s * 7 + ${gpu} * 31) % 45)), $((52000 + s * 97 % 9000)), 81559, $((58 + s * 3 % 11))"`,
-  );
-  const lines = ["#!/bin/sh", "s=$(date +%s)", 'case "$1" in', "*utilization*)", ...usage, ";;", "*)", ...facts];
-  writeFileSync(join(programs, "nvidia-smi"), `${[...lines, ";;", "esac"].join("\n")}\n`, { mode: 0o755 });
-  return { PATH: `${programs}:${process.env.PATH}` };
-}
-
-/**
- * Make a fleet that has something to show: machines that are approved, cordoned, labelled, drained, and that wait; a job
- * where machines take work. Answers the id of an execution, "none" where none runs.
- */
-async function decide(server, token) {
-  const call = async (service, method, body) => {
-    const answer = await fetch(`http://${server}/rollcall.${service}/${method}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
-      body: JSON.stringify(body),
-    });
-    if (!answer.ok) throw new Error(`${method}: ${await answer.text()}`);
-    return answer.json();
-  };
-  const admin = (method, body) => call("admin.v1.AdminService", method, body);
-  const nodes = ["gpu-1", "gpu-2", "gpu-3", "gpu-4"];
-  await admin("ApproveNode", { selector: { nodes } });
-  const set = { zone: "a", "rollcall.io/group": "train" };
-  await admin("SetNodeLabels", { selector: { nodes: ["gpu-1", "gpu-2"] }, set });
-  await admin("SetNodeLabels", { selector: { nodes: ["gpu-3", "gpu-4"] }, set: { zone: "b" } });
-  const executionId = WORK.length === 0 ? "none" : await runJob(call);
-  await admin("CordonNode", { node: "gpu-3", reason: "new disks" });
-  await admin("MarkNodeUnhealthy", { node: "gpu-4", reason: "fan is loud" });
-  await admin("DrainNode", { node: "gpu-2", reason: "new kernel", deadline: "3600s" });
-  await call("admin.v1.JoinTokenService", "CreateJoinToken", { description: "rack 12", maxUses: 40, ttl: "86400s" });
-  await call("admin.v1.AccessService", "CreateAccessToken", { name: "dashboards", role: "ROLE_VIEWER" });
-  await call("admin.v1.HealthPolicyService", "SetHealthPolicy", {
-    scope: { group: "train" },
-    selector: "rollcall.io/group=train",
-    values: { unhealthyAfter: "45s" },
-    reason: "long steps",
-  });
-  const spec = {
-    url: "https://ops.example/rollcall",
-    description: "pages the operators",
-    types: ["node.health.changed"],
-  };
-  await call("events.v1.WebhookService", "SetWebhook", { name: "ops", spec });
-  return executionId;
-}
-
-async function runJob(call) {
-  const command = ["sh", "-c", 'n=0; while :; do n=$((n + 1)); echo "served $n requests"; sleep 1; done'];
-  const spec = { name: "web", type: "JOB_TYPE_SERVICE", count: 2, process: { command } };
-  await call("scheduler.v1.JobService", "SubmitJob", { spec });
-  for (let asked = 0; asked < 300; asked += 1) {
-    const { executions = [] } = await call("scheduler.v1.JobService", "ListExecutions", { job: "web" });
-    const ready = executions.find(({ state }) => state === "EXECUTION_STATE_READY");
-    if (ready !== undefined) return ready.id;
-    await new Promise((done) => setTimeout(done, 200));
-  }
-  throw new Error("no execution of the job became ready");
-}
-
-async function takeAll(origin, token, executionId) {
+async function takeAll(site) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   if (!existsSync(executablePath)) throw new Error(`there is no ${executablePath}: CHROMIUM names the browser`);
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   try {
-    for (const theme of ["light", "dark"]) {
-      for (const width of [1280, 360]) await takePages(browser, { origin, token, executionId, theme, width });
+    for (const theme of THEMES) {
+      for (const width of WIDTHS) await takePages(browser, { ...site, theme, width });
     }
+    await show(browser);
   } finally {
     await browser.close();
   }
-  const shown = join(ROOT, "docs/images/console");
-  mkdirSync(shown, { recursive: true });
-  for (const name of SHOWN) copyFileSync(join(out, `${name}.png`), join(shown, `${name}.png`));
 }
 
 async function takePages(browser, { origin, token, executionId, theme, width }) {
-  const context = await browser.newContext({ viewport: { width, height: 760 }, colorScheme: theme });
+  const context = await browser.newContext({ viewport: { width, height: HEIGHT }, colorScheme: theme });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   await page.goto(origin);
@@ -215,20 +101,49 @@ async function takePages(browser, { origin, token, executionId, theme, width }) 
     if (path.startsWith("/nodes")) await page.waitForTimeout(USAGE_MS);
     await page.screenshot({ path: join(out, `${name}-${theme}-${width}.png`) });
   };
-  for (const [name, path] of Object.entries(PAGES)) await take(name, path);
+  for (const [name, path] of Object.entries(PAGES)) {
+    const text = AWAITED[name];
+    await take(name, path, (shown) => text !== undefined && shown.getByText(text).waitFor());
+  }
   for (const [name, [path, open]] of Object.entries(OPENED)) await take(name, path, open);
   await context.close();
 }
 
-/** Ports that are free at the moment. */
-async function freePorts(count) {
-  const servers = await Promise.all(
-    Array.from({ length: count }, () => {
-      const server = createServer();
-      return new Promise((done) => server.listen(0, "127.0.0.1", () => done(server)));
-    }),
-  );
-  const ports = servers.map((server) => server.address().port);
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return ports;
+/** Make the pictures that the docs show. */
+async function show(browser) {
+  const shown = join(ROOT, "docs/images/console");
+  mkdirSync(shown, { recursive: true });
+  for (const name of SHOWN) copyFileSync(join(out, `${name}.png`), join(shown, `${name}.png`));
+  const page = await browser.newPage();
+  for (const name of NAMES) {
+    const pictures = THEMES.flatMap((theme, row) =>
+      WIDTHS.map((width, column) => {
+        const file = readFileSync(join(out, `${name}-${theme}-${width}.png`));
+        const left = WIDTHS.slice(0, column).reduce((sum, before) => sum + before * SHEET.scale + SHEET.gap, 0);
+        const top = row * (HEIGHT * SHEET.scale + SHEET.gap);
+        return { source: `data:image/png;base64,${file.toString("base64")}`, left, top, width, height: HEIGHT };
+      }),
+    );
+    const address = await page.evaluate(drawSheet, { pictures, ...SHEET });
+    const [, data = ""] = address.split(",");
+    writeFileSync(join(shown, `all-${name}.webp`), Buffer.from(data, "base64"));
+  }
+}
+
+/** In the browser: draw pictures into one. Answers it as the address of its data. */
+async function drawSheet({ pictures, scale, quality }) {
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(...pictures.map(({ left, width }) => left + width * scale));
+  canvas.height = Math.max(...pictures.map(({ top, height }) => top + height * scale));
+  const drawing = canvas.getContext("2d");
+  drawing.fillStyle = "#80868b";
+  drawing.fillRect(0, 0, canvas.width, canvas.height);
+  drawing.imageSmoothingQuality = "high";
+  for (const { source, left, top, width, height } of pictures) {
+    const image = new Image();
+    image.src = source;
+    await image.decode();
+    drawing.drawImage(image, left, top, width * scale, height * scale);
+  }
+  return canvas.toDataURL("image/webp", quality);
 }

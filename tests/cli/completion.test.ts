@@ -48,7 +48,7 @@ describe("completion", () => {
   });
 
   it("should offer options, the global ones too", async () => {
-    const filters = ["--filter-approval", "--filter-status", "--filter-type"];
+    const filters = ["approval", "status", "type", "scheduling", "connection"].map((name) => `--filter-${name}`);
     expect(await complete("node", "list", "--filter")).toEqual(filters);
     expect(await complete("node", "list", "--ty")).toEqual(["--type"]);
     expect(await complete("node", "describe", "n1", "--out")).toEqual(["--output"]);

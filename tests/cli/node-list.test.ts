@@ -87,6 +87,10 @@ describe("node list", () => {
     expect(await ids("--filter-approval pending,rejected")).toEqual(["b1"]);
     expect(await ids("--filter-status unknown,disconnected")).toEqual(["a1", "a2", "b1"]);
     expect(await ids("--filter-status healthy")).toEqual([""]);
+    expect(await ids("--filter-status unknown --filter-connection connected")).toEqual([""]);
+    expect(await ids("--filter-connection disconnected --search zone=B")).toEqual(["b1"]);
+    await rig.run("node cordon a2");
+    expect(await ids("--filter-scheduling ineligible --filter-approval approved")).toEqual(["a2"]);
   });
 
   it.each([
@@ -99,6 +103,11 @@ describe("node list", () => {
       `cannot use 'up' as filter-status value, should be one of: ["healthy" "unhealthy" "unknown" "connected" ` +
         `"disconnected"]`,
     ],
+    [
+      "--filter-connection up",
+      `cannot use 'up' as filter-connection value, should be one of: ["connected" "disconnected"]`,
+    ],
+    ["--deleted --search a", "--deleted takes no filters: a removed node matches none"],
     ["--type gpu", `cannot use 'gpu' as type value, should be one of: ["compute" "control-plane"]`],
     ["--output xml", `cannot use 'xml' as output value, should be one of: ["table" "wide" "name" "json" "yaml" "csv"]`],
     [

@@ -8,6 +8,8 @@ export const APPROVAL_WORDS = ["approved", "pending", "rejected"] as const;
 export const STATUS_WORDS = ["healthy", "unhealthy", "unknown", "connected", "disconnected"] as const;
 /** --filter-type. */
 export const TYPE_WORDS = ["compute", "control-plane"] as const;
+/** --filter-connection. */
+export const CONNECTION_WORDS = ["connected", "disconnected"] as const;
 /** --filter-scheduling. */
 export const SCHEDULING_WORDS = ["eligible", "ineligible", "draining", "drained"] as const;
 /** --order-by. */

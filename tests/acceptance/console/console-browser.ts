@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
@@ -9,6 +10,7 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const HAS_CHROMIUM = existsSync(CHROMIUM) || process.env.CI !== undefined;
 
 const PATIENCE_MS = 45_000;
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Start the browser. As root it has no sandbox of its own. */
 export function startBrowser(): Promise<Browser> {
@@ -112,3 +114,21 @@ export const PAGES = [
   "/webhooks",
   "/control-plane",
 ] as const;
+
+/** Something that axe found. */
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+/** What axe finds that is serious or critical. */
+export async function seriousOf(page: Page): Promise<readonly string[]> {
+  // The page's own policy forbids inline scripts, so the tool comes in through the debugger.
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
+  const run = "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations)";
+  const violations = await page.evaluate<readonly Violation[]>(run);
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}

@@ -12,7 +12,7 @@ import { clientWith } from "../../../services/console/src/testing/console-rig.ts
 import { TestNode } from "../../../services/registry/src/testing/test-node.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import { RUNS_WORK } from "../../../services/rollcall/src/testing/work-fixture.ts";
-import { adminToken, HAS_CHROMIUM, openConsole, PAGES, startBrowser, untilLive } from "./console-browser.ts";
+import { adminToken, HAS_CHROMIUM, openConsole, PAGES, seriousOf, startBrowser, untilLive } from "./console-browser.ts";
 
 const LIMIT_MS = 240_000;
 /** A text that opens a dialog, asks another origin or runs a script where a page takes it for markup or an address. */
@@ -184,6 +184,30 @@ withChromium("the console with markup in every field that a machine or an operat
       await page.getByRole("combobox", { name: "Page, node or command" }).fill("mallory");
       await page.getByRole("option").getByText("onerror").first().waitFor();
       expect([await markup(page), misdeeds.found]).toEqual([0, []]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should have nothing serious for axe to find where work runs",
+    async () => {
+      const { page, context, misdeeds } = await openConsole(browser, origin, adminToken(fixture.dataDirectory));
+      const pages: readonly (readonly [path: string, shown: string])[] = [
+        ["/nodes/worker?tab=usage", "Session and heartbeats"],
+        ["/nodes/worker?tab=work", "What it offers"],
+        ["/jobs/writes", "What was asked for"],
+        [`/executions/${executionId}`, "Output"],
+        ["/no-page", "There is no such page"],
+      ];
+      for (const [path, shown] of pages) {
+        await page.goto(`${origin}${path}`);
+        await untilLive(page);
+        await page.getByRole("heading", { name: shown }).waitFor();
+        await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
+        expect({ path, wrong: await seriousOf(page) }).toEqual({ path, wrong: [] });
+      }
+      expect(misdeeds.found).toEqual([]);
       await context.close();
     },
     LIMIT_MS,

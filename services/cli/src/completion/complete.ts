@@ -4,6 +4,7 @@ import type { Command, Option } from "commander";
 import {
   APPROVAL_WORDS,
   COLUMN_GROUPS,
+  CONNECTION_WORDS,
   EVENT_TYPE_WORDS,
   EXECUTION_STATE_WORDS,
   JOB_STATE_WORDS,
@@ -96,6 +97,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--filter-approval": APPROVAL_WORDS,
   "--filter-status": STATUS_WORDS,
   "--filter-type": TYPE_WORDS,
+  "--filter-connection": CONNECTION_WORDS,
   "--filter-scheduling": SCHEDULING_WORDS,
   "--order-by": ORDER_WORDS,
   "--role": ROLE_WORDS,

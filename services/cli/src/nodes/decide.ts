@@ -10,11 +10,11 @@ import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { changeMany, type ManyAnswer } from "./change-many.ts";
 import { getNode } from "./read-nodes.ts";
-import { type ChoiceOptions, chooseNodes, type Selector, selectorOf } from "./selection.ts";
+import { chooseNodes, type FilterOptions, type Selector, selectorOf } from "./selection.ts";
 import { tierWord } from "./words.ts";
 
 /** What the verbs that change nodes take. */
-export interface NodeDecideOptions extends ChoiceOptions {
+export interface NodeDecideOptions extends FilterOptions {
   readonly message?: string;
   readonly etag?: string;
   readonly requestId?: string;

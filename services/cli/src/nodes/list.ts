@@ -77,8 +77,9 @@ function chooseGroups({ show, wide, output }: Invocation<NodeListOptions>["optio
 
 function listDeleted(invocation: Invocation<NodeListOptions>, range: Range) {
   const { shell, options } = invocation;
-  const { labels, filterApproval, filterStatus, filterType } = options;
-  if ([labels, filterApproval, filterStatus, filterType].some((it) => it !== undefined)) {
+  const { labels, filterApproval, filterStatus, filterType, filterConnection, filterScheduling, search } = options;
+  const filters = [labels, filterApproval, filterStatus, filterType, filterConnection, filterScheduling, search];
+  if (filters.some((it) => it !== undefined)) {
     throw new UsageError("--deleted takes no filters: a removed node matches none");
   }
   const control = reachControlPlane(shell, options);

@@ -7,7 +7,14 @@ import {
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { parseSelector } from "@rollcall/domain";
-import { APPROVAL_WORDS, ORDER_WORDS, SCHEDULING_WORDS, STATUS_WORDS, TYPE_WORDS } from "../choices.ts";
+import {
+  APPROVAL_WORDS,
+  CONNECTION_WORDS,
+  ORDER_WORDS,
+  SCHEDULING_WORDS,
+  STATUS_WORDS,
+  TYPE_WORDS,
+} from "../choices.ts";
 import { pickWord, pickWords, splitWords, UsageError } from "../failure.ts";
 
 /** The options that choose nodes, as the user wrote them. */
@@ -16,18 +23,16 @@ export interface FilterOptions {
   readonly filterApproval?: string;
   readonly filterStatus?: string;
   readonly filterType?: string;
+  readonly filterScheduling?: string;
   readonly all?: boolean;
 }
 
 /** The options that choose the nodes of a list. */
 export interface SelectionOptions extends FilterOptions {
+  readonly filterConnection?: string;
+  readonly search?: string;
   readonly orderBy?: string;
   readonly orderReversed?: boolean;
-}
-
-/** The options that choose the nodes of a change. */
-export interface ChoiceOptions extends FilterOptions {
-  readonly filterScheduling?: string;
 }
 
 /** The fields of a rollcall.registry.v1.ListNodesRequest that choose. */
@@ -36,6 +41,9 @@ export interface Selection {
   readonly memberships: MembershipState[];
   readonly statuses: NodeStatus[];
   readonly types: NodeType[];
+  readonly connections: ConnectionState[];
+  readonly schedulings: SchedulingState[];
+  readonly search: string;
   readonly orderBy: string;
 }
 
@@ -79,7 +87,7 @@ const HEALTHS: Readonly<Partial<Record<(typeof STATUS_WORDS)[number], HealthStat
   unknown: HealthState.UNKNOWN,
 };
 
-const CONNECTIONS: Readonly<Partial<Record<(typeof STATUS_WORDS)[number], ConnectionState>>> = {
+const CONNECTIONS: Readonly<Record<(typeof CONNECTION_WORDS)[number], ConnectionState>> = {
   connected: ConnectionState.CONNECTED,
   disconnected: ConnectionState.DISCONNECTED,
 };
@@ -119,17 +127,21 @@ export function parseSelection(options: SelectionOptions): Selection {
     ...parseFilters(options),
     statuses: pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS).map((word) => STATUSES[word]),
     types: isOfAll ? types : [NodeType.COMPUTE],
+    connections: pickWords("filter-connection", options.filterConnection ?? "", CONNECTION_WORDS).map(
+      (word) => CONNECTIONS[word],
+    ),
+    schedulings: parseSchedulings(options),
+    search: options.search ?? "",
     orderBy: options.orderReversed ? `${order} desc` : order,
   };
 }
 
 /** Understand which nodes a change is for. Throws UsageError, also when nothing says which. */
-export function chooseNodes(names: readonly string[], options: ChoiceOptions): NodeChoice {
+export function chooseNodes(names: readonly string[], options: FilterOptions): NodeChoice {
   refuseEmpty(names, options);
   const statuses = pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS);
-  const schedulings = pickWords("filter-scheduling", options.filterScheduling ?? "", SCHEDULING_WORDS);
   const healths = statuses.flatMap((word) => HEALTHS[word] ?? []);
-  const connections = statuses.flatMap((word) => CONNECTIONS[word] ?? []);
+  const connections = statuses.flatMap((word) => (isConnection(word) ? CONNECTIONS[word] : []));
   if (healths.length > 0 && connections.length > 0) {
     throw new UsageError("--filter-status takes healths or connections here, not both at once");
   }
@@ -138,7 +150,7 @@ export function chooseNodes(names: readonly string[], options: ChoiceOptions): N
     nodes: [...new Set(names)],
     healths,
     connections,
-    schedulings: schedulings.map((word) => SCHEDULINGS[word]),
+    schedulings: parseSchedulings(options),
     types: parseTypes(options.filterType),
     all: options.all ?? false,
   });
@@ -165,6 +177,14 @@ function parseFilters({ labels = "", filterApproval = "" }: FilterOptions) {
   };
 }
 
+function parseSchedulings({ filterScheduling = "" }: FilterOptions): SchedulingState[] {
+  return pickWords("filter-scheduling", filterScheduling, SCHEDULING_WORDS).map((word) => SCHEDULINGS[word]);
+}
+
+function isConnection(word: string): word is (typeof CONNECTION_WORDS)[number] {
+  return word in CONNECTIONS;
+}
+
 function parseTypes(text = ""): NodeType[] {
   const types = splitWords(text).map((word) =>
     EARLIER_TYPES.has(word.toLowerCase()) ? NodeType.ORCHESTRATOR : TYPES[pickWord("type", word, TYPE_WORDS)],
@@ -182,7 +202,7 @@ function parseOrder(named: string): (typeof ORDER_WORDS)[number] {
 }
 
 /** A script's variable that was not set must not choose more nodes than were meant. */
-function refuseEmpty(names: readonly string[], options: ChoiceOptions): void {
+function refuseEmpty(names: readonly string[], options: FilterOptions): void {
   const { labels, filterApproval, filterStatus, filterScheduling, filterType } = options;
   const given = {
     "--labels": labels,

@@ -110,11 +110,17 @@ function addFilters(command: Command): Command {
       "--filter-status <states>",
       "Only healthy, unhealthy, unknown, connected or disconnected nodes; several with commas",
     )
-    .option("--type, --filter-type <types>", "Only nodes of these types: compute or control-plane");
+    .option("--type, --filter-type <types>", "Only nodes of these types: compute or control-plane")
+    .option(
+      "--filter-scheduling <states>",
+      "Only eligible, ineligible, draining or drained nodes; several with commas",
+    );
 }
 
 function addSelection(command: Command): Command {
   return addFilters(command)
+    .option("--filter-connection <states>", "Only connected or disconnected nodes")
+    .option("--search <words>", "Only nodes with all of these words in id, host name, labels or models")
     .option("--all", "The processes of the control plane too")
     .option("--order-by <column>", "id, type, approval, status, scheduling, cores, memory, disk, gpus or created", "id")
     .option("--order-reversed", "Reverse the order");
@@ -211,7 +217,6 @@ function defineDrain(node: Command, shell: Shell): void {
 /** The options of every verb that changes nodes. */
 function addChoice(command: Command): Command {
   addFilters(command)
-    .option("--filter-scheduling <states>", "Only eligible, ineligible, draining or drained nodes; several with commas")
     .option("--all", "Every machine")
     .option("-y, --yes", "Do not ask before changing nodes that options chose, or several")
     .option("--dry-run", "Only print which nodes would be changed")

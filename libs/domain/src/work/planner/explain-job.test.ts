@@ -18,6 +18,17 @@ describe("explainJob()", () => {
     expect(explainJob(fleet.memory.state, "other", fleet.nowMs)).toBeNull();
   });
 
+  it("should not say of what runs that it waits, in a memory that has planned nothing", () => {
+    const fleet = new TestFleet([workNode("a"), workNode("b")]);
+    fleet.submit(jobSpec({ count: 9 }));
+    fleet.plan();
+    fleet.reload();
+    expect(explainJob(fleet.memory.state, "web", fleet.nowMs)).toMatchObject({ waiting: 1, nodes: 2 });
+    fleet.submit(jobSpec({ count: 8 }));
+    fleet.reload();
+    expect(explainJob(fleet.memory.state, "web", fleet.nowMs)).toMatchObject({ waiting: 0, refusals: [] });
+  });
+
   it("should say when what failed is tried again", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec());
@@ -26,6 +37,9 @@ describe("explainJob()", () => {
     fleet.plan();
     const explained = explainJob(fleet.memory.state, "web", fleet.nowMs);
     expect(explained).toMatchObject({ waiting: 0, retrying: 1, nextTryAtMs: fleet.nowMs + 5_000 });
+    fleet.pass(5_000);
+    fleet.reload();
+    expect(explainJob(fleet.memory.state, "web", fleet.nowMs)).toMatchObject({ waiting: 1, retrying: 0 });
   });
 });
 

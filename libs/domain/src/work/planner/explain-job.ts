@@ -58,9 +58,10 @@ export interface JobPreview {
 export function explainJob(state: WorkState, name: string, nowMs: number): JobExplanation | null {
   const job = state.jobs.get(name);
   if (job === undefined) return null;
-  const fresh = isPerNode(job.record) || job.record.state !== "ACTIVE" ? 0 : job.record.count - job.fresh;
-  const waiting = job.waiting.size + Math.max(0, fresh);
   const tries = [...job.places.values()].flatMap((place) => nextTry(job, place, nowMs));
+  const isCounted = !isPerNode(job.record) && job.record.state === "ACTIVE";
+  // A memory that plans nothing has not noted which of the empty places wait.
+  const waiting = isCounted ? Math.max(0, job.empty.size - tries.length) + untouched(job) : job.waiting.size;
   return {
     waiting,
     retrying: tries.length,
@@ -69,6 +70,13 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
       ? { refusals: [], nodes: state.pool.size }
       : explainRefusals(state, job.request, job.counts)),
   };
+}
+
+/** Places in which nothing has ever been. */
+function untouched({ record, fresh, places }: KnownJob): number {
+  let found = 0;
+  for (let index = fresh; index < record.count; index += 1) if (!places.has(index)) found += 1;
+  return found;
 }
 
 /** Show where executions of a job would go if it were submitted now. Nothing is changed. */

@@ -2,6 +2,7 @@ import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { AskedDialog } from "../actions/asked.tsx";
 import { fleet } from "../live/fleet.ts";
+import { stale } from "../live/follow.ts";
 import { Observable, useObservable } from "../live/observable.ts";
 import { Undoable } from "../pages/approvals/undoable.tsx";
 import { session, useRights } from "../session/session.ts";
@@ -135,7 +136,8 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
 
 /** Whether the page is live, at the foot of the navigation. */
 function LinkState() {
-  const link = useObservable(fleet.following?.link ?? IDLE);
+  const ofFleet = useObservable(fleet.following?.link ?? IDLE);
+  const link = useObservable(stale) ?? ofFleet;
   const tone = { connecting: "busy", live: "good", stale: "bad" } as const;
   const words = { connecting: "Connecting", live: "Live", stale: "Stale" } as const;
   return (
@@ -147,10 +149,10 @@ function LinkState() {
 
 /** Says when what is shown may be wrong, and since when. */
 function StaleBanner() {
-  const link = useObservable(fleet.following?.link ?? IDLE);
+  const link = useObservable(stale);
   return (
     <>
-      {link.state === "stale" && (
+      {link !== null && (
         <div className="notice bad banner" role="alert">
           <Shape tone="bad" />
           <div className="grow">

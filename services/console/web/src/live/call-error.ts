@@ -6,7 +6,7 @@ export interface CallError {
   /** The ErrorReason, for example "NODE_ALREADY_APPROVED"; the code's name where there is none. */
   readonly reason: string;
   readonly message: string;
-  readonly kind: "signed-out" | "forbidden" | "missing" | "away" | "other";
+  readonly kind: "signed-out" | "forbidden" | "missing" | "invalid" | "away" | "other";
 }
 
 /** Read what a call failed with. */
@@ -25,6 +25,8 @@ function kindOf({ code, cause }: ConnectError): CallError["kind"] {
       return "forbidden";
     case Code.NotFound:
       return "missing";
+    case Code.InvalidArgument:
+      return "invalid";
     case Code.Unavailable:
     case Code.DeadlineExceeded:
     case Code.Aborted:

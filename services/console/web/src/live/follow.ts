@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { CONNECTING, type Link, nextLink, retryDelayMs, SILENCE_MS } from "../state/link.ts";
+import { CONNECTING, type Link, nextLink, retryDelayMs, SILENCE_MS, type StaleLink, stalest } from "../state/link.ts";
 import { type CallError, toCallError } from "./call-error.ts";
 import { Observable, useObservable } from "./observable.ts";
 import { sessionEnded } from "./session-end.ts";
@@ -14,6 +14,8 @@ export interface Followed<M> {
   readonly isBehind?: () => boolean;
   /** How long it may say nothing before it is taken for dead; null for one that may be quiet as long as it likes. */
   readonly silenceMs?: number | null;
+  /** Whether the part of the page that shows it says itself how it fares. */
+  readonly tellsItself?: boolean;
   /** Learn of an end; answers whether to try again. */
   readonly onEnd?: (error: CallError) => boolean;
 }
@@ -26,13 +28,32 @@ export interface Following {
 
 const IDLE = new Observable<Link>(CONNECTING);
 
+/** The stream of the page that has been stale for longest; null when none is. */
+export const stale = new Observable<StaleLink | null>(null);
+const counted = new Set<Observable<Link>>();
+
+/** Have a stream count for what the page says of all of them. Answers how to end that. */
+function count(link: Observable<Link>): () => void {
+  const tell = () => stale.set(stalest([...counted].map(({ value }) => value)));
+  counted.add(link);
+  const stop = link.subscribe(tell);
+  return () => {
+    stop();
+    counted.delete(link);
+    tell();
+  };
+}
+
 /** Follow a stream: it is opened again after every end, with growing pauses, until it is stopped. */
 export function follow<M>(followed: Followed<M>): Following {
   const stopper = new AbortController();
   const link = new Observable<Link>(CONNECTING);
-  run(followed, link, stopper.signal).catch(() => {
-    // Only by stop(): nothing is left to tell.
-  });
+  const forget = followed.tellsItself === true ? () => {} : count(link);
+  run(followed, link, stopper.signal)
+    .catch(() => {
+      // Only by stop(): nothing is left to tell.
+    })
+    .finally(forget);
   return { link, stop: () => stopper.abort() };
 }
 
@@ -46,7 +67,10 @@ async function run<M>(followed: Followed<M>, link: Observable<Link>, signal: Abo
     });
     if (signal.aborted) return;
     const why = ended?.message ?? "The page was not looked at.";
-    link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why }));
+    // What is not there, or cannot be, is not stale, where nothing beside it says why.
+    const isNothing = ended?.kind === "missing" || ended?.kind === "invalid";
+    if (followed.tellsItself === true || !isNothing)
+      link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why }));
     // Closed because the page was not looked at: nothing is wrong, and it goes on at once when it is again.
     if (ended === null) continue;
     if (ended.kind === "signed-out") sessionEnded.set(ended);

@@ -13,6 +13,8 @@ class Log {
   readonly latest = new Observable<readonly Event[]>([]);
   /** How often the log began at its head: what changed before that was not told. */
   readonly begins = new Observable(0);
+  /** How often the log was live again. */
+  readonly returns = new Observable(0);
   following: Following | null = null;
   readonly #listeners = new Set<(events: readonly Event[]) => void>();
   #resumeToken = "";
@@ -40,6 +42,10 @@ class Log {
         if (reason === "REVISION_COMPACTED" || reason === "INVALID_RESUME_TOKEN") this.#resumeToken = "";
         return true;
       },
+    });
+    const { link } = this.following;
+    link.subscribe(() => {
+      if (link.value.state === "live") this.returns.set(this.returns.value + 1);
     });
   }
 

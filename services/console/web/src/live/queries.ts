@@ -1,13 +1,16 @@
 import { QueryClient, type UseQueryResult, useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 import { toCallError } from "./call-error.ts";
 import { log } from "./log.ts";
 import { sessionEnded } from "./session-end.ts";
 
-/** What is read once and again when the log says that it changed; nothing is read by the clock. */
+/**
+ * What is read once and again when the log says that it changed; nothing is read by the clock. What no page showed
+ * for a while is shown as it was, and read again at once: no one has heard meanwhile whether it changed.
+ */
 export const queries = new QueryClient({
   defaultOptions: {
-    queries: { retry: 2, staleTime: 60_000, gcTime: 5 * 60_000, refetchOnWindowFocus: false },
+    queries: { retry: 2, staleTime: 0, gcTime: 5 * 60_000, refetchOnWindowFocus: false },
   },
 });
 
@@ -18,6 +21,62 @@ log.begins.subscribe(() => {
   });
 });
 
+// What could not be read while the control plane was away.
+log.returns.subscribe(() => {
+  queries.invalidateQueries({ predicate: ({ state }) => state.status === "error" }).catch(() => {
+    // The queries themselves keep what went wrong.
+  });
+});
+
+/** Events of every type. */
+export const EVERY_EVENT = ["*"] as const;
+
+/** Events that come together are one reason to read again. */
+const GATHER_MS = 400;
+/** The same for what may change with every event of a fleet. */
+export const RARE_MS = 3_000;
+
+/** Which events are a reason to read again, and how long at most one waits for others. */
+export interface Reasons {
+  /** What their types begin with. */
+  readonly on?: readonly string[];
+  readonly subject?: string;
+  readonly gatherMs?: number;
+}
+
+/** Do something soon after events that are a reason for it; once for those that come together. */
+export function useEvents({ on = [], subject, gatherMs = GATHER_MS }: Reasons, act: () => unknown): void {
+  const types = on.join(" ");
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    let timer: number | undefined;
+    const stop = log.listen((events) => {
+      const concerned = events.some(
+        (event) =>
+          types.split(" ").some((type) => type === "*" || (type !== "" && event.type.startsWith(type))) &&
+          (subject === undefined || event.subject === subject),
+      );
+      if (!concerned) return;
+      timer ??= window.setTimeout(() => {
+        timer = undefined;
+        latest.current();
+      }, gatherMs);
+    });
+    return () => {
+      window.clearTimeout(timer);
+      stop();
+    };
+  }, [types, subject, gatherMs]);
+}
+
+/** Read something again, if it is shown. */
+export function readAgain(...key: readonly unknown[]): void {
+  queries.invalidateQueries({ queryKey: key }).catch(() => {
+    // The query itself keeps what went wrong.
+  });
+}
+
 /**
  * Read something, and read it again soon after an event whose type begins with one of `on`. `key` names what is read;
  * it is read again too when the key changes.
@@ -25,32 +84,10 @@ log.begins.subscribe(() => {
 export function useRead<T>(
   key: readonly unknown[],
   read: (signal: AbortSignal) => Promise<T>,
-  options: { readonly on?: readonly string[]; readonly subject?: string; readonly enabled?: boolean } = {},
+  options: Reasons & { readonly enabled?: boolean } = {},
 ): UseQueryResult<T> {
-  const { on = [], subject, enabled = true } = options;
-  const name = JSON.stringify(key);
-  const types = on.join(" ");
-  useEffect(() => {
-    let timer: number | undefined;
-    const stop = log.listen((events) => {
-      const concerned = events.some(
-        (event) =>
-          types.split(" ").some((type) => type !== "" && event.type.startsWith(type)) &&
-          (subject === undefined || event.subject === subject),
-      );
-      if (!concerned) return;
-      timer ??= window.setTimeout(() => {
-        timer = undefined;
-        queries.invalidateQueries({ queryKey: JSON.parse(name) as unknown[] }).catch(() => {
-          // The query itself keeps what went wrong.
-        });
-      }, GATHER_MS);
-    });
-    return () => {
-      window.clearTimeout(timer);
-      stop();
-    };
-  }, [name, types, subject]);
+  const { enabled = true, ...reasons } = options;
+  useEvents(reasons, () => readAgain(...key));
   return useQuery({
     queryKey: key,
     enabled,
@@ -66,6 +103,3 @@ export function useRead<T>(
     retry: (failures, cause) => toCallError(cause).kind === "away" && failures < 3,
   });
 }
-
-/** Events that come together are one reason to read again. */
-const GATHER_MS = 400;

@@ -18,18 +18,28 @@ describe("nodeCommand()", () => {
 });
 
 describe("listCommand()", () => {
-  it("should have the filters of a view", () => {
+  it("should have every filter of a view, and its order", () => {
     const filter = {
-      ...NO_FILTER,
+      q: "H100  rack",
+      type: ["compute"],
       approval: ["APPROVED"],
       health: ["UNKNOWN"],
       connection: ["CONNECTED"],
+      scheduling: ["DRAINING", "DRAINED"],
       labels: "a in (b)",
     };
-    expect(listCommand(filter, { by: "memory", reversed: true })).toBe(
-      "rollcall node list --labels 'a in (b)' --filter-approval approved --filter-status 'unknown,connected' " +
-        "--order-by memory --order-reversed",
+    expect(listCommand(filter, { by: "health", reversed: true })).toBe(
+      "rollcall node list --labels 'a in (b)' --filter-approval approved --filter-status unknown " +
+        "--filter-connection connected --filter-scheduling 'draining,drained' --filter-type compute " +
+        "--search 'h100 rack' --order-by status --order-reversed",
     );
+  });
+
+  it("should leave out an order that the command line has not, and how it runs", () => {
+    expect(listCommand(NO_FILTER, { by: "labels", reversed: true }, ["reasons"])).toBe(
+      "rollcall node list --show reasons",
+    );
+    expect(listCommand(NO_FILTER, { by: "id", reversed: true })).toBe("rollcall node list --order-reversed");
   });
 });
 

@@ -1,4 +1,6 @@
 import { filterToSearch, type NodeFilter } from "./nodes/node-filter.ts";
+import { orderWord, toSearch } from "./nodes/node-scope.ts";
+import type { OrderBy } from "./nodes/sorted-view.ts";
 
 /** A word of a command line, in quotes where a shell needs them. */
 function quoted(word: string): string {
@@ -36,33 +38,29 @@ export function nodeCommand(verb: NodeVerb, ids: readonly string[], reason = "",
 /** Names that a command has at most; beyond that it is cut short, and cannot be run. */
 export const MOST_NAMES = 50;
 
-/** The command that lists what a view of nodes shows. What the command line cannot filter is left out. */
-export function listCommand(filter: NodeFilter, order: { readonly by: string; readonly reversed: boolean }): string {
+/** The command that lists what a view of nodes shows. An order that the command line has not is left out. */
+export function listCommand(
+  filter: NodeFilter,
+  order: { readonly by: OrderBy; readonly reversed: boolean },
+  show: readonly string[] = [],
+): string {
   const search = filterToSearch(filter);
-  const status = [search.health, search.connection].filter((words) => words !== undefined).join(",");
+  const by = orderWord(order.by);
   return command(
     "node",
     "list",
     ...option("--labels", search.labels),
     ...option("--filter-approval", search.approval),
-    ...option("--filter-status", status === "" ? undefined : status),
+    ...option("--filter-status", search.health),
+    ...option("--filter-connection", search.connection),
+    ...option("--filter-scheduling", search.scheduling),
     ...option("--filter-type", search.type),
-    ...(order.by === "id" || !CLI_ORDERS.includes(order.by) ? [] : ["--order-by", order.by]),
-    ...(order.reversed ? ["--order-reversed"] : []),
+    ...option("--search", toSearch(filter.q) || undefined),
+    ...option("--order-by", by === "id" ? undefined : by),
+    ...(by !== undefined && order.reversed ? ["--order-reversed"] : []),
+    ...option("--show", show.length === 0 ? undefined : show.join(",")),
   );
 }
-
-const CLI_ORDERS: readonly string[] = [
-  "type",
-  "approval",
-  "status",
-  "scheduling",
-  "cores",
-  "memory",
-  "disk",
-  "gpus",
-  "created",
-];
 
 function option(flag: string, value: string | undefined): readonly string[] {
   return value === undefined ? [] : [flag, value];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { CONNECTING, nextLink, retryDelayMs } from "./link.ts";
+import { CONNECTING, nextLink, retryDelayMs, stalest } from "./link.ts";
 
 describe("nextLink()", () => {
   it("should be stale since the first end, however often it is tried again", () => {
@@ -17,6 +17,14 @@ describe("nextLink()", () => {
     const stale = nextLink({ state: "live" }, { kind: "ended", nowMs: 5, why: "not looked at" });
     expect(nextLink(stale, { kind: "message", isBehind: true })).toBe(stale);
     expect(nextLink(stale, { kind: "message", isBehind: false })).toEqual({ state: "live" });
+  });
+});
+
+describe("stalest()", () => {
+  it("should be the one that is stale for longest, or none", () => {
+    const [early, late] = [5, 9].map((sinceMs) => ({ state: "stale", sinceMs, why: "gone" }) as const);
+    expect(stalest([{ state: "live" }, late, CONNECTING, early])).toBe(early);
+    expect(stalest([{ state: "live" }, CONNECTING])).toBeNull();
   });
 });
 

@@ -1,9 +1,12 @@
 /** How a stream of the page fares. */
-export type Link =
-  | { readonly state: "connecting" }
-  | { readonly state: "live" }
-  /** What is shown is as old as `sinceMs`; the stream is tried again. */
-  | { readonly state: "stale"; readonly sinceMs: number; readonly why: string };
+export type Link = { readonly state: "connecting" } | { readonly state: "live" } | StaleLink;
+
+/** What is shown is as old as `sinceMs`; the stream is tried again. */
+export interface StaleLink {
+  readonly state: "stale";
+  readonly sinceMs: number;
+  readonly why: string;
+}
 
 /** What happens to a stream. */
 export type LinkEvent =
@@ -21,6 +24,15 @@ export function nextLink(link: Link, event: LinkEvent): Link {
   if (event.kind === "message" && event.isBehind) return link;
   if (event.kind === "message") return link.state === "live" ? link : { state: "live" };
   return link.state === "stale" ? link : { state: "stale", sinceMs: event.nowMs, why: event.why };
+}
+
+/** Of several streams the one that has been stale for longest; null when none is. */
+export function stalest(links: Iterable<Link>): StaleLink | null {
+  let found: StaleLink | null = null;
+  for (const link of links) {
+    if (link.state === "stale" && (found === null || link.sinceMs < found.sinceMs)) found = link;
+  }
+  return found;
 }
 
 const FIRST_RETRY_MS = 250;

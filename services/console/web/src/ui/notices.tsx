@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { toCallError } from "../live/call-error.ts";
 import { Button } from "./button.tsx";
 import { Shape } from "./state-mark.tsx";
+import { ExactTime } from "./time.tsx";
 
 /** Nothing to show, and why; with what to do about it. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
@@ -73,13 +74,29 @@ export function CutShort({ next, command }: { readonly next: string; readonly co
   );
 }
 
+/** Says that what is shown could not be read again. */
+function OldData({ from, cause }: { readonly from: Reading<unknown>; readonly cause: unknown }) {
+  const { message, reason } = toCallError(cause);
+  return (
+    <Notice tone="bad">
+      <strong>What is shown is stale</strong>, read at <ExactTime ms={from.dataUpdatedAt} />: {message}{" "}
+      <code>{reason}</code>{" "}
+      <Button small onClick={() => from.refetch()}>
+        Try again
+      </Button>
+    </Notice>
+  );
+}
+
 interface Reading<T> {
   readonly data: T | undefined;
   readonly error: Error | null;
+  /** When the data were read. */
+  readonly dataUpdatedAt: number;
   readonly refetch: () => unknown;
 }
 
-/** What was read; a placeholder before, and the failure if there was one. */
+/** What was read; a placeholder before, and the failure if there was one, beside what was read before it. */
 export function Read<T>({
   from,
   lines,
@@ -89,7 +106,14 @@ export function Read<T>({
   readonly lines?: number;
   readonly children: (data: T) => ReactNode;
 }) {
-  if (from.data !== undefined) return children(from.data);
+  if (from.data !== undefined) {
+    return (
+      <>
+        {from.error !== null && <OldData from={from} cause={from.error} />}
+        {children(from.data)}
+      </>
+    );
+  }
   if (from.error !== null) return <Failure cause={from.error} onRetry={() => from.refetch()} />;
   return lines === undefined ? <Loading /> : <Loading lines={lines} />;
 }

@@ -6,6 +6,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
+import { useSearch, useSetSearch } from "../../app/address.ts";
 import { access } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
@@ -28,7 +29,8 @@ import { NewToken } from "./new-token.tsx";
 /** Tokens of people and programs, and the sessions of browsers. */
 export function AccessPage() {
   const rights = useRights();
-  const [ended, setEnded] = useState(false);
+  const ended = useSearch().ended === "1";
+  const setSearch = useSetSearch();
   const [making, setMaking] = useState(false);
   const [revoking, setRevoking] = useState<AccessToken | null>(null);
   const read = useRead(
@@ -48,7 +50,7 @@ export function AccessPage() {
   return (
     <>
       <PageHead title="Access">
-        <Check checked={ended} onChange={setEnded}>
+        <Check checked={ended} onChange={(on) => setSearch({ ended: on ? "1" : undefined })}>
           Ended ones too
         </Check>
         {rights.administer && (

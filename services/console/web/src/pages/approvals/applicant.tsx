@@ -41,7 +41,7 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
             ["Host name", row.hostname],
             ["Addresses", addresses.join(", ")],
             ["Hardware addresses", row.macs.join(", ")],
-            ["Processor", `${row.cpuModel}, ${row.cores} threads`],
+            ["Processor", [row.cpuModel, row.cores === 0 ? "" : `${row.cores} threads`].filter(Boolean).join(", ")],
             ["Memory", row.memoryBytes === 0 ? "" : formatBytes(row.memoryBytes)],
             ["Disk", row.diskBytes === 0 ? "" : formatBytes(row.diskBytes)],
             ["GPUs", row.gpus === 0 ? "none" : `${row.gpus} x ${row.gpuModels}`],

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useState } from "react";
+import { useSearch, useSetSearch } from "../../app/address.ts";
 import { usePageKeys } from "../../app/shell-keys.ts";
 import { fleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
@@ -31,7 +32,13 @@ export function ApprovalsPage() {
   const complete = useObservable(fleet.complete);
   useLook(PENDING);
   const decided = useObservable(waiting);
-  const [chosen, setChosen] = useState<string | null>(null);
+  const [chosen, setChosen] = useState<string | null>(useSearch().node ?? null);
+  const setSearch = useSetSearch();
+  /** Choose, and have the address say so, by which one machine can be shown to others. */
+  const choose = (id: string | null) => {
+    setChosen(id);
+    setSearch({ node: id ?? undefined });
+  };
   const [rejecting, setRejecting] = useState<readonly string[] | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const pending = useMemo(
@@ -54,16 +61,16 @@ export function ApprovalsPage() {
   // What is shown stays shown when another one arrives or leaves.
   useEffect(() => {
     if (row !== undefined && row.id !== chosen) setChosen(row.id);
-    if (rows.length === 0) setChosen(null);
-  }, [row, rows, chosen]);
-  const next = () => setChosen(rows[at + 1]?.id ?? rows[at - 1]?.id ?? null);
+    if (rows.length === 0 && complete) setChosen(null);
+  }, [row, rows, chosen, complete]);
+  const next = () => choose(rows[at + 1]?.id ?? rows[at - 1]?.id ?? null);
   const approve = (ids: readonly string[]) => {
     next();
     decide({ verb: "approve", ids, reason: "" });
   };
   const keys = {
-    j: { does: "Next machine", run: () => setChosen(rows[Math.min(at + 1, rows.length - 1)]?.id ?? null) },
-    k: { does: "Machine before", run: () => setChosen(rows[Math.max(at - 1, 0)]?.id ?? null) },
+    j: { does: "Next machine", run: () => choose(rows[Math.min(at + 1, rows.length - 1)]?.id ?? null) },
+    k: { does: "Machine before", run: () => choose(rows[Math.max(at - 1, 0)]?.id ?? null) },
     ...(rights.operate
       ? {
           a: { does: "Approve", run: () => row !== undefined && approve([row.id]) },
@@ -101,12 +108,14 @@ export function ApprovalsPage() {
               <ul style={{ listStyle: "none", padding: 4, maxHeight: "70vh", overflow: "auto" }}>
                 {rows.slice(0, MOST_LISTED).map((one) => (
                   <li key={one.id}>
-                    <WaitingLine row={one} chosen={one.id === row?.id} onChoose={() => setChosen(one.id)} />
+                    <WaitingLine row={one} chosen={one.id === row?.id} onChoose={() => choose(one.id)} />
                   </li>
                 ))}
               </ul>
             </nav>
-            {row === undefined ? (
+            {row === undefined && !complete ? (
+              <Loading />
+            ) : row === undefined ? (
               <section className="panel">
                 <Empty title="It has been decided">
                   <p>{chosen} waits no more. Choose another machine.</p>

@@ -3,6 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { clientOf } from "../../live/clients.ts";
+import { EVERY_EVENT, RARE_MS, useEvents } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { isoTime } from "../../state/time-words.ts";
@@ -38,6 +39,9 @@ export function AuditPage() {
     retry: false,
     staleTime: 0,
   });
+  // What was done is told of with the events of it; further pages stay as they were read.
+  const isOnePage = (list.data?.pages.length ?? 0) <= 1;
+  useEvents({ on: EVERY_EVENT, gatherMs: RARE_MS }, () => (isOnePage ? list.refetch() : null));
   const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
   const words = FILTERS.flatMap((name) => (filter[name] === "" ? [] : [`--${name}`, filter[name]]));
   const verify = async () => {

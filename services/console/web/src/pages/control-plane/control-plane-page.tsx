@@ -5,7 +5,7 @@ import { NodeLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
 import { fleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useRead } from "../../live/queries.ts";
+import { EVERY_EVENT, RARE_MS, readAgain, useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
@@ -37,12 +37,20 @@ export function ControlPlanePage() {
     [version],
   );
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
-    on: ["node.registered", "join.token"],
+    on: EVERY_EVENT,
+    gatherMs: RARE_MS,
   });
   return (
     <>
       <PageHead title="Processes">
-        <Button onClick={() => status.refetch()}>Read again</Button>
+        <Button
+          onClick={() => {
+            readAgain("status");
+            readAgain("diagnosis");
+          }}
+        >
+          Read again
+        </Button>
         <CopyCommandButton
           text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}
         />

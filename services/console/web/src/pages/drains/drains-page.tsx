@@ -1,13 +1,14 @@
 import { AdminService, type Drain, DrainStateSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { useEffect, useMemo, useState } from "react";
 import { ask } from "../../actions/asked.tsx";
+import { useSearch, useSetSearch } from "../../app/address.ts";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { fleet, useLook } from "../../live/fleet.ts";
 import { useStream } from "../../live/follow.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
-import { command } from "../../state/cli-command.ts";
+import { command, listCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
 import type { NodeScope } from "../../state/nodes/node-scope.ts";
@@ -43,7 +44,8 @@ export function DrainsPage() {
   const { holds } = useObservable(fleet.summary);
   const [most, setMost] = useState(SHOWN);
   const rights = useRights();
-  const [chosen, setChosen] = useState<string | null>(null);
+  const { node: chosen } = useSearch();
+  const setSearch = useSetSearch();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const rows = useMemo(() => {
     const drained = [...fleet.rows.values()].filter((row) => row.holds.includes("DRAIN"));
@@ -61,9 +63,7 @@ export function DrainsPage() {
     <>
       <PageHead title="Drains">
         <ExportMenu name="drains" of={() => rows.map(valuesOf)} />
-        <CopyCommandButton
-          text={command("node", "list", "--filter-approval", "approved", "--show", "scheduling,reasons")}
-        />
+        <CopyCommandButton text={listCommand(DRAINED.filter, DRAINED, ["scheduling", "reasons"])} />
       </PageHead>
       <div className="page-body">
         <Panel title={countOf(total, "node")} flush>
@@ -90,7 +90,7 @@ export function DrainsPage() {
                   title: "",
                   cell: ({ id }) => (
                     <span className="row">
-                      <Button small onClick={() => setChosen(id)}>
+                      <Button small onClick={() => setSearch({ node: id })}>
                         What it waits for
                       </Button>
                       {rights.operate && (
@@ -111,7 +111,7 @@ export function DrainsPage() {
             </div>
           )}
         </Panel>
-        {chosen !== null && <DrainPanel id={chosen} />}
+        {chosen !== undefined && <DrainPanel id={chosen} />}
       </div>
     </>
   );
@@ -136,6 +136,7 @@ function DrainPanel({ id }: { readonly id: string }) {
     return {
       // It says nothing while nothing moves, and a deadline may be hours away.
       silenceMs: null,
+      tellsItself: true,
       open: (signal) => clientOf(AdminService).watchDrain({ node: id }, { signal }),
       onMessage: ({ drain: now }) => setDrain(now ?? null),
       onEnd: ({ kind, reason, message }) => {
@@ -174,9 +175,7 @@ function DrainPanel({ id }: { readonly id: string }) {
                 columns={[
                   {
                     title: "Execution",
-                    cell: ({ executionId }) => (
-                      <PageLink to={`/executions/${executionId}`}>{executionId.slice(0, 12)}</PageLink>
-                    ),
+                    cell: ({ executionId }) => <PageLink to={`/executions/${executionId}`}>{executionId}</PageLink>,
                   },
                   { title: "Job", cell: ({ job }) => <PageLink to={jobPath(job)}>{job}</PageLink> },
                   { title: "Waits for", cell: ({ waitingFor }) => waitingFor },

@@ -40,6 +40,7 @@ export function EventsPage() {
     const filter = { types, subject, actor, excludeTypes: types.length === 0 ? ["node.session.moved"] : [] };
     token.current = "";
     return {
+      tellsItself: true,
       open: async function* (signal: AbortSignal) {
         if (token.current !== "") {
           return yield* client.watchEvents(

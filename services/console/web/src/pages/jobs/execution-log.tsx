@@ -33,6 +33,7 @@ export function ExecutionLog({ id }: { readonly id: string }) {
     return {
       // A log has no bookmarks: an execution may be quiet for hours.
       silenceMs: null,
+      tellsItself: true,
       open: (signal) => {
         // Of both outputs together a position means nothing: they are read from their ends again.
         const isOne = stream !== OutputStream.UNSPECIFIED;

@@ -36,7 +36,7 @@ export function ExecutionPage() {
   return (
     <>
       <PageHead
-        title={`Execution ${id.slice(0, 12)}`}
+        title={`Execution ${id}`}
         within={job === "" ? <PageLink to="/jobs">Jobs</PageLink> : <PageLink to={jobPath(job)}>{job}</PageLink>}
       >
         {rights.submit && (
@@ -136,7 +136,7 @@ export function ExecutionPage() {
       </div>
       {stopping && (
         <ReasonDialog
-          title={`Stop execution ${id.slice(0, 12)}`}
+          title={`Stop execution ${id}`}
           verb="Stop"
           danger
           commandOf={(reason) => command("job", "stop", "--execution", id, ...(reason === "" ? [] : ["-m", reason]))}

@@ -63,7 +63,7 @@ export function ExecutionTable({
       columns={[
         {
           title: "Execution",
-          cell: ({ id }) => <PageLink to={`/executions/${encodeURIComponent(id)}`}>{id.slice(0, 12)}</PageLink>,
+          cell: ({ id }) => <PageLink to={`/executions/${encodeURIComponent(id)}`}>{id}</PageLink>,
         },
         withJob ? job : node,
         { title: "Index", right: true, cell: ({ index }) => index },

@@ -42,7 +42,7 @@ export function NodePage() {
   const rights = useRights();
   useObservable(fleet.version);
   const read = useRead(["node", id], (signal) => registry.getNode({ node: id }, { signal }), {
-    on: ["node.", "job."],
+    on: ["node."],
     subject: id,
   });
   const node = read.data?.node;

@@ -68,9 +68,25 @@ export function UsageTab({
             </Panel>
             {series.lines.temperature !== undefined && (
               <Panel title="Temperature">
-                <Chart series={series} lines={["temperature", "temperature-max"]} unit="°C" />
+                <Chart
+                  series={series}
+                  lines={["temperature", "temperature-max"]}
+                  words={["average", "highest"]}
+                  unit="°C"
+                />
               </Panel>
             )}
+            {series.numaNodes.map((id) => (
+              <Panel key={`numa${id}`} title={`NUMA node ${id}`}>
+                <Chart
+                  series={series}
+                  lines={[`numa${id}`, `numa${id}-memory`]}
+                  words={["processors", "memory"]}
+                  unit="%"
+                  max={100}
+                />
+              </Panel>
+            ))}
             {series.gpus.map((index) => (
               <Panel
                 key={`gpu${index}`}
@@ -81,17 +97,6 @@ export function UsageTab({
                   lines={[`gpu${index}`, `gpu${index}-memory`, `gpu${index}-temperature`]}
                   words={["busy", "memory", "temperature"]}
                   unit="% and °C"
-                  max={100}
-                />
-              </Panel>
-            ))}
-            {series.numaNodes.map((id) => (
-              <Panel key={`numa${id}`} title={`NUMA node ${id}`}>
-                <Chart
-                  series={series}
-                  lines={[`numa${id}`, `numa${id}-memory`]}
-                  words={["processors", "memory"]}
-                  unit="%"
                   max={100}
                 />
               </Panel>

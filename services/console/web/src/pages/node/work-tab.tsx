@@ -1,4 +1,6 @@
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { useEffect } from "react";
+import { readAgain } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
 import { formatBytes, formatMillicores } from "../../state/units.ts";
 import { CopyCommandButton } from "../../ui/copy.tsx";
@@ -9,6 +11,11 @@ import { ExecutionExport, ExecutionTable, useExecutions } from "../jobs/executio
 /** What runs on a node, and what of it is taken. */
 export function WorkTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
   const executions = useExecutions({ nodeId: id });
+  // Events about executions name their jobs: what is taken of the node is read again when others run on it.
+  const running = executions?.filter(({ endTime }) => endTime === undefined).length;
+  useEffect(() => {
+    if (running !== undefined) readAgain("node", id);
+  }, [running, id]);
   const offered = node?.info?.work;
   const taken = node?.allocated;
   return (

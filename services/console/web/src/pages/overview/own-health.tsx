@@ -4,7 +4,7 @@ import { PageLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
 import { fleet } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
-import { useRead } from "../../live/queries.ts";
+import { EVERY_EVENT, RARE_MS, useRead } from "../../live/queries.ts";
 import { formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Read } from "../../ui/notices.tsx";
@@ -15,7 +15,8 @@ import { StateMark } from "../../ui/state-mark.tsx";
 export function OwnHealth() {
   const { processes, processesConnected } = useObservable(fleet.summary);
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
-    on: ["node.registered", "join.token"],
+    on: EVERY_EVENT,
+    gatherMs: RARE_MS,
   });
   const brake = useRead(["brake"], (signal) => clientOf(BrakeService).getBrake({}, { signal }), { on: ["brake."] });
   const held = brake.data?.brakes.find(({ state }) => state !== BrakeState.NORMAL);

@@ -1,6 +1,6 @@
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { clientOf } from "../../live/clients.ts";
-import { useRead } from "../../live/queries.ts";
+import { EVERY_EVENT, RARE_MS, useRead } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { formatCount } from "../../state/units.ts";
@@ -14,8 +14,9 @@ import { ExactTime, Time } from "../../ui/time.tsx";
 /** One webhook: what it is to do, how far it has come, and which subjects wait. */
 export function WebhookPanel({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
   const read = useRead(["webhook", name], (signal) => clientOf(WebhookService).getWebhook({ name }, { signal }), {
-    on: ["webhook."],
-    subject: name,
+    // Each may have been delivered.
+    on: EVERY_EVENT,
+    gatherMs: RARE_MS,
   });
   return (
     <Panel

@@ -1,8 +1,9 @@
 import { type Webhook, WebhookService, WebhookStateSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
+import { useSearch, useSetSearch } from "../../app/address.ts";
 import { clientOf } from "../../live/clients.ts";
-import { useRead } from "../../live/queries.ts";
+import { EVERY_EVENT, RARE_MS, useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
@@ -36,9 +37,12 @@ export function WebhooksPage() {
   const rights = useRights();
   const [editing, setEditing] = useState<Webhook | "new" | null>(null);
   const [asked, setAsked] = useState<Asked | null>(null);
-  const [chosen, setChosen] = useState<string | null>(null);
+  const { webhook: chosen } = useSearch();
+  const setSearch = useSetSearch();
   const read = useRead(["webhooks"], (signal) => webhooks.listWebhooks({ pageSize: MOST_LISTED }, { signal }), {
-    on: ["webhook."],
+    // Each may have been delivered.
+    on: EVERY_EVENT,
+    gatherMs: RARE_MS,
   });
   const all = read.data?.webhooks ?? [];
   const test = async (name: string) => {
@@ -88,7 +92,7 @@ export function WebhooksPage() {
                     {
                       title: "Name",
                       cell: ({ name }) => (
-                        <button type="button" className="link" onClick={() => setChosen(name)}>
+                        <button type="button" className="link" onClick={() => setSearch({ webhook: name })}>
                           {name}
                         </button>
                       ),
@@ -139,7 +143,7 @@ export function WebhooksPage() {
             }
           </Read>
         </Panel>
-        {chosen !== null && <WebhookPanel name={chosen} onClose={() => setChosen(null)} />}
+        {chosen !== undefined && <WebhookPanel name={chosen} onClose={() => setSearch({ webhook: undefined })} />}
       </div>
       {asked !== null && <WebhookDialog {...asked} onClose={() => setAsked(null)} onDone={() => read.refetch()} />}
     </>

@@ -29,9 +29,14 @@ const LISTED: Partial<Readonly<Record<OrderBy, string>>> = {
   created: "created",
 };
 
+/** The server's word for an order; undefined for one that it has not. */
+export function orderWord(by: OrderBy): string | undefined {
+  return LISTED[by];
+}
+
 /** Whether a large fleet can be shown in this order. */
 export function isListed(by: OrderBy): boolean {
-  return LISTED[by] !== undefined;
+  return orderWord(by) !== undefined;
 }
 
 type Listing = Exclude<MessageInitShape<typeof ListNodesRequestSchema>, { readonly $typeName: string }>;

@@ -1,0 +1,237 @@
+// A `rollcall up` of its own with a few machines, whose console has something to show on every page. As root its
+// machines run a job too, since executions are another user's.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ExecutionState } from "../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
+import { FakeAgent } from "../libs/testkit/src/fake-agent.ts";
+import { until } from "../libs/testkit/src/time.ts";
+import { TestNode } from "../services/registry/src/testing/test-node.ts";
+import { ControlPlaneClient } from "../services/rollcall/src/testing/control-plane-client.ts";
+import { freePorts } from "../services/rollcall/src/testing/free-ports.ts";
+import { haveEnded, processesOf } from "../services/rollcall/src/testing/processes.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const PATIENCE_MS = 120_000;
+const MACHINES = 6;
+const JOB = "web";
+/** A machine with more than this one has: two NUMA nodes and eight GPUs. It is played, and takes no work. */
+const LARGE = "dgx-1";
+const BEAT_MS = 1_000;
+/** What lets an agent run processes, which only root can let run as another user. */
+const WORK = process.getuid() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
+
+/** Prepare a fleet. `end()` ends what `start()` has started, however far it came. */
+export function createFleet() {
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
+  const fleet = { folder, programs: [], played: [] };
+  return { start: () => start(fleet), end: () => end(fleet) };
+}
+
+async function start(fleet) {
+  const { folder } = fleet;
+  const [port, agentPort, probePort, internalPort] = await freePorts(4);
+  const ports = { port, "agent-port": agentPort, "probe-port": probePort, "internal-port": internalPort };
+  const flags = Object.entries(ports).flatMap(([flag, value]) => [`--${flag}`, String(value)]);
+  const dataDirectory = join(folder, "data");
+  fleet.up = run(["up", "--data-dir", dataDirectory, ...flags, "--manual-approval", "--no-agent"]);
+  await says(fleet.up, "everything is up");
+  const server = `127.0.0.1:${port}`;
+  const tokenFile = join(dataDirectory, "admin-token");
+  fleet.client = new ControlPlaneClient({ registry: server, admin: server, tokenFile });
+  for (let index = 1; index <= MACHINES; index += 1) {
+    const name = `gpu-${index}`;
+    const identity = ["--server", server, "--state-dir", join(folder, name), "--name", name];
+    const program = run(["agent", ...identity, ...WORK], plantGpus(folder, index));
+    fleet.programs.push(program);
+    await says(program, "waiting for an operator's approval");
+  }
+  await playLarge(fleet, `127.0.0.1:${agentPort}`);
+  const token = readFileSync(tokenFile, "utf8").trim();
+  return { origin: `http://${server}`, token, executionId: await decide(fleet, server, token) };
+}
+
+/**
+ * End everything, in the order in which it can: what runs, the agents, the keepers of what ran, which outlive their
+ * agents, and the control plane. Then nothing writes into the folder any more.
+ */
+async function end({ folder, programs, played, up, client }) {
+  for (const agent of played) agent.close();
+  // What goes wrong then keeps nothing else from being ended.
+  if (client !== undefined) await stopJob(client).catch((cause) => process.stderr.write(`${cause}\n`));
+  for (const program of programs) await ended(program, "SIGTERM");
+  await endOthers(join(folder, "gpu-"), "SIGTERM");
+  if (up !== undefined) await ended(up, "SIGTERM");
+  await endOthers(folder, "SIGKILL");
+  rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+
+async function stopJob(client) {
+  const { jobs } = await client.jobs.listJobs({});
+  if (jobs.length === 0) return;
+  await client.jobs.stopJob({ name: JOB, reason: "the pictures are taken" });
+  await until("the end of what runs", async () => {
+    const { executions } = await client.jobs.listExecutions({ job: JOB });
+    return executions.every(({ endTime }) => endTime !== undefined);
+  });
+}
+
+/** End the processes that name a path on their command line. */
+async function endOthers(path, signal) {
+  const pids = (await processesOf(path)).map(({ pid }) => pid);
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // Gone already: all that was wanted.
+    }
+  }
+  await haveEnded(...pids);
+}
+
+/** Start a program of ours. */
+function run(words, env = {}) {
+  return spawn(process.execPath, [join(ROOT, "bin/rollcall"), ...words], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
+  });
+}
+
+/** Wait until a program says something. */
+function says(child, said) {
+  return new Promise((done, failed) => {
+    const timer = setTimeout(() => failed(new Error(`it did not say "${said}"`)), PATIENCE_MS);
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      if (!text.includes(said)) return;
+      clearTimeout(timer);
+      done();
+    });
+    child.once("exit", (code) => failed(new Error(`it ended with ${code} before it said "${said}"`)));
+  });
+}
+
+async function ended(child, signal) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = new Promise((done) => child.once("exit", done));
+  child.kill(signal);
+  await exit;
+}
+
+/** What lets an agent find two GPUs that are at work, on a machine that has none: the environment with their program. */
+function plantGpus(folder, machine) {
+  const programs = join(folder, `programs-${machine}`);
+  mkdirSync(programs);
+  const bus = (gpu) => `00000000:${gpu === 0 ? "17" : "65"}:00.0`;
+  const facts = [0, 1].map(
+    (gpu) => `echo "${gpu}, NVIDIA H100 80GB HBM3, GPU-${machine}${gpu}5f2c1e-7b1d, 550.54.15, ${bus(gpu)}, 81559"`,
+  );
+  const usage = [0, 1].map(
+    (gpu) =>
+      `echo "${gpu}, $((50 + (s * 7 + ${gpu} * 31) % 45)), $((52000 + s * 97 % 9000)), 81559, $((58 + s * 3 % 11))"`,
+  );
+  const lines = ["#!/bin/sh", "s=$(date +%s)", 'case "$1" in', "*utilization*)", ...usage, ";;", "*)", ...facts];
+  writeFileSync(join(programs, "nvidia-smi"), `${[...lines, ";;", "esac"].join("\n")}\n`, { mode: 0o755 });
+  return { PATH: `${programs}:${process.env.PATH}` };
+}
+
+/** Have a large machine join, and tell its usage until the end. */
+async function playLarge({ client, played }, agentsAddress) {
+  const node = new TestNode(LARGE);
+  const indices = (count) => Array.from({ length: count }, (_, index) => index);
+  await node.register(client.registry, {
+    hostname: "dgx-1.lab.example",
+    agentVersion: "0.1.0",
+    os: { family: "linux", name: "Debian GNU/Linux 13 (trixie)", kernel: "6.12.48", architecture: "x64" },
+    cpu: { model: "AMD EPYC 9654 96-Core Processor", sockets: 2, cores: 192, threads: 384, usableMillis: 384_000 },
+    memoryBytes: 2n ** 41n,
+    diskBytes: 30n * 2n ** 40n,
+    numaNodes: indices(2).map((id) => ({
+      ...{ id, cpus: id === 0 ? "0-95,192-287" : "96-191,288-383" },
+      ...{ memoryBytes: 2n ** 40n, distances: id === 0 ? [10, 32] : [32, 10] },
+    })),
+    gpus: indices(8).map((index) => ({
+      ...{ index, name: "NVIDIA H100 80GB HBM3", uuid: `GPU-7d1f0c2${index}-5a3e`, vendor: "NVIDIA" },
+      ...{ pciAddress: `0000:${index + 1}b:00.0`, driverVersion: "550.54.15", memoryMib: 81_559 },
+    })),
+    interfaces: [{ name: "eth0", addresses: ["192.0.2.17"], mac: "02:42:c0:00:02:11", speedMbps: 100_000 }],
+  });
+  const agent = new FakeAgent({ nodeId: node.id, keyPair: node.keyPair });
+  played.push(agent);
+  const stream = await agent.join(agentsAddress);
+  const wave = (at, low, high) => low + ((high - low) * (1 + Math.sin(at))) / 2;
+  const beat = () => {
+    const at = Date.now() / 9_000;
+    stream.beat({
+      ...{ cpuPercent: wave(at, 38, 61), memoryUsedMib: 1_140_000, memoryTotalMib: 2 ** 21 },
+      ...{ diskUsedMib: 9_800_000, diskTotalMib: 30 * 2 ** 20 },
+      ...{ temperatureAverageCelsius: wave(at, 54, 58), temperatureMaxCelsius: wave(at + 1, 66, 73) },
+      gpus: indices(8).map((index) => ({
+        ...{ index, utilizationPercent: wave(at + index, 71, 98), memoryTotalMib: 81_559 },
+        ...{
+          memoryUsedMib: Math.round(wave(at + index, 61_000, 74_000)),
+          temperatureCelsius: wave(at + index, 58, 69),
+        },
+      })),
+      numaNodes: indices(2).map((id) => ({
+        ...{ id, cpuPercent: wave(at + 2 * id, 25, 80), memoryTotalMib: 2 ** 20 },
+        memoryUsedMib: Math.round(wave(at + id, 480_000, 640_000)),
+      })),
+    });
+    stream.take();
+  };
+  beat();
+  const timer = setInterval(beat, BEAT_MS);
+  played.push({ close: () => clearInterval(timer) });
+}
+
+/**
+ * Make a fleet that has something to show: machines that are approved, cordoned, labelled, drained, and that wait; a job
+ * where machines take work. Answers the id of an execution, "none" where none runs.
+ */
+async function decide({ client }, server, token) {
+  const call = async (service, method, body) => {
+    const answer = await fetch(`http://${server}/rollcall.${service}/${method}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${method}: ${await answer.text()}`);
+  };
+  const admin = (method, body) => call("admin.v1.AdminService", method, body);
+  const nodes = [LARGE, "gpu-1", "gpu-2", "gpu-3", "gpu-4"];
+  await admin("ApproveNode", { selector: { nodes } });
+  const set = { zone: "a", "rollcall.io/group": "train" };
+  await admin("SetNodeLabels", { selector: { nodes: [LARGE, "gpu-1", "gpu-2"] }, set });
+  await admin("SetNodeLabels", { selector: { nodes: ["gpu-3", "gpu-4"] }, set: { zone: "b" } });
+  const executionId = WORK.length === 0 ? "none" : await runJob(client, call);
+  await admin("CordonNode", { node: "gpu-3", reason: "new disks" });
+  await admin("MarkNodeUnhealthy", { node: "gpu-4", reason: "fan is loud" });
+  await admin("DrainNode", { node: "gpu-2", reason: "new kernel", deadline: "3600s" });
+  await call("admin.v1.JoinTokenService", "CreateJoinToken", { description: "rack 12", maxUses: 40, ttl: "86400s" });
+  await call("admin.v1.AccessService", "CreateAccessToken", { name: "dashboards", role: "ROLE_VIEWER" });
+  await call("admin.v1.HealthPolicyService", "SetHealthPolicy", {
+    scope: { group: "train" },
+    selector: "rollcall.io/group=train",
+    values: { unhealthyAfter: "45s" },
+    reason: "long steps",
+  });
+  const spec = {
+    url: "https://ops.example/rollcall",
+    description: "pages the operators",
+    types: ["node.health.changed"],
+  };
+  await call("events.v1.WebhookService", "SetWebhook", { name: "ops", spec });
+  return executionId;
+}
+
+async function runJob(client, call) {
+  const command = ["sh", "-c", 'n=0; while :; do n=$((n + 1)); echo "served $n requests"; sleep 1; done'];
+  const spec = { name: JOB, type: "JOB_TYPE_SERVICE", count: 2, process: { command } };
+  await call("scheduler.v1.JobService", "SubmitJob", { spec });
+  return until("an execution of the job to be ready", async () => {
+    const { executions } = await client.jobs.listExecutions({ job: JOB });
+    return executions.find(({ state }) => state === ExecutionState.READY)?.id ?? null;
+  });
+}
