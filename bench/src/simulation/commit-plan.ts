@@ -24,6 +24,8 @@ export function commitPlan(
     return isSame ? [] : [name];
   });
   if (staleJobs.length > 0) return { outcome: "STALE", nodeIds: [], jobs: staleJobs };
+  const back = (plan.lostNodes ?? []).filter((id) => isBusy(id) || world.nodeOf(id)?.loss.reaction !== "ALLOWED");
+  if (back.length > 0) return { outcome: "STALE", nodeIds: back, jobs: [] };
   const nodeIds = refusedNodes(tables, plan.executions, isBusy);
   if (nodeIds.length > 0) return { outcome: "STALE", nodeIds, jobs: [] };
   onPlan(plan.executions);

@@ -98,6 +98,11 @@ describe("LossInvariants", () => {
     expect(judge([change(LIVE, drained)], { loss: { replace: false } })).toBeNull();
   });
 
+  it("should notice what is replaced for a loss whose node is back", () => {
+    expect(judge([change(LOST, REPLACED)])).toBeNull();
+    expect(judge([change(LOST, REPLACED)], { isReacted: false })).toContain("was replaced without a reaction");
+  });
+
   it("should notice that one that is not lost is replaced for a loss", () => {
     const replaced: ExecutionRecord = { ...LIVE, desired: "STOP", reason: "NODE_LOST", replacedBy: "b" };
     expect(judge([change(LIVE, replaced)])).toContain("was not lost");

@@ -7,13 +7,13 @@ export interface LossWorld {
   fail(message: string): never;
   /** The newest rules of a job; null for one that was never submitted. */
   specOf(job: string): JobSpec | null;
-  /** Whether a reaction to the loss of a node is allowed, or was at that time or later. */
-  isReactedTo(nodeId: string, sinceMs: number): boolean;
+  /** Whether a reaction to the loss of a node is allowed. */
+  isReactedTo(nodeId: string): boolean;
 }
 
 /** A leader asks for the record's clock now and then, and may be so far off in between. */
 const CLOCK_MS = 1_000;
-/** What a leader commits may follow from what it read so long ago. */
+/** When something was lost may be recorded by what a leader planned so long ago. */
 const LONGEST_BEHIND_MS = 30_000;
 
 /**
@@ -40,11 +40,10 @@ export class LossInvariants {
     }
   }
 
-  /** A node is lost for work only while a reaction to that is allowed, the loss being later than the execution. */
+  /** A node is lost for work only while a reaction to that is allowed, whatever the leader has read. */
   #checkLoss(after: ExecutionRecord): void {
     const nowMs = this.#world.tables.world.wallMs();
-    const sinceMs = Math.max(after.createdAtMs - CLOCK_MS, nowMs - LONGEST_BEHIND_MS);
-    if (!this.#world.isReactedTo(after.nodeId, sinceMs)) {
+    if (!this.#world.isReactedTo(after.nodeId)) {
       this.#world.fail(`${describeExecution(after)} was lost without a reaction that was allowed`);
     }
     if (after.lostAtMs !== null && after.lostAtMs < nowMs - LONGEST_BEHIND_MS) {
@@ -54,7 +53,7 @@ export class LossInvariants {
 
   /**
    * What is replaced is told to stop at once, unless its job keeps it. What is replaced for a loss was lost for as long
-   * as its job says, and its job replaces at all.
+   * as its job says, a reaction to that is still allowed, and its job replaces at all.
    */
   #checkReplaced({ before, after }: ExecutionChange): void {
     const spec = this.#world.specOf(after.job);
@@ -70,6 +69,9 @@ export class LossInvariants {
     if (spec.type === "daemon") return;
     if (!spec.loss.replace) this.#world.fail(`${describeExecution(after)} was replaced, and its job replaces none`);
     if (after.reason === "GONE") return;
+    if (!this.#world.isReactedTo(after.nodeId)) {
+      this.#world.fail(`${describeExecution(after)} was replaced without a reaction that was allowed`);
+    }
     const lostAtMs = before.lostAtMs ?? after.lostAtMs ?? Number.POSITIVE_INFINITY;
     const lostForMs = this.#world.tables.world.wallMs() - lostAtMs;
     if (lostForMs < spec.loss.lostAfterMs - CLOCK_MS) {

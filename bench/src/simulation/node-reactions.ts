@@ -14,16 +14,12 @@ const LATEST_MS = 20_000;
 export class NodeReactions {
   readonly #world: WorkWorld;
   readonly #append: (events: readonly NewEvent[]) => void;
-  readonly #wallMs: () => number;
   readonly #reactions = new Map<string, { reaction: Reaction; readonly number: number }>();
-  /** When the last one that was allowed ended: the node was back. */
-  readonly #endedAtMs = new Map<string, number>();
   #losses = 0;
 
-  constructor(world: WorkWorld, append: (events: readonly NewEvent[]) => void, wallMs: () => number) {
+  constructor(world: WorkWorld, append: (events: readonly NewEvent[]) => void) {
     this.#world = world;
     this.#append = append;
-    this.#wallMs = wallMs;
   }
 
   /** Of a node; null for none. */
@@ -31,16 +27,15 @@ export class NodeReactions {
     return this.#reactions.get(nodeId)?.reaction ?? null;
   }
 
-  /** Whether one is allowed, or was at that time or later. */
-  isReactedTo(nodeId: string, sinceMs: number): boolean {
-    return this.of(nodeId) === "ALLOWED" || (this.#endedAtMs.get(nodeId) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
+  /** Whether one is allowed. */
+  isReactedTo(nodeId: string): boolean {
+    return this.of(nodeId) === "ALLOWED";
   }
 
   onEvent({ node, kind, before, after }: NodeEvent): void {
     if (kind !== "health") return;
     const id = nodeIdOf(node);
     if (after === "HEALTHY") {
-      if (this.of(id) === "ALLOWED") this.#endedAtMs.set(id, this.#wallMs());
       this.#reactions.delete(id);
       return;
     }

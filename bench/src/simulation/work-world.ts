@@ -64,14 +64,14 @@ export class SimulatedWorkWorld implements SimulatedWork {
       .map(nodeIdOf);
     for (const id of nodeIds) this.#tables.allocation(id);
     const append = (events: readonly NewEvent[]) => world.record.append(events);
-    this.#reactions = new NodeReactions(world, append, () => this.#tables.world.wallMs());
+    this.#reactions = new NodeReactions(world, append);
     this.#operator = new WorkOperator({ tables: this.#tables, random: () => world.random(), append, nodeIds });
     this.#invariants = new WorkInvariants({
       tables: this.#tables,
       fail: (message) => world.invariants.fail(message),
       specOf: (job) => this.#specOf(job),
       typeOf: (job) => this.#tables.rows.jobs.get(job)?.type ?? null,
-      isReactedTo: (nodeId, sinceMs) => this.#reactions.isReactedTo(nodeId, sinceMs),
+      isReactedTo: (nodeId) => this.#reactions.isReactedTo(nodeId),
     });
     for (const id of nodeIds) this.#keepers.set(id, new SimulatedKeeper(id, this.#machineOf(id)));
   }

@@ -47,6 +47,8 @@ export interface Plan {
   readonly executions: readonly ExecutionChange[];
   readonly jobs: readonly JobChange[];
   readonly drains: readonly DrainChange[];
+  /** Nodes whose loss it follows from: it may be written only as long as reactions to that are allowed. */
+  readonly lostNodes: readonly string[];
   /** When to plan again if nothing is applied before; null for never. */
   readonly wakeAtMs: number | null;
   /** Whether the limits of one plan were reached: plan again at once. */

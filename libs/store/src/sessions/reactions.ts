@@ -61,6 +61,18 @@ export async function allowReactions(
   );
 }
 
+/**
+ * Keep reactions allowed until the transaction ends: those of these nodes to which they are. One whose row is being
+ * written is not waited for, as it may be back, and is left out.
+ */
+export async function holdAllowed(tx: Tx, nodeIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ readonly id: string }>`${PREPARED}
+    select s.node_id as id from node_sessions as s
+    where s.node_id = any(${nodeIds}) and s.reaction = 'ALLOWED'
+    for share of s skip locked`.execute(tx);
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** The last loss that is older than `ms`, of those that are still lost: 0 when there is none. */
 export async function lossBefore(db: Db, ms: number): Promise<number> {
   const { rows } = await sql<{ loss: bigint | null }>`

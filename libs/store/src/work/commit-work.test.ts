@@ -46,8 +46,8 @@ const placing = (after: ExecutionRecord): ExecutionChange => ({
   after,
 });
 
-function commit(executions: readonly ExecutionChange[], instance = LEADER) {
-  const plan = { executions, jobs: [], drains: [] };
+function commit(executions: readonly ExecutionChange[], instance = LEADER, lostNodes: readonly string[] = []) {
+  const plan = { executions, jobs: [], drains: [], lostNodes };
   return commitWork(store.reserved, { instance, plan, specDigestOf: () => DIGEST, events: [] });
 }
 
@@ -124,6 +124,37 @@ describe("commitWork()", () => {
     expect((await commit([placing(executionOf("turning-1", "turning"))])).outcome).toBe("STALE");
     await judgeNode(store, "turning", "HEALTHY");
     expect((await commit([placing(executionOf("turning-1", "turning"))])).outcome).toBe("COMMITTED");
+  });
+
+  it("should write nothing that follows from the loss of a node that is back, or whose row is being written", async () => {
+    await nodeOf("lost");
+    await nodeOf("spare");
+    const before = executionOf("l1", "lost");
+    await commit([placing(before)]);
+    const next = { ...executionOf("l2", "spare"), previous: "l1" };
+    const lost = { ...before, state: "LOST", desired: "STOP", reason: "NODE_LOST", replacedBy: "l2" } as const;
+    const replacing: ExecutionChange = { kind: "REPLACING", before, after: lost, observation: null };
+    const replace = () => commit([replacing, placing(next)], LEADER, ["lost"]);
+    const stale = { outcome: "STALE", nodeIds: ["lost"], jobs: [] };
+    expect(await replace()).toEqual(stale);
+    await judgeNode(store, "lost", "UNHEALTHY");
+    const react = (reaction: "PENDING" | "ALLOWED") =>
+      store.db
+        .updateTable("node_sessions")
+        .set({ reaction, loss: 1n, loss_group: "" })
+        .where("node_id", "=", "lost")
+        .execute();
+    await react("PENDING");
+    expect(await replace()).toEqual(stale);
+    await react("ALLOWED");
+    await store.transaction(async (tx) => {
+      await tx.updateTable("node_sessions").set({ connection: "CONNECTED" }).where("node_id", "=", "lost").execute();
+      expect(await replace()).toEqual(stale);
+    });
+    expect((await getExecutions(store.db, ["l1", "l2"])).map(({ execution }) => execution)).toEqual([before]);
+    expect((await replace()).outcome).toBe("COMMITTED");
+    await judgeNode(store, "lost", "HEALTHY");
+    expect(await replace()).toEqual(stale);
   });
 
   it("should write nothing without the lease", async () => {

@@ -10,6 +10,7 @@ import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
+import { holdAllowed } from "../sessions/reactions.ts";
 import { WORK_CHANNEL } from "./changes.ts";
 import { endDrains } from "./drain-progress.ts";
 import { lockJobRows } from "./jobs.ts";
@@ -21,7 +22,7 @@ import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
 export interface WorkCommit {
   /** The process whose lease of the scheduler it is. */
   readonly instance: string;
-  readonly plan: Pick<Plan, "executions" | "jobs" | "drains">;
+  readonly plan: Pick<Plan, "executions" | "jobs" | "drains"> & Partial<Pick<Plan, "lostNodes">>;
   /** The digest of what a version of a job runs. */
   readonly specDigestOf: (job: string, version: number) => Uint8Array;
   readonly events: readonly NewEvent[];
@@ -39,8 +40,8 @@ export type WorkCommitted =
   /** The lease is another's: nothing was written. */
   | { readonly outcome: "FENCED" }
   /**
-   * The leader's memory is behind: these nodes could not take what was placed on them, or not just now, or these jobs
-   * are not as they were. Nothing was written.
+   * The leader's memory is behind: these nodes could not take what was placed on them, or are not lost any more, or may
+   * be just now; or these jobs are not as they were. Nothing was written.
    */
   | { readonly outcome: "STALE"; readonly nodeIds: readonly string[]; readonly jobs: readonly string[] };
 
@@ -54,6 +55,7 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
       const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
       const drained = await endDrains(tx, judged, schedulerActor(instance));
       await saveJobs(tx, plan.jobs);
+      await holdLosses(tx, plan.lostNodes ?? []);
       // What is returned first: the same plan may grant it again.
       await giveBack(tx, plan.executions);
       await countAgain(tx, [...foundAgain(plan.executions), ...adopted]);
@@ -80,6 +82,14 @@ class NotWritten extends Error {
     super(why.outcome);
     this.why = why;
   }
+}
+
+/** Nothing follows from the loss of a node that is back: who is told of that later than the plan was made has it. */
+async function holdLosses(tx: Tx, nodeIds: readonly string[]): Promise<void> {
+  if (nodeIds.length === 0) return;
+  const held = await holdAllowed(tx, nodeIds);
+  const back = nodeIds.filter((nodeId) => !held.has(nodeId));
+  if (back.length > 0) throw new NotWritten({ outcome: "STALE", nodeIds: back, jobs: [] });
 }
 
 async function place(

@@ -5,6 +5,7 @@ import {
   cordon,
   drainNode,
   type ExecutionRecord,
+  executionEvent,
   executionsPlacedEvents,
   markUnhealthy,
   type NodeRecord,
@@ -145,5 +146,57 @@ describe("a placement that races with the end of a node's eligibility", () => {
       .executeTakeFirstOrThrow();
     expect([seed, Number(count)]).toEqual([seed, written.size]);
     for (const id of ids) expect([seed, await place([id])]).toEqual([seed, []]);
+  });
+});
+
+/** Record that an execution is lost with its node, as a leader does that believes so. Whether it was written. */
+async function lose(before: ExecutionRecord): Promise<boolean> {
+  const after = { ...before, state: "LOST", reason: "NODE_LOST", lostAtMs: 2_000 } as const;
+  const event = { type: "job.execution.lost", before, after, reason: "NODE_LOST", message: "" } as const;
+  const { outcome } = await commitWork(store.reserved, {
+    ...{ instance: "leader", specDigestOf: () => Buffer.alloc(32) },
+    plan: {
+      ...{ executions: [{ kind: "LOST", before, after, observation: null }], jobs: [], drains: [] },
+      lostNodes: [before.nodeId],
+    },
+    events: [executionEvent({ ...event, actor: "scheduler:leader" })],
+  });
+  return outcome === "COMMITTED";
+}
+
+describe("a loss that races with the return of its node", () => {
+  it("should be written before that or not at all", async () => {
+    const seed = Date.now() % 100_000;
+    const random = seededRandom(seed);
+    const ids = Array.from({ length: 24 }, (_, number) => `returning-${number}`);
+    for (const id of ids) await addWorkNode(store, id);
+    await ensureAllocations(store.reserved, ids);
+    const running = await place(ids);
+    for (const id of ids) await judgeNode(store, id, "UNHEALTHY");
+    await store.db
+      .updateTable("node_sessions")
+      .set({ reaction: "ALLOWED", loss: null, loss_group: null })
+      .where("node_id", "in", ids)
+      .execute();
+    const before = await currentRevision(store.db);
+    const shuffled = running.map((record) => ({ record, at: random() })).sort((one, other) => one.at - other.at);
+    let lost = 0;
+    const losing = async () => {
+      for (const { record } of shuffled) if (await lose(record)) lost += 1;
+    };
+    const returning = async () => {
+      for (const id of ids) await judgeNode(store, id, "HEALTHY");
+    };
+    await Promise.all([losing(), returning()]);
+    const back = new Set<string>();
+    let told = 0;
+    for (const { type, subject, after } of await eventsInOrder(before)) {
+      if (type === "node.health.changed") back.add(subject);
+      if (type !== "job.execution.lost") continue;
+      told += 1;
+      const { node } = after as { readonly node: string };
+      expect([seed, node, back.has(node)]).toEqual([seed, node, false]);
+    }
+    expect([seed, back.size, told]).toEqual([seed, ids.length, lost]);
   });
 });

@@ -179,7 +179,7 @@ export class NodeView {
       return look();
     } finally {
       for (const step of undo) step();
-      memory.revert({ executions: own.map(added), jobs: [], drains: [], wakeAtMs: null, more: false });
+      memory.revert({ executions: own.map(added), jobs: [], drains: [] });
       if (job !== null) memory.removeJob(job.name);
     }
   }

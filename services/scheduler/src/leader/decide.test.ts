@@ -9,7 +9,7 @@ const STALE: WorkCommitted = { outcome: "STALE", nodeIds: [], jobs: ["once"] };
 function planOf(state: JobRecord["state"], more: boolean): Plan {
   const before = { name: "once", state: "ACTIVE" } as JobRecord;
   const jobs = [{ before, after: { ...before, state, placed: true } }];
-  return { executions: [], jobs, drains: [], more, wakeAtMs: null };
+  return { executions: [], jobs, drains: [], lostNodes: [], more, wakeAtMs: null };
 }
 
 /** A row of plans, and what is done with them. */

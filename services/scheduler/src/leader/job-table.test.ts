@@ -9,6 +9,7 @@ import {
   judgeNode,
   type TestDatabase,
 } from "@rollcall/testkit";
+import type { LeaderStep } from "../index.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
 import { allowReaction, serviceOf, TYPE_OF, tellOf } from "../testing/job-specs.ts";
 import { Operators } from "../testing/operators.ts";
@@ -25,11 +26,13 @@ let operators: Operators;
 /** Nodes and jobs of one test, apart from those of others by their names and their zone. */
 let zone: string;
 let tests = 0;
+/** What happens after a step of the leader, before it goes on. */
+let atStep: (step: LeaderStep) => Promise<void> = async () => {};
 beforeAll(async () => {
   database = await createTestDatabase();
   workers = new FakeWorkers(database.store);
   operators = new Operators(database.store);
-  rig = await startRig(database.store, { timing: FAST });
+  rig = await startRig(database.store, { timing: FAST, afterStep: (step) => atStep(step) });
   await eventually(async () => expect(await rig.leads()).toBe(true));
 });
 beforeEach(async () => {
@@ -121,6 +124,33 @@ describe("the table of jobs", () => {
       expect(await on("a", REPLACED)).toEqual(["batch", "service"]);
       expect(await on("a", FAILED)).toEqual(["ops"]);
     });
+  });
+
+  it("should do nothing about a node that is back between the plan that follows from its loss and the commit", async () => {
+    await begin();
+    let isAllowed = false;
+    let isRead = false;
+    let isBack = false;
+    // The leader stands still while the node is lost, and once more when it has planned with that.
+    atStep = async (step) => {
+      if (step === "planned" && !isAllowed) {
+        await judgeNode(database.store, nodeOf("a"), "UNHEALTHY");
+        await allowReaction(database.store, nodeOf("a"));
+        isAllowed = true;
+      } else if (step === "refreshed") {
+        isRead = isAllowed;
+      } else if (step === "planned" && isRead && !isBack) {
+        isBack = true;
+        await judgeNode(database.store, nodeOf("a"), "HEALTHY");
+      }
+    };
+    await eventually(() => expect(isBack).toBe(true));
+    atStep = async () => {};
+    await join("b");
+    await settled(async () => expect(await on("b", READY)).toEqual(["daemon"]));
+    expect(await on("a", READY)).toEqual(ALL);
+    const executions = (await executionsOn("a")).map((it) => [typeOf(it), it.replacedById, it.reason]);
+    expect(executions.sort()).toEqual(ALL.map((type) => [type, "", ""]));
   });
 
   it.each<[string, () => Promise<void>, () => Promise<void>]>([

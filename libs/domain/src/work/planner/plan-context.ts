@@ -7,8 +7,11 @@ import type { Due, KnownExecution, KnownJob, WorkState } from "./work-state.ts";
 
 /** Executions that one plan places at most, where it is not told otherwise. */
 export const MOST_PLACED = 1_000;
-/** Changes of executions in one plan at most: what goes beyond is planned next. */
-const MOST_CHANGES = 5_000;
+/**
+ * Changes of executions in one plan at most, for each that it may place: what goes beyond is planned next. Where fewer
+ * may be placed, since plans were refused, fewer nodes are concerned by one plan, too.
+ */
+const CHANGES_A_PLACED = 5;
 
 /** A plan that is being made. Each change is applied to the memory at once. */
 export interface PlanContext {
@@ -17,18 +20,32 @@ export interface PlanContext {
   readonly newId: () => string;
   /** Executions that may still be placed. */
   left: number;
+  /** Changes of executions at most. */
+  readonly mostChanges: number;
   readonly executions: Map<string, ExecutionChange>;
   readonly jobs: Map<string, JobChange>;
   readonly drains: Map<string, DrainChange>;
+  /** See lostNodes of a plan. */
+  readonly lostNodes: Set<string>;
 }
 
 export function planContext(state: WorkState, { nowMs, newId, mostPlaced = MOST_PLACED }: PlanInput): PlanContext {
-  return { state, nowMs, newId, left: mostPlaced, executions: new Map(), jobs: new Map(), drains: new Map() };
+  return {
+    ...{ state, nowMs, newId, left: mostPlaced, mostChanges: mostPlaced * CHANGES_A_PLACED },
+    ...{ executions: new Map(), jobs: new Map(), drains: new Map(), lostNodes: new Set() },
+  };
 }
 
 /** Whether a plan has room for more. */
-export function hasRoom({ left, executions }: PlanContext): boolean {
-  return left > 0 && executions.size < MOST_CHANGES;
+export function hasRoom({ left, executions, mostChanges }: PlanContext): boolean {
+  return left > 0 && executions.size < mostChanges;
+}
+
+/** Whether reactions to the loss of a node are allowed. What is planned follows from it, if they are. */
+export function mayReact({ state, lostNodes }: PlanContext, nodeId: string): boolean {
+  const isAllowed = state.pool.get(nodeId)?.node.reactionAllowed === true;
+  if (isAllowed) lostNodes.add(nodeId);
+  return isAllowed;
 }
 
 /** Place a new execution. */
@@ -94,12 +111,13 @@ export function takeDue({ state, nowMs }: PlanContext): Due | undefined {
 }
 
 /** What to commit. */
-export function finishPlan({ state, executions, jobs, drains, nowMs }: PlanContext, more: boolean): Plan {
+export function finishPlan({ state, executions, jobs, drains, lostNodes, nowMs }: PlanContext, more: boolean): Plan {
   const dueAtMs = state.due.peek()?.atMs ?? null;
   return {
     executions: [...executions.values()],
     jobs: [...jobs.values()],
     drains: [...drains.values()],
+    lostNodes: [...lostNodes],
     wakeAtMs: more ? nowMs : dueAtMs,
     more,
   };

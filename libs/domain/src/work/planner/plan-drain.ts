@@ -2,7 +2,15 @@ import { DEFAULT_STOP_GRACE_MS } from "../check-job.ts";
 import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord } from "../job-record.ts";
 import type { WorkNode } from "../work-node.ts";
-import { changeDrain, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
+import {
+  changeDrain,
+  changeExecution,
+  endedPart,
+  hasRoom,
+  lookAt,
+  mayReact,
+  type PlanContext,
+} from "./plan-context.ts";
 import { replaceExecution, stopExecution } from "./plan-place.ts";
 import { inTransit, type KnownExecution, liveIn, placeOf } from "./work-state.ts";
 
@@ -98,6 +106,8 @@ function canConfirm({ health, connection, capacity }: WorkNode): boolean {
  */
 function endUnconfirmed(context: PlanContext, known: KnownExecution): void {
   const { record } = known;
+  // Not the only reason for it: a forced drain ends it also when the node is back.
+  mayReact(context, record.nodeId);
   const type = context.state.jobs.get(record.job)?.record.spec.type;
   const wasStopped = record.reason === "EXECUTION_STOPPED";
   const state = record.replacedBy !== null ? "REPLACED" : type === "ops" && !wasStopped ? "FAILED" : "STOPPED";

@@ -1,5 +1,5 @@
 import { isMatch } from "../placement/placement-search.ts";
-import { lookAt, type PlanContext } from "./plan-context.ts";
+import { lookAt, mayReact, type PlanContext } from "./plan-context.ts";
 import { fillPlace, type Placed, replaceExecution, stopExecution } from "./plan-place.ts";
 import { dropPlace, indexPlace, setOutcome } from "./work-index.ts";
 import {
@@ -91,6 +91,11 @@ function replaceLost(context: PlanContext, job: KnownJob, place: Place, live: Kn
   if (nowMs < dueAtMs) {
     job.waiting.delete(place.index);
     lookAt(context, { atMs: dueAtMs, kind: "job", name, index: place.index });
+    return true;
+  }
+  // Its node is back, or was and is lost once more: it is looked at again when reactions to that are allowed.
+  if (!isGone && !mayReact(context, live.record.nodeId)) {
+    job.waiting.delete(place.index);
     return true;
   }
   const isKept = !isGone && spec.loss.reconcile === "keep-original";

@@ -1,7 +1,9 @@
+import type { ExecutionRecord } from "../execution.ts";
 import { isTerminal, settleEnd, settleGone } from "../execution-state.ts";
 import { fits } from "../placement/amount-rows.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
-import { changeExecution, endedPart, type PlanContext } from "./plan-context.ts";
+import { changeExecution, endedPart, mayReact, type PlanContext } from "./plan-context.ts";
+import { touchJob } from "./work-index.ts";
 import { isReady, type KnownExecution, type KnownJob, liveIn, placeOf } from "./work-state.ts";
 
 /** Bring an execution's record in line with what its node says of it, and with what became of the node. */
@@ -35,7 +37,7 @@ export function settleExecution(context: PlanContext, known: KnownExecution): vo
     settleLost(context, job, known, node);
     return;
   }
-  if (!node.node.reactionAllowed || record.desired !== "RUN") return;
+  if (record.desired !== "RUN" || !mayReact(context, record.nodeId)) return;
   if (type === "ops") {
     const end = { state: "FAILED", reason: "NODE_LOST", message: "" } as const;
     changeExecution(context, known, "ENDED", { ...endedPart(end, nowMs), desired: "STOP", holds: true });
@@ -67,7 +69,12 @@ function settleLost(context: PlanContext, job: KnownJob | undefined, known: Know
       changeExecution(context, known, "STOPPING", { desired: "STOP", reason: "NO_ROOM" });
     return;
   }
-  if (node.node.reactionAllowed || node.node.health !== "HEALTHY") return;
+  if (node.node.reactionAllowed) {
+    // It is replaced only while they are: it may have waited for that.
+    lookAtPlace(context, job, record);
+    return;
+  }
+  if (node.node.health !== "HEALTHY") return;
   if (record.desired !== "RUN") return;
   if (record.replacedBy === null || job === undefined) found(context, known, record.holds);
   else keepOne(context, job, known);
@@ -86,6 +93,13 @@ function keepOne(context: PlanContext, job: KnownJob, original: KnownExecution):
     changeExecution(context, other, "STOPPING", { desired: "STOP", reason: "ORIGINAL_RETURNED", message: "" });
   }
   found(context, original, original.record.holds);
+}
+
+function lookAtPlace({ state }: PlanContext, job: KnownJob | undefined, record: ExecutionRecord): void {
+  const place = job === undefined ? undefined : placeOf(job, record);
+  if (job === undefined || place === undefined) return;
+  job.todo.add(place.index);
+  touchJob(state, job);
 }
 
 function found(context: PlanContext, known: KnownExecution, holds: boolean): void {

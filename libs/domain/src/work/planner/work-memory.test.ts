@@ -105,6 +105,37 @@ describe("WorkMemory.plan()", () => {
     expect(fleet.plan().executions).toEqual([]);
   });
 
+  it("should replace nothing while its node is lost once more and reactions to that are not allowed", () => {
+    const fleet = new TestFleet([workNode("a"), workNode("b")]);
+    fleet.submit(jobSpec({ loss: { ...jobSpec().loss, lostAfterMs: 60_000 } }));
+    fleet.plan();
+    fleet.put("a", { health: "UNHEALTHY", reactionAllowed: true });
+    expect(fleet.plan()).toMatchObject({ executions: [{ kind: "LOST" }], lostNodes: ["a"] });
+    // It was back for a moment in which nobody looked.
+    fleet.put("a", { health: "UNHEALTHY" });
+    fleet.pass(60_000);
+    expect(fleet.plan().executions).toEqual([]);
+    fleet.put("a", { health: "UNHEALTHY", reactionAllowed: true });
+    const { executions, lostNodes } = fleet.plan();
+    expect(executions).toMatchObject([{ kind: "PLACED" }, { kind: "REPLACING" }]);
+    expect(lostNodes).toEqual(["a"]);
+  });
+
+  it("should concern fewer executions in one plan where it may place fewer", () => {
+    const names = Array.from({ length: 12 }, (_, number) => `n${number}`);
+    const fleet = new TestFleet([...names, "spare"].map((name) => workNode(name)));
+    fleet.submit(jobSpec({ type: "daemon" }));
+    fleet.plan();
+    for (const name of names) fleet.put(name, { health: "UNHEALTHY", reactionAllowed: true });
+    const plans = [1, 1, 1].map(() => fleet.plan(1));
+    expect(plans.map(({ executions, lostNodes }) => [executions.length, lostNodes.length])).toEqual([
+      [5, 5],
+      [5, 5],
+      [2, 2],
+    ]);
+    expect(plans.map(({ more }) => more)).toEqual([true, true, false]);
+  });
+
   it.each([
     [true, "STOPPING", "a"],
     [false, "STOPPING", "b"],

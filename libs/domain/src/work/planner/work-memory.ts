@@ -92,7 +92,7 @@ export class WorkMemory {
   }
 
   /** Take back what was planned and not committed. Plans are reverted in the opposite order. */
-  revert(plan: Plan): void {
+  revert(plan: Pick<Plan, "executions" | "jobs" | "drains">): void {
     const state = this.#state;
     for (const { before } of plan.jobs) putJob(state, before);
     for (const { before } of plan.drains) putDrain(state, before);
