@@ -3,6 +3,8 @@ export { FakeAgent, FakeAgents } from "./fake-agent.ts";
 export { type AgentFrame, FakeStream, HEARTBEAT_METHOD } from "./fake-stream.ts";
 export { createGate, type Gate } from "./gate.ts";
 export { refusalOf } from "./refusal-of.ts";
+export { appendEvents, saveHolds, saveKey, saveLabels, saveMark, saveMembership } from "./save-test-state.ts";
+export { sendBearer } from "./send-bearer.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, testFingerprint } from "./test-nodes.ts";
 export { startTestPostgres, type TestPostgres } from "./test-postgres.ts";

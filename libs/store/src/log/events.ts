@@ -1,6 +1,6 @@
 import { type EventInterest, type EventType, type Json, type NewEvent, SESSION_EVENTS } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
-import type { Db, Tx } from "../database/store.ts";
+import type { Db } from "../database/store.ts";
 
 /** An event of the log. */
 export interface StoredEvent extends NewEvent {
@@ -41,19 +41,6 @@ export interface EventBatch {
   readonly events: readonly StoredEvent[];
   /** Everything that matches up to this revision has been read. */
   readonly through: bigint;
-}
-
-/**
- * Append events to the log; the last revision. It takes the feed lock of the whole cluster, which is held until the
- * transaction ends: it must be the transaction's last write. With no events it takes no lock and answers 0.
- */
-export async function appendEvents(tx: Tx, events: readonly NewEvent[]): Promise<bigint> {
-  if (events.length === 0) return 0n;
-  const { rows } = await sql<{ revision: bigint }>`
-    select append_events(${JSON.stringify(events)}::jsonb) as revision`.execute(tx);
-  const [row] = rows;
-  if (row === undefined) throw new Error("append_events answered nothing");
-  return row.revision;
 }
 
 /** Events above a revision, in order. */
