@@ -166,6 +166,7 @@ export {
   type ListedNode,
   type ListNodesOptions,
   listNodeIds,
+  NODE_ORDER_COLUMNS,
   type NodeCursor,
   type NodeFilter,
   type NodeOrderColumn,

@@ -46,7 +46,7 @@ export interface EventBatch {
 /** Events above a revision, in order. */
 export async function readEvents(db: Db, options: ReadEventsOptions): Promise<EventBatch> {
   const { after, limit, upTo = null } = options;
-  // The head is read by the same statement, hence from the same snapshot: up to there nothing can be missing.
+  // The head is read by the same statement and so from the same snapshot: up to there nothing can be missing.
   const { rows } = await sql<EventRow | HeadRow>`
     select head.revision as head, e.*
     from (select coalesce(max(revision), 0) as revision from events) as head
