@@ -45,7 +45,7 @@ export class BenchContext {
     this.#endings.push(end);
   }
 
-  /** Tells people what goes on. Figures are printed by the one who runs the benchmark. */
+  /** Tells people what goes on. Figures are printed by the program that runs the benchmark. */
   progress(message: string): void {
     console.error(`  ${message}`);
   }

@@ -24,8 +24,8 @@ import {
   listHealthReplicas,
   type Store,
   saveInfo,
-  saveKey,
 } from "../../libs/store/src/index.ts";
+import { saveKey } from "../../libs/testkit/src/index.ts";
 import type { JsonInput } from "./json-message.ts";
 import type { Live } from "./taste.ts";
 import type { Overlay } from "./wire-request.ts";

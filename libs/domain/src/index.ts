@@ -266,7 +266,6 @@ export {
   type PolicySource,
   type PolicySubject,
   type ResolvedPolicy,
-  resolvePolicy,
 } from "./policy/resolve-policy.ts";
 export type { Refusal } from "./refusal.ts";
 export { chooseWithin, rejectedRetry, spreadRetry } from "./retry.ts";

@@ -1,5 +1,4 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
 
 /**
  * What a token's holder may do. An operator may do what a viewer may, and an admin all. A submitter reads as a viewer
@@ -89,12 +88,4 @@ export function roleSuffices(has: Role, needs: Role): boolean {
 /** The token of an `authorization: Bearer <token>` header; null when there is none in that form. */
 export function bearerOf(authorization: string | null): string | null {
   return authorization?.match(/^bearer +([\x21-\x7e]{1,8192})$/i)?.[1] ?? null;
-}
-
-/** Send an access token with each call of a client. */
-export function sendBearer(token: string): Interceptor {
-  return (next) => (request) => {
-    request.header.set("authorization", `Bearer ${token}`);
-    return next(request);
-  };
 }

@@ -9,7 +9,6 @@ export {
   type ReplicaAuthenticator,
   type Role,
   roleSuffices,
-  sendBearer,
 } from "./caller.ts";
 export { checkChallenge, createChallenge, NONCE_BYTES, NONCE_TTL_MS } from "./cluster-nonce.ts";
 export {

@@ -15,8 +15,8 @@ export interface BatcherOptions<I, O> {
   readonly spacingMs?: number;
   /**
    * The same where several come at a time: the spacing is multiplied by how many the last run had, up to here, so that
-   * the more come the more share a run. One that comes after a run of one waits for no more than `spacingMs`, the first
-   * after a larger run for no more than this. Default `spacingMs`.
+   * the more come the more share a run. One that comes after a run of one waits for `spacingMs` at most, the first
+   * after a larger run for this at most. Default `spacingMs`.
    */
   readonly longestSpacingMs?: number;
   /** So many items begin a run without spacing: sharing it with more would save little. Default `maxItems`. */
@@ -133,11 +133,22 @@ export class Batcher<I, O> {
     }
   }
 
-  /** Those who came during the run have waited long enough: no further window for them, unless runs are spaced. */
+  /** Items that came during the run have waited long enough: no further window for them, unless runs are spaced. */
   #afterRun(): void {
     const isSpaced = (this.#options.spacingMs ?? 0) > 0 && !this.#closed;
     if (this.#queue.length > 0 && isSpaced) this.#schedule();
     else if (this.#queue.length > 0) this.#openWindow();
     else if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
+}
+
+/** Take up to so many out of a set, those first that were added first. */
+export function takeFrom<T>(from: Set<T>, most: number): readonly T[] {
+  const taken: T[] = [];
+  for (const item of from) {
+    if (taken.length === most) break;
+    from.delete(item);
+    taken.push(item);
+  }
+  return taken;
 }

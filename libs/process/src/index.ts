@@ -1,5 +1,5 @@
 export { type Backoff, backoffMs, fullJitter, halfJitter } from "./backoff.ts";
-export { Batcher } from "./batcher.ts";
+export { Batcher, takeFrom } from "./batcher.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { errorCode } from "./error-code.ts";
 export { type ProcessLike, type Running, type RunOptions, runProcess, StartError } from "./lifecycle.ts";

@@ -9,8 +9,9 @@ import {
 } from "@connectrpc/connect-node";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { GetNodeResponseSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { type Caller, sendBearer } from "@rollcall/identity";
+import type { Caller } from "@rollcall/identity";
 import { createMetrics, type MetricsRegistry } from "@rollcall/process";
+import { sendBearer } from "@rollcall/testkit";
 import { captureLog, type LogLine } from "@rollcall/testkit/log-capture";
 import type { MethodPolicy, PolicyTable } from "../src/calls/policy.ts";
 import { createRpcServer } from "../src/connect/rpc-server.ts";

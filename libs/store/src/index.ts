@@ -130,7 +130,6 @@ export {
   saveRelay,
 } from "./log/event-relay.ts";
 export {
-  appendEvents,
   currentRevision,
   type EventBatch,
   type ReadEventsOptions,
@@ -158,7 +157,6 @@ export {
   type PublicKey,
   promoteKey,
   pruneChallenges,
-  saveKey,
   saveNextKey,
   useChallenge,
   useChallenges,
@@ -168,6 +166,7 @@ export {
   type ListedNode,
   type ListNodesOptions,
   listNodeIds,
+  NODE_ORDER_COLUMNS,
   type NodeCursor,
   type NodeFilter,
   type NodeOrderColumn,
@@ -186,7 +185,7 @@ export {
 export { getNode, getNodes, insertNode, lockAlikeNodes, lockNode, lockNodes, lockWithSessions } from "./nodes/nodes.ts";
 export { countThatFit, readNodes } from "./nodes/read-nodes.ts";
 export { saveInfo } from "./nodes/save-info.ts";
-export { removeNode, saveHolds, saveLabels, saveMark, saveMembership, saveNodeEffects } from "./nodes/save-node.ts";
+export { removeNode, saveNodeEffects } from "./nodes/save-node.ts";
 export { type Capacity, clusterSummary, countLabels, joinedWithoutToken, type StateCount } from "./nodes/summary.ts";
 export { collectedAmong, getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./nodes/tombstones.ts";
 export {

@@ -1,5 +1,6 @@
 import type { MembershipState, NodeType } from "@rollcall/domain";
-import { getNode, insertNode, type NodeRecord, type Store, saveInfo, saveKey } from "@rollcall/store";
+import { getNode, insertNode, type NodeRecord, type Store, saveInfo } from "@rollcall/store";
+import { saveKey } from "./save-test-state.ts";
 
 /** What a test wants to be special about a node. */
 export interface TestNodeOptions {

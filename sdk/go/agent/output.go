@@ -45,7 +45,7 @@ func sendOutput(ctx context.Context, client healthv1.HealthServiceClient, reques
 	if err != nil || call.Send(&healthv1.ServeLogsRequest{Token: request.GetToken()}) != nil {
 		return // The reader is told that in time.
 	}
-	// An output that is silent is read no longer than somebody listens.
+	// An output that is silent is read no longer than a caller listens.
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {

@@ -6,8 +6,7 @@ import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
-import { sendBearer } from "@rollcall/identity";
-import { addNode, createTestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, sendBearer } from "@rollcall/testkit";
 import { createToken, type Rig, startRig } from "./testing/rig.ts";
 
 /** What clients of gRPC take unless they are told otherwise. */

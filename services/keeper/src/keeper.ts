@@ -138,7 +138,7 @@ export class Keeper implements Running {
     await this.#end(identity, logId, end);
   }
 
-  /** Report these no more, unless they run. */
+  /** Stop reporting these, unless they run. */
   forget(ids: readonly string[]): void {
     for (const id of ids) this.#executions.get(id)?.forget();
   }

@@ -18,7 +18,7 @@ export const RETENTION = {
 
 /** What to release. */
 export interface RetentionPlan {
-  /** To report no more, although their ends are not recorded. */
+  /** No longer to be reported, although their ends are not recorded. */
   readonly forget: readonly string[];
   /** To remove, with their output. */
   readonly remove: readonly string[];

@@ -2,7 +2,7 @@ import { type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_p
 import { type ListNodesRequest, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ConnectionState, formatSelector, type HealthState, parseSelector, type Selector } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
-import type { InfoReport, NodeFilter, NodeOrderColumn } from "@rollcall/store";
+import { type InfoReport, NODE_ORDER_COLUMNS, type NodeFilter, type NodeOrderColumn } from "@rollcall/store";
 import {
   connectionStateFromProto,
   membershipStateFromProto,
@@ -15,19 +15,6 @@ import {
 } from "@rollcall/wire";
 
 const DEFAULT_PAGE_SIZE = 100;
-
-const ORDER_COLUMNS = [
-  "id",
-  "type",
-  "approval",
-  "status",
-  "scheduling",
-  "cores",
-  "memory",
-  "disk",
-  "gpus",
-  "created",
-] as const satisfies readonly NodeOrderColumn[];
 
 const STATUSES: ReadonlyMap<NodeStatus, HealthState | ConnectionState> = new Map([
   [NodeStatus.HEALTHY, "HEALTHY"],
@@ -128,11 +115,11 @@ export function pageSize(asked: number): number {
 /** Read an `order_by`: a column, and " desc" to reverse. Empty means by id. Throws INVALID_ORDER_BY. */
 export function parseOrderBy(text: string): NodeOrder {
   const [name = "", direction, ...rest] = text.trim().split(/\s+/);
-  const column = name === "" ? "id" : ORDER_COLUMNS.find((it) => it === name);
+  const column = name === "" ? "id" : NODE_ORDER_COLUMNS.find((it) => it === name);
   const isDirection = direction === undefined || direction === "asc" || direction === "desc";
   if (column === undefined || !isDirection || rest.length > 0) {
     const message =
-      `cannot order by "${text}"; order by one of ` + `${ORDER_COLUMNS.join(", ")}, and add " desc" to reverse`;
+      `cannot order by "${text}"; order by one of ` + `${NODE_ORDER_COLUMNS.join(", ")}, and add " desc" to reverse`;
     throw refuse("INVALID_ORDER_BY", message, {
       metadata: { orderBy: text },
       violations: [{ field: "order_by", description: message }],

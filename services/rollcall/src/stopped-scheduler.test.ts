@@ -6,7 +6,6 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { sendBearer } from "@rollcall/identity";
 import {
   accessTokenHash,
   currentRevision,
@@ -17,7 +16,7 @@ import {
   SCHEDULER_LEASE,
   type Store,
 } from "@rollcall/store";
-import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, eventually, sendBearer, type TestDatabase } from "@rollcall/testkit";
 import { endAll, RollcallProcess } from "./testing/rollcall-process.ts";
 
 const TOKEN = "a-submitter-of-the-test";

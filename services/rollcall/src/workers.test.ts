@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { keyFingerprint } from "@rollcall/identity";
-import { listLeases, type Store, saveKey } from "@rollcall/store";
-import { addNode, createTestDatabase, eventually, FakeAgent, type TestDatabase } from "@rollcall/testkit";
+import { listLeases, type Store } from "@rollcall/store";
+import { addNode, createTestDatabase, eventually, FakeAgent, saveKey, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import { haveEnded } from "./testing/processes.ts";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";

@@ -20,9 +20,9 @@ export type RevocationRefusal = Refusal<"ROLE_TOO_LOW" | "ACCESS_TOKEN_ALREADY_R
 
 /** Who wants to revoke a token. */
 export interface Revoker {
-  /** The id of the access token that the caller came with; null for one who came without. */
+  /** The id of the access token that the caller came with; null for a caller without one. */
   readonly tokenId: string | null;
-  /** The id of the session of the console that the caller came with; null for one who came without. */
+  /** The id of the session of the console that the caller came with; null for a caller without one. */
   readonly sessionId: string | null;
   readonly role: string;
 }

@@ -42,9 +42,7 @@ export function judgeBrowser({ origin, authority, isPeerLocal, isNetworkTrusted 
     ok: false,
     refusal: {
       reason: "CONSOLE_NEEDS_TLS",
-      message:
-        "the console takes no sign-in over clear text, since anyone on the way could use it: open it by https " +
-        "(TLS.CertFile, or --tls of up), or on the machine itself by http://localhost, which `ssh -L` reaches too",
+      message: "the console takes no sign-in over clear text, since anyone on the way could use it",
       metadata: { host: authority.slice(0, MOST_SHOWN) },
     },
   };

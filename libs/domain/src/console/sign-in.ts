@@ -19,21 +19,15 @@ export interface SignInCodeFacts {
 export function signInCodeRefusal(
   code: SignInCodeFacts | null,
 ): Refusal<"SIGN_IN_CODE_INVALID" | "SIGN_IN_CODE_USED"> | null {
-  const again = "run `rollcall console` again";
-  if (code === null) {
-    const message = `the code to sign in with is unknown: ${again}`;
-    return { reason: "SIGN_IN_CODE_INVALID", message, metadata: { why: "unknown" } };
-  }
+  const invalid = (why: "unknown" | "expired", message: string) =>
+    ({ reason: "SIGN_IN_CODE_INVALID", message, metadata: { why } }) as const;
+  if (code === null) return invalid("unknown", "the code to sign in with is unknown");
   // One that was used says so even later: who finds that it was not themselves has to know.
   if (code.isUsed) {
-    const message =
-      `the code to sign in with was used before: ${again}, and if it was not you, end your sessions by ` +
-      "`rollcall console --sign-out`";
-    return { reason: "SIGN_IN_CODE_USED", message, metadata: {} };
+    return { reason: "SIGN_IN_CODE_USED", message: "the code to sign in with was used before", metadata: {} };
   }
   if (!code.isExpired) return null;
-  const message = `the code to sign in with has expired, by its minute or by signing out everywhere: ${again}`;
-  return { reason: "SIGN_IN_CODE_INVALID", message, metadata: { why: "expired" } };
+  return invalid("expired", "the code to sign in with has expired, by its minute or by signing out everywhere");
 }
 
 /** Why an owner of so many codes gets no other; null when it does. */

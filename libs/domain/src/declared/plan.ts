@@ -11,7 +11,7 @@ export interface DeclaredRecord {
 
 /** What a plan is made of. Keys are names of objects, such as "webhook/ops". */
 export interface DeclaredInput {
-  /** Who applies; empty for one who owns nothing, and of whom nothing is recorded. */
+  /** Who applies; empty for a caller that owns nothing, and of which nothing is recorded. */
   readonly owner: string;
   readonly wanted: ReadonlyMap<string, DeclaredFields>;
   readonly recorded: ReadonlyMap<string, DeclaredRecord>;
@@ -67,7 +67,7 @@ export function planDeclared(input: DeclaredInput): readonly DeclaredStep[] {
   return steps.sort((left, right) => compareNames(left.name, right.name));
 }
 
-/** Whether a step changes anything, be it only the record of an owner. */
+/** Whether a step changes anything, even if only the record of an owner. */
 export function isDeclaredChange({ action }: Pick<DeclaredStep, "action">): boolean {
   return action !== "unchanged";
 }
@@ -101,7 +101,7 @@ function planWanted(input: DeclaredInput, name: string, fields: DeclaredFields):
   const differences = existing === undefined ? [] : differencesOf(existing, fields, lastApplied);
   const step = { name, differences, formerOwner, fields };
   const isSame = existing !== undefined && differences.length === 0;
-  // One who records no owner may say again what is: nothing comes of it.
+  // A caller that records no owner may state again what is already so: it has no effect.
   if (isSame && owner === "") return { ...step, action: "unchanged" };
   if (formerOwner !== "" && formerOwner !== owner && !(takeOver && owner !== ""))
     return { ...step, action: "conflict" };

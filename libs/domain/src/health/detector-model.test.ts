@@ -124,7 +124,7 @@ class Comparison {
         node.lastReceivedMs = nowMs;
         return;
       case "revive":
-        this.#detector.revive(node.watch, nowMs);
+        this.#detector.declare(node.watch, "HEALTHY", nowMs);
         Object.assign(node, { health: "HEALTHY", lastReceivedMs: nowMs, setAtMs: nowMs });
         return;
       case "goodbye":

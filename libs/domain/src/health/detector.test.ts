@@ -105,7 +105,7 @@ describe("Detector.advance()", () => {
 
     expect(told(detector.advance(nowMs))).toEqual(["n1: HEALTHY -> UNKNOWN"]);
     expect(detector.examined).toBe(1);
-    detector.revive(watch, nowMs);
+    detector.declare(watch, "HEALTHY", nowMs);
     expect(told(detector.advance(nowMs + 999))).toEqual([]);
     expect(told(detector.advance(nowMs + 1000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
   });
@@ -160,19 +160,19 @@ describe("Detector.touch()", () => {
     detector.touch(watch, 3000);
 
     expect(detector.advance(3999)).toEqual([]);
-    detector.revive(watch, 4000);
+    detector.declare(watch, "HEALTHY", 4000);
     expect(watch.lastReceivedMs).toBe(4000);
     detector.touch(watch, 9000);
-    detector.revive(watch, 5000);
+    detector.declare(watch, "HEALTHY", 5000);
     expect(told(detector.advance(6000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
   });
 });
 
-describe("Detector.revive()", () => {
+describe("Detector.declare() of a node that is heard", () => {
   it.each([1000, 60_000])("should bring a node back that was declared at %d ms", (nowMs) => {
     const { detector, watch } = watched();
     detector.advance(nowMs);
-    detector.revive(watch, nowMs + 50);
+    detector.declare(watch, "HEALTHY", nowMs + 50);
 
     expect(watch.health).toBe("HEALTHY");
     expect(detector.advance(nowMs + 1049)).toEqual([]);
@@ -207,7 +207,7 @@ describe("Detector.track()", () => {
     const watch = detector.track("n1", { health: "UNKNOWN", lastReceivedMs: never, thresholds });
 
     expect(detector.advance(1e9)).toEqual([]);
-    detector.revive(watch, 1e9);
+    detector.declare(watch, "HEALTHY", 1e9);
     expect(told(detector.advance(1e9 + 1000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
   });
 });
@@ -236,7 +236,7 @@ describe("Detector.untrack()", () => {
     detector.untrack(watch);
     detector.untrack(watch);
     detector.touch(watch, 10);
-    detector.revive(watch, 20);
+    detector.declare(watch, "HEALTHY", 20);
     detector.declare(watch, "UNHEALTHY", 30);
     detector.setThresholds(watch, { unhealthyAfterMs: 1, unknownAfterMs: 1 });
 

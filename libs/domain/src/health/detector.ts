@@ -63,7 +63,7 @@ export class Detector<T> {
    * Begin to time a node.
    *
    * @param state `lastReceivedMs` may lie ahead, which extends the first deadline by as much. A node that is UNKNOWN,
-   *   for example because it never connected, has no deadline until it is revived.
+   *   for example because it never connected, has no deadline until it is declared HEALTHY.
    */
   track(
     subject: T,
@@ -90,16 +90,11 @@ export class Detector<T> {
 
   /**
    * Note that a frame was received. It never changes health, and it allocates nothing. A time ahead of now puts the
-   * deadline off by as much, until the node is revived: for a node that was told to come back later.
+   * deadline off by as much, until the node is declared HEALTHY: for a node that was told to come back later.
    */
   touch(timing: Timing<T>, nowMs: number): void {
     const entry = timing as Entry<T>;
     if (nowMs > entry.lastReceivedMs) entry.lastReceivedMs = nowMs;
-  }
-
-  /** Make a node HEALTHY: its owner calls this for the first Beat after a Welcome, and for no other. */
-  revive(timing: Timing<T>, nowMs: number): void {
-    this.declare(timing, "HEALTHY", nowMs);
   }
 
   /** Set a node's health without waiting for silence, as for a goodbye. What follows is counted from `nowMs`. */

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@jest/globals";
 import { collectPolicies, type PolicyOverride } from "../policy/health-policies.ts";
 import { DEFAULT_HEALTH_POLICY } from "../policy/policy.ts";
-import { resolvePolicy } from "../policy/resolve-policy.ts";
+import { PolicyResolver } from "../policy/resolve-policy.ts";
 import { evidenceFacts, silenceEvidence } from "./health-evidence.ts";
 
 /** A node whose own policy sets these. */
 function resolved(override: PolicyOverride) {
   const policies = collectPolicies([{ kind: "node", nodeId: "n1", override }]);
-  return resolvePolicy(DEFAULT_HEALTH_POLICY, policies, { id: "n1", labels: new Map() });
+  return new PolicyResolver(DEFAULT_HEALTH_POLICY, policies).resolve({ id: "n1", labels: new Map() });
 }
 
 const VERDICT = {

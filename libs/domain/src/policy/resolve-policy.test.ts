@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { collectPolicies, type GroupPolicy, type PolicyOverride } from "./health-policies.ts";
 import { DEFAULT_HEALTH_POLICY } from "./policy.ts";
 import type { HealthPolicy } from "./policy-fields.ts";
-import { PolicyResolver, type PolicySubject, resolvePolicy } from "./resolve-policy.ts";
+import { PolicyResolver, type PolicySubject } from "./resolve-policy.ts";
 
 const plain: PolicySubject = { id: "n1", labels: new Map() };
 const gpu: PolicySubject = { id: "n1", labels: new Map([["gpu", "h100"]]) };
@@ -29,9 +29,9 @@ const policy = (override: PolicyOverride): HealthPolicy => ({
   ...override,
 });
 
-describe("resolvePolicy()", () => {
+describe("PolicyResolver.resolve()", () => {
   it("should be the configuration where nothing else is said", () => {
-    const resolved = resolvePolicy(DEFAULT_HEALTH_POLICY, policiesOf({}), plain);
+    const resolved = new PolicyResolver(DEFAULT_HEALTH_POLICY, policiesOf({})).resolve(plain);
     expect(resolved.policy).toEqual(DEFAULT_HEALTH_POLICY);
     const kinds = new Set(Object.values(resolved.sources).map(({ kind }) => kind));
     expect(kinds).toEqual(new Set(["configuration"]));
@@ -44,7 +44,7 @@ describe("resolvePolicy()", () => {
       groups: [group("gpus", 1, { unhealthyAfterMs: 30_000, unknownAfterMs: 90_000 })],
       node: { unknownAfterMs: 120_000 },
     });
-    const resolved = resolvePolicy(DEFAULT_HEALTH_POLICY, policies, gpu);
+    const resolved = new PolicyResolver(DEFAULT_HEALTH_POLICY, policies).resolve(gpu);
     expect(resolved.policy).toEqual(
       policy({ infoIntervalMs: 5_000, unhealthyAfterMs: 30_000, unknownAfterMs: 120_000 }),
     );
@@ -62,12 +62,12 @@ describe("resolvePolicy()", () => {
       node: { infoIntervalMs: 1 },
     });
     const other = { id: "n2", labels: new Map() };
-    expect(resolvePolicy(DEFAULT_HEALTH_POLICY, policies, other).policy).toEqual(DEFAULT_HEALTH_POLICY);
+    expect(new PolicyResolver(DEFAULT_HEALTH_POLICY, policies).resolve(other).policy).toEqual(DEFAULT_HEALTH_POLICY);
   });
 
   it("should let null override a number", () => {
     const policies = policiesOf({ groups: [group("gpus", 1, { unhealthyAfterMissed: null })] });
-    const { policy: resolved } = resolvePolicy(policy({ unhealthyAfterMissed: 4 }), policies, gpu);
+    const { policy: resolved } = new PolicyResolver(policy({ unhealthyAfterMissed: 4 }), policies).resolve(gpu);
     expect(resolved.unhealthyAfterMissed).toBeNull();
   });
 
@@ -82,7 +82,7 @@ describe("resolvePolicy()", () => {
       [a, b],
       [b, a],
     ]) {
-      const { sources } = resolvePolicy(DEFAULT_HEALTH_POLICY, policiesOf({ groups }), gpu);
+      const { sources } = new PolicyResolver(DEFAULT_HEALTH_POLICY, policiesOf({ groups })).resolve(gpu);
       expect(sources.infoIntervalMs).toEqual({ kind: "group", name });
     }
   });

@@ -26,12 +26,10 @@ export interface PolicySubject {
   readonly labels: ReadonlyMap<string, string>;
 }
 
-/** Find the policy of one node, field by field: configuration, default, the groups that match, then the node's own. */
-export function resolvePolicy(configured: HealthPolicy, policies: HealthPolicies, node: PolicySubject): ResolvedPolicy {
-  return new PolicyResolver(configured, policies).resolve(node);
-}
-
-/** Finds the policies of many nodes. Nodes on which the same policies meet get the same object. */
+/**
+ * Finds the policies of nodes, field by field: configuration, default, the groups that match, then the node's own.
+ * Nodes on which the same policies meet get the same object.
+ */
 export class PolicyResolver {
   readonly policies: HealthPolicies;
   readonly #configured: HealthPolicy;

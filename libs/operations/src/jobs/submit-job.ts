@@ -66,7 +66,7 @@ export async function submitJobIn(
   if (isSame && !isOver && before.count === spec.count) {
     return { result: { job: before, changed: false }, events: [], audit };
   }
-  // An earlier run of a job that is over counts no more.
+  // An earlier run of a job that is over no longer counts.
   const restart = isOver ? { restartBefore: new ExecutionIds("").next(await recordTimeMs(tx), Math.random) } : {};
   const { actor, message: reason } = operation.by;
   let after: StoredJob;

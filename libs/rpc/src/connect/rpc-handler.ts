@@ -24,9 +24,9 @@ import { connectionOf, trustConnection } from "../connections/connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
 import { countFor } from "../interceptors/count-callers.ts";
 import { inPieces } from "../limits/answer-pieces.ts";
-import type { AnswerWatch } from "../limits/answer-watch.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
+import type { UnreadAnswers } from "../limits/unread-answers.ts";
 import { finishRequest, refuseCall } from "./answer-error.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { completeErrors } from "./complete-errors.ts";
@@ -48,7 +48,7 @@ export interface RpcHandlerOptions {
   /** Counts calls under way; they are not counted when absent. */
   readonly calls?: CallAdmission | undefined;
   /** Gives up what is not read. */
-  readonly answers: AnswerWatch;
+  readonly answers: UnreadAnswers;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress | undefined;
   readonly passOn?: PassOn | undefined;

@@ -14,8 +14,9 @@ import {
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { describeError } from "@rollcall/errors";
-import { fetchAuthorities, sendBearer, TlsSource } from "@rollcall/identity";
+import { fetchAuthorities, TlsSource } from "@rollcall/identity";
 import { renderMetrics, systemClock } from "@rollcall/process";
+import { sendBearer } from "@rollcall/testkit";
 import { TestAuthority } from "@rollcall/testkit/certificates";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";

@@ -21,12 +21,12 @@ import { measureCalls, rpcDurations } from "../interceptors/measure-calls.ts";
 import { recordRefusals } from "../interceptors/record-refusals.ts";
 import { requestId } from "../interceptors/request-id.ts";
 import { traceCalls } from "../interceptors/trace-calls.ts";
-import { AnswerWatch } from "../limits/answer-watch.ts";
 import { limitFailures } from "../limits/failed-attempts.ts";
 import { HostGuard, type HostGuardOptions } from "../limits/host-guard.ts";
 import { refuseStrangers } from "../limits/refuse-strangers.ts";
 import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
-import { StreamWatch } from "../limits/stream-watch.ts";
+import { StreamCallers } from "../limits/stream-callers.ts";
+import { UnreadAnswers } from "../limits/unread-answers.ts";
 import { serveOpenApi } from "../openapi/serve-openapi.ts";
 import { refuseCall } from "./answer-error.ts";
 import { notFound } from "./answer-unknown-path.ts";
@@ -164,7 +164,7 @@ function rpcHandler(
     ...(failures === undefined ? [] : [limitFailures(policies, failures)]),
     authorize(policies, options.authenticate),
     countCallers,
-    endWithCaller(policies, new StreamWatch({ authenticate: options.authenticate, clock })),
+    endWithCaller(policies, new StreamCallers({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
     takeTurns,
     validateRequests(createRequestValidator(inputsOf(options.services))),
@@ -188,7 +188,7 @@ function rpcHandler(
     },
     // Their paths are chosen by callers: metrics with them would grow without a bound.
     onUnknownMethod: (path, peer) => strangers.write(unknownLine(path, peer)),
-    answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
+    answers: new UnreadAnswers({ clock, log: strangers, metrics, ...answerTimes(options) }),
     calls,
     clientAddress,
     passOn: options.passOn,

@@ -56,7 +56,7 @@ const MOST_CHUNKS = 16;
  * The connections of one port, from their acceptance to the end of their socket: counted by the sockets that exist,
  * bounded in number, and ended when they do nothing, answer nothing, or flood. Node.js stops reading from an HTTP/2
  * connection on which it sent GOAWAY for an error, and so never learns that its peer has closed it; there is no event
- * of it. Hence each connection of a stranger is asked by ping, and one that does not answer is cut. No connection has a
+ * of it. So each connection of a stranger is asked by ping, and one that does not answer is cut. No connection has a
  * timer of its own. See docs/decisions/0024.
  */
 export class ConnectionKeeper {

@@ -16,7 +16,7 @@ export type EndReason =
 const MESSAGES: Readonly<Record<EndReason, string | null>> = {
   silent: null,
   idle: null,
-  unresponsive: "connections that answer no more were cut",
+  unresponsive: "connections that no longer answer were cut",
   flood: "connections that flooded were cut",
   shed: "connections without a call were cut for new ones at the limit",
   refused_port: "connections refused, the port has as many as it may",

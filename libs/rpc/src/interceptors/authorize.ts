@@ -3,7 +3,7 @@ import type { Authenticator } from "@rollcall/identity";
 import { callerKey } from "../calls/call-context.ts";
 import { findCaller, needsRole } from "../calls/find-caller.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
-import type { StreamWatch } from "../limits/stream-watch.ts";
+import type { StreamCallers } from "../limits/stream-callers.ts";
 import { beforeAbort } from "./end-after-abort.ts";
 
 /** Identify the caller, and admit only callers that the method's policy row allows. */
@@ -27,15 +27,15 @@ export function authorize(policies: PolicyTable, authenticate: Authenticator): I
  * End streams whose caller may not call any more: a token that was revoked or has expired opened them, and does not
  * keep them open.
  */
-export function endWithCaller(policies: PolicyTable, watch: StreamWatch): Interceptor {
+export function endWithCaller(policies: PolicyTable, streams: StreamCallers): Interceptor {
   return (next) => (request) => {
     const authorization = request.header.get("authorization");
     const caller = request.contextValues.get(callerKey);
     const needs = policies[methodName(request.method)]?.caller ?? "anyone";
-    const isWatched = request.stream && caller.kind !== "anonymous" && needsRole(needs);
-    if (!isWatched || authorization === null) return next(request);
+    const isChecked = request.stream && caller.kind !== "anonymous" && needsRole(needs);
+    if (!isChecked || authorization === null) return next(request);
     const ending = new AbortController();
-    const leave = watch.join({ authorization, caller, needs, ending });
+    const leave = streams.join({ authorization, caller, needs, ending });
     const onAbort = () => {
       leave();
       ending.abort(request.signal.reason);

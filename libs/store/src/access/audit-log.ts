@@ -39,7 +39,7 @@ export async function listAudit(db: Db, options: ListAuditOptions): Promise<read
   return rows.map(toEntry);
 }
 
-/** Read rows after a sequence in order, together with the head: by one statement, hence from one snapshot. */
+/** Read rows after a sequence in order, together with the head: by one statement and so from one snapshot. */
 export async function readAuditPiece(db: Db, after: bigint, limit: number): Promise<AuditPiece<AuditEntry>> {
   const { rows } = await sql<Selectable<AuditLogTable> & HeadRow>`
     select entry.*, head.sequence as head_sequence, encode(head.hash, 'hex') as head_hash

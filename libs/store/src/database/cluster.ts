@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { errorCode } from "@rollcall/process";
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Database } from "./schema.ts";
+import { isNotTold } from "./store-error.ts";
 
 /** Who this cluster is. */
 export interface ClusterIdentity {
@@ -55,13 +55,10 @@ export async function readOrigin(db: Kysely<Database> | Kysely<unknown>): Promis
     return await read(sql`${server} || '/' || ${database}`);
   } catch (error) {
     // Some managed servers keep this to themselves: then only a clone within one server shows.
-    if (!NOT_TOLD.has(errorCode(error) ?? "")) throw error;
+    if (!isNotTold(error)) throw error;
     return read(database);
   }
 }
-
-/** Insufficient privilege, feature not supported, undefined function. */
-const NOT_TOLD = new Set(["42501", "0A000", "42883"]);
 
 function toIdentity(row: {
   readonly cluster_id: string;

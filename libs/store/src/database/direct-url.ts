@@ -2,7 +2,7 @@ import { StartError } from "@rollcall/process";
 import pg from "pg";
 import type { ClusterIdentity } from "./cluster.ts";
 import { connectionConfig, type RecordAddress } from "./pool.ts";
-import { toStoreError } from "./store-error.ts";
+import { isUndefinedTable, toStoreError } from "./store-error.ts";
 
 /**
  * Check that the address for sessions leads to the record of this cluster: a process that listens at another database
@@ -23,8 +23,6 @@ export async function checkDirectUrl(
   );
 }
 
-const UNDEFINED_TABLE = "42P01";
-
 async function identityAt(
   url: string,
   applicationName: string,
@@ -40,7 +38,7 @@ async function identityAt(
     const [row] = rows;
     return row === undefined ? null : { clusterId: row.cluster_id, logId: row.log_id };
   } catch (error) {
-    if (Object(error).code === UNDEFINED_TABLE) return null;
+    if (isUndefinedTable(error)) return null;
     throw toStoreError(error);
   } finally {
     await client.end().catch(() => {});

@@ -2,6 +2,7 @@ import { type Logger, systemClock } from "@rollcall/process";
 import { Kysely, type MigrationResult, Migrator, PostgresDialect, sql } from "kysely";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { createPool } from "./pool.ts";
+import { isLockTimeout } from "./store-error.ts";
 
 /** An hour, with the time that each attempt waits. */
 const MOST_ATTEMPTS = 1_200;
@@ -49,10 +50,6 @@ async function migrateToLatest(db: Kysely<unknown>, log: Logger): Promise<readon
       log.warn({}, "migration waits for a table that others have locked, such as a dump of the database");
     await systemClock.sleep(PAUSE_MS, NEVER);
   }
-}
-
-function isLockTimeout(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "55P03";
 }
 
 async function appliedMigrations(db: Kysely<unknown>): Promise<ReadonlySet<string>> {

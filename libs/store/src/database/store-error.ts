@@ -48,6 +48,24 @@ export function databaseProblem(error: unknown): DatabaseProblem | null {
   return PROBLEM_OF_SQLSTATE.get(Object(error).code) ?? null;
 }
 
+/** Insufficient privilege, feature not supported, undefined function. */
+const NOT_TOLD = new Set(["42501", "0A000", "42883"]);
+
+/** Whether a server keeps what was asked for to itself, as some managed ones do. */
+export function isNotTold(error: unknown): boolean {
+  return NOT_TOLD.has(Object(error).code);
+}
+
+/** Whether a statement waited for a lock for as long as its lock_timeout lets it. */
+export function isLockTimeout(error: unknown): boolean {
+  return Object(error).code === "55P03";
+}
+
+/** Whether a table that was named is not there. */
+export function isUndefinedTable(error: unknown): boolean {
+  return Object(error).code === "42P01";
+}
+
 /** A host with several addresses fails with a list of errors, and no message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");

@@ -1,6 +1,6 @@
-import { errorCode } from "@rollcall/process";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
+import { isNotTold } from "../database/store-error.ts";
 
 /** A server that follows the record's by streaming replication. */
 export interface Standby {
@@ -79,8 +79,6 @@ export async function countAgentVersions(db: Db): Promise<readonly AgentVersion[
 
 const MOST_VERSIONS = 100;
 const MOST_STANDBYS = 100;
-/** Insufficient privilege, feature not supported, undefined function: some managed servers keep it to themselves. */
-const NOT_TOLD = new Set(["42501", "0A000", "42883"]);
 
 async function readStandbys(db: Db): Promise<readonly Standby[] | null> {
   try {
@@ -100,7 +98,7 @@ async function readStandbys(db: Db): Promise<readonly Standby[] | null> {
     if (rows.some(({ isTold }) => !isTold)) return null;
     return rows.map(({ isTold: _, ...standby }) => standby);
   } catch (error) {
-    if (!NOT_TOLD.has(errorCode(error) ?? "")) throw error;
+    if (!isNotTold(error)) throw error;
     return null;
   }
 }

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { appendEvents, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { compactEvents, compactedRevision } from "./compaction.ts";
-import { appendEvents, readEvents } from "./events.ts";
+import { readEvents } from "./events.ts";
 
 const HOUR_MS = 60 * 60_000;
 let database: TestDatabase;

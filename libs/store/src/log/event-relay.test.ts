@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { appendEvents, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { releaseLease, takeLease } from "../leases/leases.ts";
 import { openRelay, RELAY_LEASE, readRelay, rewindRelay, saveRelay } from "./event-relay.ts";
-import { appendEvents } from "./events.ts";
 
 let database: TestDatabase;
 

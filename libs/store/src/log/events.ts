@@ -1,6 +1,6 @@
 import { type EventInterest, type EventType, type Json, type NewEvent, SESSION_EVENTS } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
-import type { Db, Tx } from "../database/store.ts";
+import type { Db } from "../database/store.ts";
 
 /** An event of the log. */
 export interface StoredEvent extends NewEvent {
@@ -43,23 +43,10 @@ export interface EventBatch {
   readonly through: bigint;
 }
 
-/**
- * Append events to the log; the last revision. It takes the feed lock of the whole cluster, which is held until the
- * transaction ends: it must be the transaction's last write. With no events it takes no lock and answers 0.
- */
-export async function appendEvents(tx: Tx, events: readonly NewEvent[]): Promise<bigint> {
-  if (events.length === 0) return 0n;
-  const { rows } = await sql<{ revision: bigint }>`
-    select append_events(${JSON.stringify(events)}::jsonb) as revision`.execute(tx);
-  const [row] = rows;
-  if (row === undefined) throw new Error("append_events answered nothing");
-  return row.revision;
-}
-
 /** Events above a revision, in order. */
 export async function readEvents(db: Db, options: ReadEventsOptions): Promise<EventBatch> {
   const { after, limit, upTo = null } = options;
-  // The head is read by the same statement, hence from the same snapshot: up to there nothing can be missing.
+  // The head is read by the same statement and so from the same snapshot: up to there nothing can be missing.
   const { rows } = await sql<EventRow | HeadRow>`
     select head.revision as head, e.*
     from (select coalesce(max(revision), 0) as revision from events) as head

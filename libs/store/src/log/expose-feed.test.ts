@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { appendEvents } from "./events.ts";
+import { appendEvents, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { exposeFeed } from "./expose-feed.ts";
 import { EventFeed, type FollowerLag } from "./feed.ts";
 

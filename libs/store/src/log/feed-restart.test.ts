@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { appendEvents, eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { openStore, type Store } from "../database/store.ts";
-import { appendEvents, readEvents } from "./events.ts";
+import { readEvents } from "./events.ts";
 import { EventFeed } from "./feed.ts";
 
 let postgres: TestPostgres;

@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { EVERY_EVENT, type EventInterest, isOfInterest, type NewEvent, NO_EVENT } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { createTestDatabase, eventually, ManualClock, seededRandom, type TestDatabase, until } from "@rollcall/testkit";
+import { appendEvents, createTestDatabase, eventually, ManualClock, seededRandom, until } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { openStore, type Store } from "../database/store.ts";
-import { appendEvents, currentRevision, readEvents, type StoredEvent } from "./events.ts";
+import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./feed.ts";
 
-let database: TestDatabase;
+let database: Awaited<ReturnType<typeof createTestDatabase>>;
 
 beforeAll(async () => {
   database = await createTestDatabase();

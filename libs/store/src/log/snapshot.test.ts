@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { appendEvents, currentRevision } from "./events.ts";
+import { appendEvents, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { currentRevision } from "./events.ts";
 import { changedNodeIds, openSnapshot } from "./snapshot.ts";
 
 let database: TestDatabase;

@@ -74,27 +74,6 @@ export async function ownersOfKeys(db: Db, fingerprints: readonly string[]): Pro
 }
 
 /**
- * Give a node that has none its key. False, and nothing is changed, when another node owns the key: a concurrent
- * registration of the same key waits here for the first one's transaction to end.
- *
- * @throws the driver's error when the node has another key.
- */
-export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
-  const inserted = await tx
-    .insertInto("node_identities")
-    .values({
-      node_id: key.nodeId,
-      public_key: Buffer.from(key.publicKey),
-      fingerprint: key.fingerprint,
-    })
-    .onConflict((conflict) => conflict.column("fingerprint").doNothing())
-    .returning("node_id")
-    .executeTakeFirst();
-  if (inserted !== undefined) return true;
-  return (await ownersOfKeys(tx, [key.fingerprint])).get(key.fingerprint) === key.nodeId;
-}
-
-/**
  * Keep the key that a node offers, in place of any that it offered before. The caller has made sure, under
  * `lockBans()`, that no other node has the key: registrations are held off by the same lock.
  */

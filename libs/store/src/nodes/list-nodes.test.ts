@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { effectiveLabels, hasStatus, matches, type NodeRecord, parseSelector, type Selector } from "@rollcall/domain";
-import { addNode, createTestDatabase, seededRandom, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, saveHolds, saveMark, seededRandom, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { listPage, type NodePage } from "../../test/list-page.ts";
 import type { Store } from "../database/store.ts";
 import type { ListNodesOptions, NodeCursor, NodeFilter, NodeOrderColumn } from "./list-nodes.ts";
 import { getNode } from "./nodes.ts";
-import { removeNode, saveHolds, saveMark } from "./save-node.ts";
+import { removeNode } from "./save-node.ts";
 
 let database: TestDatabase;
 let store: Store;

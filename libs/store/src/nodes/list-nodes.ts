@@ -13,17 +13,7 @@ import { readNodes } from "./read-nodes.ts";
 import { type LabelCondition, toCondition } from "./selector-sql.ts";
 
 /** The columns a listing can be sorted by; ties are broken by id, in the same direction. */
-export type NodeOrderColumn =
-  | "id"
-  | "type"
-  | "approval"
-  | "status"
-  | "scheduling"
-  | "cores"
-  | "memory"
-  | "disk"
-  | "gpus"
-  | "created";
+export type NodeOrderColumn = keyof typeof ORDERS;
 
 /** Which nodes to list. An absent field restricts nothing; an empty list matches nothing. */
 export interface NodeFilter {
@@ -137,7 +127,7 @@ interface Order {
   readonly type: RawBuilder<unknown>;
 }
 
-const ORDERS: Readonly<Record<NodeOrderColumn, Order>> = {
+const ORDERS = {
   id: ofNodes("id", sql`text`),
   type: ofNodes("type", sql`text`),
   approval: ofNodes("membership", sql`text`),
@@ -148,7 +138,10 @@ const ORDERS: Readonly<Record<NodeOrderColumn, Order>> = {
   disk: ofNodes("disk_bytes", sql`bigint`),
   gpus: ofNodes("gpus", sql`integer`),
   created: ofNodes("created_at", sql`timestamptz`),
-};
+} as const satisfies Readonly<Record<string, Order>>;
+
+/** All of them. */
+export const NODE_ORDER_COLUMNS = Object.keys(ORDERS) as readonly NodeOrderColumn[];
 
 function ofNodes(column: string, type: RawBuilder<unknown>): Order {
   return { column: sql.ref(`n.${column}`), id: sql`n.id`, type };

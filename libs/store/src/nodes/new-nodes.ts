@@ -48,7 +48,7 @@ export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<vo
 export class RecordMovedError extends Error {}
 
 /**
- * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one.
+ * Add many compute nodes, each with its session, key and labels, as insertNode() and saveInfo() do for one.
  * Two statements, whose texts do not depend on how many there are: a machine room that comes up registers faster the
  * fewer times a batch goes to the server, and the less there is to parse for each node. Throws RecordMovedError when an
  * id or a key is taken; nothing of the transaction may be kept then.

@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { nodeInfoEvents } from "@rollcall/domain";
-import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import {
+  addNode,
+  createGate,
+  createTestDatabase,
+  saveHolds,
+  saveMark,
+  saveMembership,
+  type TestDatabase,
+} from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { findNodeIds, getNode, insertNode, lockNode } from "./nodes.ts";
 import { saveInfo } from "./save-info.ts";
-import { saveHolds, saveMark, saveMembership } from "./save-node.ts";
 
 let database: TestDatabase;
 let store: Store;
@@ -132,7 +139,7 @@ describe("lockNode()", () => {
   });
 });
 
-describe("saveMembership(), saveHolds() and saveMark()", () => {
+describe("saveNodeEffects()", () => {
   it("should write decisions and change the etag with each", async () => {
     const before = await addNode(store, "decided", { membership: "PENDING" });
     const by = { message: "why", actor: "token:t", reason: "OPERATOR_REJECTED" };

@@ -1,14 +1,4 @@
-import {
-  type Hold,
-  type Label,
-  type LabelTier,
-  type Mark,
-  type Membership,
-  membershipEffects,
-  type NodeEffect,
-  type NodeRecord,
-  type Removal,
-} from "@rollcall/domain";
+import type { NodeEffect, NodeRecord, Removal } from "@rollcall/domain";
 import { sql, type UpdateObject } from "kysely";
 import { deleteBans, insertBan } from "../access/bans.ts";
 import type { Database } from "../database/schema.ts";
@@ -35,26 +25,6 @@ export async function saveNodeEffects(tx: Tx, node: NodeRecord, effects: readonl
 export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Promise<void> {
   await buryNode(tx, node, removal);
   await tx.deleteFrom("nodes").where("id", "=", node.id).execute();
-}
-
-/** Write a membership with all that follows from it. */
-export function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
-  return saveEffects(tx, id, membershipEffects(membership));
-}
-
-/** Write the causes for which a node may take no work. */
-export function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Promise<void> {
-  return saveEffects(tx, id, [{ kind: "holds", holds }]);
-}
-
-/** Set or clear the operator's mark. */
-export function saveMark(tx: Tx, id: string, mark: Mark | null): Promise<void> {
-  return saveEffects(tx, id, [{ kind: "mark", mark }]);
-}
-
-/** Replace a node's labels of one tier, all of them. */
-export function saveLabels(tx: Tx, id: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
-  return saveEffects(tx, id, [{ kind: "labels", tier, labels }]);
 }
 
 type SavedEffect = Exclude<NodeEffect, { kind: "removal" }>;

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, saveHolds, saveMark, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
-import { saveHolds, saveMark } from "./save-node.ts";
 import { clusterSummary, countLabels } from "./summary.ts";
 
 let database: TestDatabase;

@@ -32,7 +32,7 @@ export interface HealthPolicySnapshot {
   readonly revision: bigint;
 }
 
-/** All policies, in one statement and hence of one moment. */
+/** All policies, in one statement and so of one moment. */
 export async function readHealthPolicies(db: Db): Promise<HealthPolicySnapshot> {
   const { rows } = await sql<{ revision: bigint; scope: string | null; facts: Json }>`
     select head.revision, p.scope, p.facts

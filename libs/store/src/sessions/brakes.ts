@@ -16,7 +16,7 @@ import type { Db, Tx } from "../database/store.ts";
 /** The lease of the one process that decides about the brake. */
 export const BRAKE_LEASE = "brake";
 
-/** Read, in one statement and hence of one moment, all that the brake is decided from. */
+/** Read, in one statement and so of one moment, all that the brake is decided from. */
 export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading> {
   const windows = Object.fromEntries(marks.windows);
   const ofCluster = marks.windows.get(BRAKE_CLUSTER) ?? marks.window;

@@ -56,7 +56,7 @@ export type OpeningRow = (
 };
 
 /**
- * Open a session for each of these hellos, no two of one node. One statement and hence one snapshot: the membership it
+ * Open a session for each of these hellos, no two of one node. One statement and so one snapshot: the membership it
  * reads is that of the revision it reads, whatever commits while it waits for row locks. Sessions, then keys are locked
  * in order of id, and what they were is read under the lock: the faster one has made its key the only one, and a
  * Hello with the one before opens nothing.

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { clearMark, markUnhealthy, type Transition } from "@rollcall/domain";
-import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
+import { addNode, createTestDatabase, saveMembership, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { readEvents } from "../log/events.ts";
 import { lockWithSessions } from "../nodes/nodes.ts";
-import { saveMembership, saveNodeEffects } from "../nodes/save-node.ts";
+import { saveNodeEffects } from "../nodes/save-node.ts";
 import { allowReactions } from "./reactions.ts";
 import { openSessions } from "./sessions.ts";
 import { writeTransitions } from "./transitions.ts";

@@ -1,17 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import {
   addNode,
+  appendEvents,
   createGate,
   createTestDatabase,
   eventually,
+  saveMark,
+  saveMembership,
   type TestDatabase,
   testFingerprint,
 } from "@rollcall/testkit";
 import { sql } from "kysely";
 import type { Store } from "../database/store.ts";
-import { appendEvents, currentRevision, readEvents } from "../log/events.ts";
+import { currentRevision, readEvents } from "../log/events.ts";
 import { getNode, lockNode } from "../nodes/nodes.ts";
-import { saveMark, saveMembership } from "../nodes/save-node.ts";
 import type { SessionHello } from "./open-round.ts";
 import { heldBy, openSessions, type SessionOpening } from "./sessions.ts";
 

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { connectionAfter, healthAfter } from "@rollcall/domain";
-import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
+import { addNode, createTestDatabase, saveMark, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { currentRevision, readEvents } from "../log/events.ts";
 import { getNode } from "../nodes/nodes.ts";
-import { saveMark } from "../nodes/save-node.ts";
 import { openSessions } from "./sessions.ts";
 import { writeTransitions } from "./transitions.ts";
 

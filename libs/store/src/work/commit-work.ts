@@ -16,7 +16,7 @@ import { endDrains } from "./drain-progress.ts";
 import { lockJobRows } from "./jobs.ts";
 import { addOrphans, type Orphan, saveAdopted } from "./orphans.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
-import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
+import { type NodeGenerations, takeFromNodes } from "./take-from-nodes.ts";
 
 /** What a leader decided, to be written in one transaction, whole or not at all. */
 export interface WorkCommit {
@@ -45,7 +45,7 @@ export type WorkCommitted =
    */
   | { readonly outcome: "STALE"; readonly nodeIds: readonly string[]; readonly jobs: readonly string[] };
 
-/** Write what a leader decided, unless it leads no more. */
+/** Write what a leader decided, unless it no longer leads. */
 export async function commitWork(store: ReservedStore, commit: WorkCommit): Promise<WorkCommitted> {
   const { instance, plan, specDigestOf, events, endedOrders = [], adopted = [], orphans = [] } = commit;
   try {
@@ -114,7 +114,7 @@ const PLACEMENT_COLUMNS = sql`
 async function insert(
   tx: Tx,
   placements: readonly ExecutionRecord[],
-  taken: Taken,
+  taken: NodeGenerations,
   specDigestOf: WorkCommit["specDigestOf"],
 ): Promise<void> {
   const specs = new SpecTexts(specDigestOf);
@@ -131,7 +131,7 @@ async function insert(
 }
 
 /** Written out, since a thousand of these are made at a time: to spread objects costs several times as much. */
-function toItem(placement: ExecutionRecord, taken: Taken, specs: SpecTexts) {
+function toItem(placement: ExecutionRecord, taken: NodeGenerations, specs: SpecTexts) {
   const { grant } = placement;
   return {
     id: placement.id,

@@ -233,7 +233,7 @@ export interface PlacesOfJob {
 
 /**
  * The least number within a job, below its count, that no execution has which should run; or else one whose execution
- * cannot be used yet, or no more; or else the least.
+ * cannot be used yet, or no longer; or else the least.
  */
 export async function indexToAdopt(db: Db, places: PlacesOfJob): Promise<number> {
   const { name, count, checked, once, restartBefore } = places;

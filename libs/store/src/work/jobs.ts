@@ -43,7 +43,7 @@ export interface NewJobVersion {
   readonly specDigest: Uint8Array;
   readonly actor: string;
   readonly reason: string;
-  /** Of a job that starts again: executions with a smaller id count no more. */
+  /** Of a job that starts again: executions with a smaller id no longer count. */
   readonly restartBefore?: string;
 }
 

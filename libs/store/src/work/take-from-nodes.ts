@@ -5,7 +5,7 @@ import { PREPARED } from "../database/pool.ts";
 import type { Tx } from "../database/store.ts";
 
 /** The generations of what nodes should run, by node, for those that could take what was wanted of them. */
-export type Taken = ReadonlyMap<string, bigint>;
+export type NodeGenerations = ReadonlyMap<string, bigint>;
 
 /** Executions that a node may have at once. */
 export const MOST_EXECUTIONS_OF_NODE = 1_000;
@@ -18,7 +18,7 @@ export const MOST_EXECUTIONS_OF_NODE = 1_000;
  * was written. One whose rows are being written is not waited for, since others lock rows in no common order: it is
  * refused as well.
  */
-export async function takeFromNodes(tx: Tx, executions: readonly ExecutionRecord[]): Promise<Taken> {
+export async function takeFromNodes(tx: Tx, executions: readonly ExecutionRecord[]): Promise<NodeGenerations> {
   const { rows } = await sql<{ readonly id: string; readonly generation: bigint }>`${PREPARED}
     with wanted as materialized (select * from ${rowsFrom(sumByNode(executions), COLUMNS)} as i),
     able as materialized (

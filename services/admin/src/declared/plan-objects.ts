@@ -62,7 +62,7 @@ export function checkState(request: StateRequest, webhooks: WebhookParts, caller
   const tooMany = objects.size > MOST_OBJECTS ? [{ field: "objects", description: many }] : [];
   refuseInvalid([...ownerless, ...tooMany, ...violations]);
   checkRoles([...objects.keys()], caller);
-  // No kind is a viewer's: one who declares nothing may neither prune, nor learn by a refusal what an owner has.
+  // No kind is a viewer's: a caller that declares nothing may neither prune, nor learn by a refusal what an owner has.
   if (prune && !Object.values(ROLE_OF_KIND).some((needed) => roleSuffices(caller.role, needed))) {
     const message = `to prune takes the role operator or submitter, the token has ${caller.role}`;
     throw refuse("ROLE_TOO_LOW", message, { metadata: { required: "operator", role: caller.role } });

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/glo
 import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { HealthState, MembershipState, NodeSchema, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { getNode, lockNode, type Store, saveLabels } from "@rollcall/store";
-import { createGate, createTestDatabase, refusalOf, until } from "@rollcall/testkit";
+import { getNode, lockNode, type Store } from "@rollcall/store";
+import { createGate, createTestDatabase, refusalOf, saveLabels, until } from "@rollcall/testkit";
 import { addNode, addOrchestrator, eventsOf } from "../testing/record.ts";
 import { createToken, type Rig, startRig } from "../testing/rig.ts";
 

@@ -1,7 +1,7 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { sendBearer } from "@rollcall/identity";
+import { sendBearer } from "@rollcall/testkit";
 
 /** A client of access on a rig's port; without a token unless one is given. */
 export function accessClient({ baseUrl }: { readonly baseUrl: string }, token?: string): Client<typeof AccessService> {

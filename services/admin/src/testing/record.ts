@@ -7,10 +7,9 @@ import {
   readEvents,
   type Store,
   type StoredEvent,
-  saveKey,
-  saveMembership,
   writeTransitions,
 } from "@rollcall/store";
+import { saveKey, saveMembership } from "@rollcall/testkit";
 
 /** Add a node as registration does, and move it on to a membership. */
 export async function addNode(store: Store, id: string, state: MembershipState = "PENDING"): Promise<void> {

@@ -10,7 +10,8 @@ import {
   startTasks,
   systemClock,
 } from "@rollcall/process";
-import { appendEvents, type Store } from "@rollcall/store";
+import type { Store } from "@rollcall/store";
+import { appendEvents } from "@rollcall/testkit";
 import type { WebhookTiming } from "../admin-process.ts";
 import type { AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";

@@ -128,5 +128,5 @@ function endOfRegistration(error: unknown): SessionEnd {
   const { reason, message, retryAfterMs, metadata } = describeError(error);
   return reason === undefined
     ? { kind: "unreachable", message }
-    : { kind: "refused", reason, message, retryAfterMs, action: undefined, castOutBy: metadata["logId"] };
+    : { kind: "refused", reason, message, retryAfterMs, action: undefined, castOutBy: metadata.logId };
 }

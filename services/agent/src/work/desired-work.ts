@@ -98,7 +98,7 @@ export interface MachineWork {
   readonly kept: ReadonlyMap<string, KeptWork>;
   /** Executions that it has or had, and that no history has let it forget. */
   readonly met: ReadonlySet<string>;
-  /** Specs by their digests; null for one that the record has no more. */
+  /** Specs by their digests; null for one that the record no longer has. */
   readonly specs: ReadonlyMap<string, Uint8Array | null>;
 }
 

@@ -49,16 +49,13 @@ export interface RunFile {
   };
 }
 
-/** What the rule needs to know of the process. */
-export type Surroundings = Pick<Shell, "env" | "cwd" | "home" | "userId">;
-
 /**
  * Find the data directory by the one rule that `up` and its clients share: ROLLCALL_DATA_DIR; else `.rollcall` in the
  * working directory, where there is one that belongs to this user; else `~/.rollcall`, and for root, unless it has
  * that, the system's directory: Postgres never runs as root, and its user could not enter root's home. Absolute; it
  * need not exist.
  */
-export function findDataDirectory({ env, cwd, home, userId }: Surroundings): string {
+export function findDataDirectory({ env, cwd, home, userId }: Pick<Shell, "env" | "cwd" | "home" | "userId">): string {
   const named = env.ROLLCALL_DATA_DIR;
   if (named !== undefined && named !== "") return resolve(cwd, named);
   const here = join(cwd, ".rollcall");

@@ -1,7 +1,7 @@
 import { Failure } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { type ChosenContext, type Context, contextNamed, withContext } from "./context.ts";
-import { changeContexts, hasContextFile, readContexts, type Surroundings } from "./context-file.ts";
+import { changeContexts, type HomeAndEnvironment, hasContextFile, readContexts } from "./context-file.ts";
 
 /** Returns the context in use; null when there is none. Throws Failure when the file is broken or lacks it. */
 export type ContextSource = () => ChosenContext | null;
@@ -33,7 +33,7 @@ export async function chooseContext(
   }
 }
 
-function chosen(shell: Surroundings, context: Context, isNamed: boolean): ChosenContext {
+function chosen(shell: HomeAndEnvironment, context: Context, isNamed: boolean): ChosenContext {
   return {
     context,
     isNamed,

@@ -7,24 +7,24 @@ import type { Shell } from "../shell.ts";
 import { type Context, type Contexts, isContextName, newContext, type OidcLogin } from "./context.ts";
 
 /** What the path of the file depends on. */
-export type Surroundings = Pick<Shell, "env" | "home">;
+export type HomeAndEnvironment = Pick<Shell, "env" | "home">;
 
 const NONE: Contexts = { current: null, contexts: [] };
 
 /** Where contexts are kept: rollcall/config.yaml in XDG_CONFIG_HOME, else in ~/.config. */
-export function contextFilePath({ env, home }: Surroundings): string {
+export function contextFilePath({ env, home }: HomeAndEnvironment): string {
   // The standard says that a path that is not absolute is to be ignored.
   const named = env.XDG_CONFIG_HOME?.startsWith("/") ? env.XDG_CONFIG_HOME : undefined;
   return join(named ?? join(home, ".config"), "rollcall", "config.yaml");
 }
 
 /** Whether this user has contexts at all: without any, no YAML library is loaded. */
-export function hasContextFile(shell: Surroundings): boolean {
+export function hasContextFile(shell: HomeAndEnvironment): boolean {
   return existsSync(contextFilePath(shell));
 }
 
 /** Read the contexts; none when there is no file. Throws Failure when it cannot be read or understood. */
-export async function readContexts(shell: Surroundings): Promise<Contexts> {
+export async function readContexts(shell: HomeAndEnvironment): Promise<Contexts> {
   const path = contextFilePath(shell);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     if (systemCodeOf(cause) === "ENOENT") return null;
@@ -46,7 +46,10 @@ export async function readContexts(shell: Surroundings): Promise<Contexts> {
 /**
  * Change the contexts: the file is replaced as a whole, readable by its user alone. Returns them as they are then.
  */
-export async function changeContexts(shell: Surroundings, change: (contexts: Contexts) => Contexts): Promise<Contexts> {
+export async function changeContexts(
+  shell: HomeAndEnvironment,
+  change: (contexts: Contexts) => Contexts,
+): Promise<Contexts> {
   const path = contextFilePath(shell);
   const changed = change(await readContexts(shell));
   const { default: yaml } = await import("yaml");

@@ -69,7 +69,7 @@ async function filesOf(shell: Shell, name: string): Promise<readonly string[]> {
   for (const entry of entries) {
     if (!/\.(ya?ml|json)$/.test(entry.name)) continue;
     const file = join(name, entry.name);
-    // A mounted ConfigMap is made of links: one that was left out would look like an object that is declared no more.
+    // A mounted ConfigMap is made of links: one that was left out would look like an object that is no longer declared.
     const isFile = entry.isSymbolicLink()
       ? (await stat(resolve(shell.cwd, file)).catch(unreadable(file))).isFile()
       : entry.isFile();

@@ -1,6 +1,6 @@
 import { judgeBrowser } from "@rollcall/domain";
-import { refusalError } from "@rollcall/errors";
 import { isLoopbackAddress, type RequestDoor } from "@rollcall/rpc";
+import { consoleError } from "../sign-in/convert.ts";
 import { sessionCookie } from "../sign-in/session-cookie.ts";
 import { bearerOfHalves } from "../sign-in/session-secret.ts";
 
@@ -34,7 +34,7 @@ export function browserDoor({ clusterId, isNetworkTrusted }: BrowserDoorOptions)
       isPeerLocal: isLoopbackAddress(request.socket.remoteAddress ?? ""),
       isNetworkTrusted,
     });
-    if (!verdict.ok) return refusalError(verdict.refusal, "console");
+    if (!verdict.ok) return consoleError(verdict.refusal, "console");
     const half = cookie.read(headers.cookie, verdict.isSecure);
     const bearer = half === null ? null : bearerOfHalves(half, String(proof));
     if (bearer !== null) headers.authorization = `Bearer ${bearer}`;

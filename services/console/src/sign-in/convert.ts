@@ -1,5 +1,6 @@
 import { Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { refuse } from "@rollcall/errors";
+import type { Refusal } from "@rollcall/domain";
+import { type ErrorReasonName, refusalError, refuse } from "@rollcall/errors";
 import { actorOf, type Caller, isRole, type KnownCaller } from "@rollcall/identity";
 import type { AccessToken, TokenOwner } from "@rollcall/store";
 
@@ -42,6 +43,22 @@ export function refuseEnded(id: string, token: AccessToken | null): Error {
   return token.revocation === null
     ? refuse("TOKEN_EXPIRED", `access token ${id} has expired: use another one`, { metadata })
     : refuse("TOKEN_REVOKED", `access token ${id} was revoked: use another one`, { metadata });
+}
+
+/** What a person does about a refusal: commands and keys, which the domain does not know. */
+const NEXT_STEPS: Readonly<Partial<Record<ErrorReasonName, string>>> = {
+  CONSOLE_NEEDS_TLS:
+    "open it by https (TLS.CertFile, or --tls of up), or on the machine itself by http://localhost, which `ssh -L` " +
+    "reaches too",
+  SIGN_IN_CODE_INVALID: "run `rollcall console` again",
+  SIGN_IN_CODE_USED:
+    "run `rollcall console` again, and if it was not you, end your sessions by `rollcall console --sign-out`",
+};
+
+/** The error of a refusal, with what to do next. */
+export function consoleError(refusal: Refusal<ErrorReasonName>, subject: string): ReturnType<typeof refusalError> {
+  const next = NEXT_STEPS[refusal.reason];
+  return refusalError(next === undefined ? refusal : { ...refusal, message: `${refusal.message}: ${next}` }, subject);
 }
 
 /** A role as the API names it. */

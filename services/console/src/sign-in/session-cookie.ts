@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { judgeBrowser } from "@rollcall/domain";
-import { refusalError } from "@rollcall/errors";
 import { isLoopbackAddress, peerOfCall } from "@rollcall/rpc";
+import { consoleError } from "./convert.ts";
 
 /** The cookie of a cluster's sessions. */
 export interface SessionCookie {
@@ -64,6 +64,6 @@ export function browserCallOf(
     isPeerLocal: isLoopbackAddress(peer.replace(/:\d+$/, "")),
     isNetworkTrusted,
   });
-  if (!verdict.ok) throw refusalError(verdict.refusal, "console");
+  if (!verdict.ok) throw consoleError(verdict.refusal, "console");
   return { isSecure: verdict.isSecure, origin: origin ?? "", peer };
 }

@@ -20,7 +20,7 @@ import {
   lockSignIns,
 } from "@rollcall/store";
 import type { ConsoleServices } from "../console-services.ts";
-import { actorFor, identityOf, roleToProto } from "./convert.ts";
+import { actorFor, consoleError, identityOf, roleToProto } from "./convert.ts";
 import { hashOf, newCodeText } from "./session-secret.ts";
 
 /** Make a code by which a browser signs in as the caller. */
@@ -61,7 +61,7 @@ export function getSignInCode({
     const found = await findSignInCode(store.db, hashOf(code));
     const refusal = signInCodeRefusal(found);
     if (refusal !== null || found === null) {
-      const error = refusal === null ? new Error("a code is missing and not refused") : refusalError(refusal, "code");
+      const error = refusal === null ? new Error("a code is missing and not refused") : consoleError(refusal, "code");
       // Who asks whether a code was used knows it.
       if (found === null) failures?.ended(attempt, error);
       throw error;

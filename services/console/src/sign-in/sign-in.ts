@@ -30,7 +30,7 @@ import {
 } from "@rollcall/store";
 import type { ConsoleServices } from "../console-services.ts";
 import type { OidcSignIn } from "../oidc/oidc-sign-in.ts";
-import { actorFor, callerFor, type Identity, identityOf, refuseEnded, roleToProto } from "./convert.ts";
+import { actorFor, callerFor, consoleError, type Identity, identityOf, refuseEnded, roleToProto } from "./convert.ts";
 import { type BrowserCall, browserCallOf, type SessionCookie } from "./session-cookie.ts";
 import { hashOf, newSessionSecret, type SessionSecret } from "./session-secret.ts";
 import { endSession } from "./sign-out.ts";
@@ -142,7 +142,7 @@ async function useCode(tx: Tx, text: string): Promise<Identity> {
   const code = await lockSignInCode(tx, hash);
   const refusal = signInCodeRefusal(code);
   if (refusal !== null || code === null) {
-    throw refusal === null ? new Error("a code is missing and not refused") : refusalError(refusal, "code");
+    throw refusal === null ? new Error("a code is missing and not refused") : consoleError(refusal, "code");
   }
   await useUpSignInCode(tx, hash);
   return code;

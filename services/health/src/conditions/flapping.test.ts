@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { saveHolds } from "@rollcall/store";
-import { eventually } from "@rollcall/testkit";
+import { eventually, saveHolds } from "@rollcall/testkit";
 import {
   age,
   change,

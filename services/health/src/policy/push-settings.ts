@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Clock, Loop } from "@rollcall/process";
+import { type Clock, Loop, takeFrom } from "@rollcall/process";
 import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
 import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
@@ -64,7 +64,7 @@ export class SettingsPusher {
       if (told.agents >= MOST_AGENTS_AT_ONCE) {
         await this.#options.clock.sleep(PACED_PAUSE_MS, signal);
       }
-      const batch = take(this.#changed, MOST_AGENTS_A_BATCH);
+      const batch = takeFrom(this.#changed, MOST_AGENTS_A_BATCH);
       told.agents += batch.length;
       if (batch.length > 0) await this.#push(batch);
     }
@@ -74,7 +74,7 @@ export class SettingsPusher {
   async #settle(): Promise<void> {
     const { replica } = this.#options;
     while (this.#unsettled.size > 0) {
-      for (const node of take(this.#unsettled, MOST_NODES_A_TURN)) {
+      for (const node of takeFrom(this.#unsettled, MOST_NODES_A_TURN)) {
         if (isHeld(replica, node) && replica.policies.settle(node)) this.#changed.add(node);
       }
       await nextTurn();
@@ -111,14 +111,4 @@ export function pushSettingsTask(pusher: SettingsPusher, shared: SharedLoop): Lo
 
 function isHeld(replica: Replica, node: HeldNode): boolean {
   return replica.nodes.find(node.id) === node;
-}
-
-function take<T>(from: Set<T>, most: number): readonly T[] {
-  const taken: T[] = [];
-  for (const item of from) {
-    if (taken.length === most) break;
-    from.delete(item);
-    taken.push(item);
-  }
-  return taken;
 }

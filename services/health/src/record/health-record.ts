@@ -16,10 +16,10 @@ export const RECORD_RETRY: RetryPauses = { baseMs: 100, maxMs: 2_000 };
 export type SharedLoop = Pick<LoopOptions, "clock" | "retry">;
 
 /** What a hello led to, as a replica learns it. */
-export type RecordedOpening = Exclude<SessionOpening, { outcome: "OPENED" }> | OpenedSession;
+export type RecordedOpening = Exclude<SessionOpening, { outcome: "OPENED" }> | SuccessfulOpening;
 
 /** A session that was opened. */
-export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }> & {
+export type SuccessfulOpening = Extract<SessionOpening, { outcome: "OPENED" }> & {
   /**
    * Events up to here by which this replica loses a session are about an earlier one: the opening waits for the node's
    * row, so that another opening may have been committed after the membership was read and before this one.

@@ -2,13 +2,13 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { LabelTier, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Label, labelsEvent } from "@rollcall/domain";
-import { saveLabels } from "@rollcall/store";
 import {
   createTestDatabase,
   eventually,
   FakeAgents,
   type FakeStream,
   type ManualClock,
+  saveLabels,
   type TestDatabase,
 } from "@rollcall/testkit";
 import { nodeInfoToRecord } from "@rollcall/wire";

@@ -13,7 +13,7 @@ import {
 } from "@rollcall/domain";
 import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
 import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
-import type { NodeWork } from "../work/node-work.ts";
+import type { HeldWork } from "../work/held-work.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
@@ -61,7 +61,7 @@ export interface HeldNode {
   membership: Membership | null;
   /** The revision up to which the node's state is known; older events are ignored. */
   asOfRevision: bigint;
-  /** See OpenedSession; 0 for a node that was adopted. */
+  /** See SuccessfulOpening; 0 for a node that was adopted. */
   openedRevision: bigint;
   /** Digest of the recorded NodeInfo; null when unknown. */
   infoDigest: string | null;
@@ -85,7 +85,7 @@ export interface HeldNode {
   /** When silence last made it UNHEALTHY or UNKNOWN here, by the real monotonic clock; null for never. */
   declaredAtMs: number | null;
   /** What its session knows of its executions; null for an agent that runs no work. */
-  work: NodeWork | null;
+  work: HeldWork | null;
 }
 
 /**

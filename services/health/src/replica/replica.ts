@@ -13,7 +13,7 @@ import { takeGpuSample } from "../conditions/gpu-samples.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
-import type { OpenedSession } from "../record/health-record.ts";
+import type { SuccessfulOpening } from "../record/health-record.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
@@ -119,7 +119,7 @@ export class Replica {
   /** Make a recorded session the node's current one, unless a later one is held here. Health does not change. */
   take(
     stream: NodeStream,
-    opening: OpenedSession,
+    opening: SuccessfulOpening,
     hello: {
       readonly wishes: Wishes;
       readonly publicKey: Uint8Array;
@@ -278,7 +278,7 @@ export class Replica {
   }
 
   /** The state of a node, unless another replica has held it since: then only the record has it. */
-  #current({ nodeId, epoch, previous }: OpenedSession): HeldNode | undefined {
+  #current({ nodeId, epoch, previous }: SuccessfulOpening): HeldNode | undefined {
     const node = this.nodes.find(nodeId);
     if (node === undefined) return undefined;
     if (previous.replicaId === this.instance && epoch === node.epoch + 1) return node;

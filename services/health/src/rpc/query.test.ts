@@ -8,8 +8,14 @@ import { healthEvent } from "@rollcall/domain";
 import { reasonOf } from "@rollcall/errors";
 import { silentLogger } from "@rollcall/process";
 import { createRpcServer, policyProblems, type RunningServer } from "@rollcall/rpc";
-import { appendEvents, saveMark } from "@rollcall/store";
-import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
+import {
+  appendEvents,
+  createTestDatabase,
+  eventually,
+  FakeAgents,
+  saveMark,
+  type TestDatabase,
+} from "@rollcall/testkit";
 import { POLICIES, SERVICES } from "../routes.ts";
 import { recordOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";

@@ -3,7 +3,7 @@ import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-opt
 import { UnheardTime } from "./unheard-time.ts";
 
 /** A node's session as the record has it. */
-export interface RecordedSession {
+export interface SimulatedSession {
   readonly node: number;
   epoch: number;
   /** The instance that owns it. */
@@ -28,7 +28,7 @@ export interface AppendedEvent {
 }
 
 /** A silence, and the interruptions of hearing in it or shortly before. */
-export interface Silence {
+export interface SilentTime {
   readonly ms: number;
   readonly stretches: number;
 }
@@ -99,13 +99,13 @@ export class Observer {
   }
 
   /** For how long the node was silent at most, by what could be heard, and how often that was interrupted. */
-  mostSilence(node: number, nowMs: number): Silence {
+  mostSilence(node: number, nowMs: number): SilentTime {
     const sinceMs = this.#sureSinceMs === null || this.isSure(nowMs) ? null : this.#sureSinceMs + LEASE_EXPIRY_MS;
     return silenceSince(this.#signOf(node), nowMs, { past: this.#lost, sinceMs });
   }
 
   /** For how long the node was silent at least. */
-  leastSilence(node: number, nowMs: number): Silence {
+  leastSilence(node: number, nowMs: number): SilentTime {
     return silenceSince(this.#mostGranted(node, nowMs), nowMs, this.#grantedBy(nowMs));
   }
 
@@ -144,7 +144,7 @@ interface Interruptions {
   readonly sinceMs: number | null;
 }
 
-function silenceSince({ atMs, silentMs }: Sign, nowMs: number, { past, sinceMs }: Interruptions): Silence {
+function silenceSince({ atMs, silentMs }: Sign, nowMs: number, { past, sinceMs }: Interruptions): SilentTime {
   // A doubt that lasts is no past stretch yet, and observed time stands still in it all the same.
   const heardUntilMs = sinceMs === null ? nowMs : Math.max(atMs, sinceMs);
   const { totalMs } = past.within(atMs, heardUntilMs);
@@ -189,7 +189,7 @@ export class Invariants {
   }
 
   /** Only the owner of the current epoch writes. */
-  onWrite({ node }: RecordedSession, instance: string, epoch: number): void {
+  onWrite({ node }: SimulatedSession, instance: string, epoch: number): void {
     if (this.#owners[node] === instance && this.#epochs[node] === epoch) return;
     this.fail(`${instance} wrote node ${node} under epoch ${epoch}, which is fenced`);
   }
@@ -208,7 +208,7 @@ export class Invariants {
   }
 
   /** The record says what its log says. */
-  checkRecorded(session: RecordedSession): void {
+  checkRecorded(session: SimulatedSession): void {
     const { node } = session;
     const { state: connection } = session.connection;
     const { state: health } = session.health;

@@ -17,7 +17,7 @@ import {
 } from "@rollcall/domain";
 import type { AdoptedNode, Lease, OwnedSession, StoredEvent, Transition } from "@rollcall/store";
 import type { RecordedOpening } from "../record/health-record.ts";
-import type { Invariants, RecordedSession } from "./invariants.ts";
+import type { Invariants, SimulatedSession } from "./invariants.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
 
 const MOST_EVENTS_KEPT = 50_000;
@@ -29,10 +29,10 @@ const APPROVED: Membership = { state: "APPROVED", sinceMs: 0, reason: "SIMULATED
  * transaction: all of it or nothing, at one moment.
  */
 export class SimulatedRecord {
-  readonly sessions: readonly RecordedSession[];
+  readonly sessions: readonly SimulatedSession[];
   /** By instance. */
   readonly leases = new Map<string, { counter: number; sessions: number }>();
-  readonly #owned = new Map<string, Set<RecordedSession>>();
+  readonly #owned = new Map<string, Set<SimulatedSession>>();
   readonly #invariants: Invariants;
   readonly #broken: BrokenRule | undefined;
   #events: StoredEvent[] = [];
@@ -173,11 +173,11 @@ export class SimulatedRecord {
     this.#events = this.#events.slice(this.#events.length - (this.#revision - readByAll));
   }
 
-  #session(nodeId: string): RecordedSession {
-    return this.sessions[indexOf(nodeId)] as RecordedSession;
+  #session(nodeId: string): SimulatedSession {
+    return this.sessions[indexOf(nodeId)] as SimulatedSession;
   }
 
-  #give(session: RecordedSession, instance: string, epoch: number): void {
+  #give(session: SimulatedSession, instance: string, epoch: number): void {
     const { replica: before } = session;
     if (before !== null) {
       const others = this.#owned.get(before);
@@ -191,7 +191,7 @@ export class SimulatedRecord {
     this.#invariants.onOwner(session.node, epoch, instance);
   }
 
-  #setConnection(session: RecordedSession, after: Connection, displaces = ""): void {
+  #setConnection(session: SimulatedSession, after: Connection, displaces = ""): void {
     const before = session.connection;
     session.connection = this.#isSame(before, after) ? before : after;
     if (this.#isSame(before, after)) return;
@@ -199,7 +199,7 @@ export class SimulatedRecord {
     this.#told(session.node, "connection", before, after);
   }
 
-  #setHealth(session: RecordedSession, after: Health): void {
+  #setHealth(session: SimulatedSession, after: Health): void {
     const before = session.health;
     session.health = after;
     if (this.#isSame(before, after)) return;
@@ -226,7 +226,7 @@ export class SimulatedRecord {
   }
 }
 
-function toHeld({ node, epoch, connection, health: detectedHealth }: RecordedSession): OwnedSession {
+function toHeld({ node, epoch, connection, health: detectedHealth }: SimulatedSession): OwnedSession {
   return { nodeId: nodeIdOf(node), epoch, connection, detectedHealth, marked: false, membership: APPROVED };
 }
 

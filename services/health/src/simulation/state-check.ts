@@ -1,5 +1,5 @@
 import { AgentSession } from "../session/agent-session.ts";
-import type { RecordedSession } from "./invariants.ts";
+import type { SimulatedSession } from "./invariants.ts";
 import { nodeIdOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
@@ -42,7 +42,7 @@ export class StateCheck {
     const turns = Math.ceil(record.sessions.length / NODES_A_LOOK);
     this.#turn = (this.#turn + 1) % turns;
     for (let node = this.#turn; node < record.sessions.length; node += turns) {
-      const session = record.sessions[node] as RecordedSession;
+      const session = record.sessions[node] as SimulatedSession;
       let live = 0;
       for (const process of processes) if (this.#lookAt(process, session)) live += 1;
       if (live > 1) invariants.fail(`node ${node} has two live sessions`);
@@ -74,7 +74,7 @@ export class StateCheck {
   }
 
   /** Look at a node as a replica has it. Whether its session there is of the record's epoch. */
-  #lookAt(process: WorldProcess, session: RecordedSession): boolean {
+  #lookAt(process: WorldProcess, session: SimulatedSession): boolean {
     const { invariants } = this.#simulation;
     const { node } = session;
     const { nodes, mayOpen, isClosing } = process.core.replica;
@@ -94,7 +94,7 @@ export class StateCheck {
     return true;
   }
 
-  #compare(session: RecordedSession): void {
+  #compare(session: SimulatedSession): void {
     const { node, replica: instance } = session;
     const { schedule, invariants } = this.#simulation;
     const { state: health } = session.health;

@@ -8,7 +8,7 @@ import { NO_LABELS, type NodeKeys, type StoredEvent } from "@rollcall/store";
 import type { HealthMetrics, HelloOutcome } from "../metrics.ts";
 import type { Reconnects } from "../moves/reconnects.ts";
 import { rotationSpreadMs } from "../policy/node-policies.ts";
-import type { HealthRecord, OpenedSession, RecordedOpening } from "../record/health-record.ts";
+import type { HealthRecord, RecordedOpening, SuccessfulOpening } from "../record/health-record.ts";
 import {
   deleted,
   type Farewell,
@@ -281,7 +281,7 @@ export class HelloDesk {
 
   #welcome(
     candidate: Candidate,
-    opening: OpenedSession,
+    opening: SuccessfulOpening,
     { keys, labels, rotateWithinMs }: Known & { readonly keys: NodeKeys },
   ): void {
     const { replica, record, clock, metrics } = this.#options;

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { keyFingerprint } from "@rollcall/identity";
-import { insertNode, saveKey } from "@rollcall/store";
-import { createTestDatabase, eventually, FakeAgents, type TestDatabase, until } from "@rollcall/testkit";
+import { insertNode } from "@rollcall/store";
+import { createTestDatabase, eventually, FakeAgents, saveKey, type TestDatabase, until } from "@rollcall/testkit";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { LOST_ANSWER, type MeddledStore, meddle } from "../testing/meddled-store.ts";
 import { command, recordOf, register, statesOf } from "../testing/record.ts";

@@ -2,7 +2,7 @@ import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "
 import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { HealthMetrics } from "../metrics.ts";
-import type { OpenedSession } from "../record/health-record.ts";
+import type { SuccessfulOpening } from "../record/health-record.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { NodeStream } from "../replica/held-node.ts";
 import { Replica } from "../replica/replica.ts";
@@ -89,7 +89,7 @@ export function recordedHealth(state: Health["state"]): Health {
 }
 
 /** A session of node n1 that the record has opened. */
-export function opening(epoch: number, changes: Partial<OpenedSession> = {}): OpenedSession {
+export function opening(epoch: number, changes: Partial<SuccessfulOpening> = {}): SuccessfulOpening {
   return {
     outcome: "OPENED",
     nodeId: "n1",

@@ -4,8 +4,8 @@ import {
   type HealthPolicy,
   NO_HEALTH_POLICIES,
   NO_WISHES,
+  PolicyResolver,
   policyThresholds,
-  resolvePolicy,
 } from "@rollcall/domain";
 import type { LiveReplica } from "@rollcall/store";
 import { createHeldNode, type HeldNode } from "../replica/held-node.ts";
@@ -14,7 +14,10 @@ import { recordedHealth } from "./bare-replica.ts";
 /** A node that no replica holds: as createHeldNode() makes it, HEALTHY and DISCONNECTED, and then as the test says. */
 export function heldNode(id: string, changes: Partial<HeldNode> = {}, policy: Partial<HealthPolicy> = {}): HeldNode {
   const labels = new Map<string, string>();
-  const resolved = resolvePolicy({ ...DEFAULT_HEALTH_POLICY, ...policy }, NO_HEALTH_POLICIES, { id, labels });
+  const resolved = new PolicyResolver({ ...DEFAULT_HEALTH_POLICY, ...policy }, NO_HEALTH_POLICIES).resolve({
+    id,
+    labels,
+  });
   const terms = {
     ...{ labels, resolved, wishes: NO_WISHES, generation: 0, acknowledged: 0 },
     ...{ awaited: null, paced: null, paceVersion: 0 },

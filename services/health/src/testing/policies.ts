@@ -7,15 +7,8 @@ import {
   policyDeletedEvent,
   policySetEvent,
 } from "@rollcall/domain";
-import {
-  deleteHealthPolicy,
-  getHealthPolicy,
-  getNode,
-  lockNode,
-  type Store,
-  saveHealthPolicy,
-  saveLabels,
-} from "@rollcall/store";
+import { deleteHealthPolicy, getHealthPolicy, getNode, lockNode, type Store, saveHealthPolicy } from "@rollcall/store";
+import { saveLabels } from "@rollcall/testkit";
 
 const BY = { actor: "token:test", message: "as the test said" };
 

@@ -1,9 +1,10 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Role, sendBearer } from "@rollcall/identity";
+import type { Role } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
 import { createRpcServer, type RunningServer } from "@rollcall/rpc";
+import { sendBearer } from "@rollcall/testkit";
 import type { TestReplica } from "./test-replica.ts";
 
 /** The readers' side of a replica on a real port, with a client. */

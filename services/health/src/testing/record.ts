@@ -9,9 +9,8 @@ import {
   removeNode,
   type Store,
   type StoredEvent,
-  saveKey,
-  saveMembership,
 } from "@rollcall/store";
+import { saveKey, saveMembership } from "@rollcall/testkit";
 
 /** Register agents' nodes as the registry would. */
 export async function register(

@@ -4,12 +4,14 @@ import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { healthEvent } from "@rollcall/domain";
 import { reasonOf } from "@rollcall/errors";
 import { systemClock } from "@rollcall/process";
-import { appendEvents, releaseLease, saveMark } from "@rollcall/store";
+import { releaseLease } from "@rollcall/store";
 import {
+  appendEvents,
   createTestDatabase,
   eventually,
   FakeAgents,
   type FakeStream,
+  saveMark,
   type TestDatabase,
   until,
 } from "@rollcall/testkit";

@@ -5,8 +5,8 @@ import { describeError } from "@rollcall/errors";
 import { ManualClock, settle } from "@rollcall/testkit/time";
 import { BareStream } from "../testing/bare-replica.ts";
 import { heldNode } from "../testing/held-node.ts";
+import { HeldWork } from "./held-work.ts";
 import { type LogCall, LogDesk } from "./log-desk.ts";
-import { NodeWork } from "./node-work.ts";
 import type { WorkFrame } from "./work-frames.ts";
 
 const QUERY = { executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, tailBytes: 0n, follow: false };
@@ -25,7 +25,7 @@ function setUp(pieces: readonly string[] | null) {
     return true;
   };
   const stream = Object.assign(new BareStream(), { sendWork });
-  const node = heldNode("n1", { work: new NodeWork(), stream });
+  const node = heldNode("n1", { work: new HeldWork(), stream });
   return { clock, reading: desk.read(node, QUERY, new AbortController().signal) };
 }
 

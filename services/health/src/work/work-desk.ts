@@ -1,14 +1,14 @@
 import { ExecutionReportSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { refuse } from "@rollcall/errors";
-import { Loop, type Task } from "@rollcall/process";
+import { Loop, type Task, takeFrom } from "@rollcall/process";
 import type { RequestValidator } from "@rollcall/rpc";
-import type { NodeWork as NodeWorkList } from "@rollcall/store";
+import type { NodeWork } from "@rollcall/store";
 import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { AgentWorkFrame, WorkHost } from "../session/session-host.ts";
 import { reportPart } from "./convert.ts";
-import { MOST_REPORTED, MOST_WANTED, NodeWork } from "./node-work.ts";
+import { HeldWork, MOST_REPORTED, MOST_WANTED } from "./held-work.ts";
 import { SpecCache } from "./spec-cache.ts";
 import type { WorkFrame } from "./work-frames.ts";
 import type { WorkRecord } from "./work-record.ts";
@@ -72,7 +72,7 @@ export class WorkDesk implements WorkHost {
   }
 
   opened(node: HeldNode): void {
-    node.work = new NodeWork();
+    node.work = new HeldWork();
     this.#untold.add(node);
     this.#telling.call();
   }
@@ -140,11 +140,11 @@ export class WorkDesk implements WorkHost {
         if (node?.work != null) this.#untold.add(node);
       }
     }
-    while (this.#untold.size > 0) await this.#tellSome(take(this.#untold, NODES_A_READ));
+    while (this.#untold.size > 0) await this.#tellSome(takeFrom(this.#untold, NODES_A_READ));
     // One at a time: those after one whose specs cannot be read go on waiting. Those that come meanwhile have called
     // for a turn of their own, before which agents are told what should run.
     for (let left = this.#wanting.size; left > 0; left -= 1) {
-      for (const node of take(this.#wanting, 1)) await this.#sendSpecs(node);
+      for (const node of takeFrom(this.#wanting, 1)) await this.#sendSpecs(node);
     }
   }
 
@@ -170,7 +170,7 @@ export class WorkDesk implements WorkHost {
   }
 
   /** Send a list, in parts. When the agent does not read, the list is read again once it has. */
-  #tellOne(node: HeldNode, work: NodeWork, { generation, references }: NodeWorkList): void {
+  #tellOne(node: HeldNode, work: HeldWork, { generation, references }: NodeWork): void {
     const isWhole = work.told === null;
     if (!isWhole && references.length === 0) return;
     for (let from = 0; from === 0 || from < references.length; from += REFERENCES_A_FRAME) {
@@ -232,7 +232,7 @@ export class WorkDesk implements WorkHost {
         this.#ended.add(node);
       }
     }
-    const nodes = take(this.#ended, this.#ended.size);
+    const nodes = takeFrom(this.#ended, this.#ended.size);
     for (const [index, node] of nodes.entries()) {
       await this.#letForget(node).catch((error: unknown) => {
         for (const left of nodes.slice(index)) this.#ended.add(left);
@@ -264,7 +264,7 @@ export class WorkDesk implements WorkHost {
   }
 
   /** A frame of changes without any. */
-  #changes(work: NodeWork): Extract<WorkFrame, { readonly kind: "executions" }> {
+  #changes(work: HeldWork): Extract<WorkFrame, { readonly kind: "executions" }> {
     const logId = this.#options.record.logId();
     const generation = work.told ?? 0n;
     return {
@@ -296,14 +296,4 @@ export class WorkDesk implements WorkHost {
   #isServed(node: HeldNode): boolean {
     return node.work !== null && node.stream !== null && this.#options.replica.nodes.find(node.id) === node;
   }
-}
-
-function take<T>(from: Set<T>, most: number): readonly T[] {
-  const taken: T[] = [];
-  for (const item of from) {
-    if (taken.length === most) break;
-    from.delete(item);
-    taken.push(item);
-  }
-  return taken;
 }

@@ -18,7 +18,7 @@ export interface ContainerLogOptions {
   /** The execution's directory. */
   readonly directory: string;
   readonly log: Logger;
-  /** Called when the engine says no more: the container may have ended. */
+  /** Called when the engine sends nothing further: the container may have ended. */
   readonly onEnd: () => void;
 }
 

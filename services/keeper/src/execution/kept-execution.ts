@@ -154,7 +154,7 @@ export class KeptExecution {
     this.#save();
   }
 
-  /** Report it no more. Its output stays until it is removed. */
+  /** Stop reporting it. Its output stays until it is removed. */
   forget(): void {
     if (!this.isEnded || this.#record.forgottenWallMs !== null) return;
     this.#record = { ...this.#record, forgottenWallMs: this.#services.clock.wallMs() };
@@ -194,13 +194,13 @@ export class KeptExecution {
     const verdict = await program.look(isLate);
     // Until what runs it answers again nothing is known of it, and so nothing changes.
     if (verdict.kind === "unreachable") {
-      // What ran in another boot runs no more; the engine had its time to say how it ended.
+      // What ran in another boot no longer runs; the engine had its time to say how it ended.
       const isOver = !this.#isOfThisBoot && this.#services.clock.nowMs() - this.#launchedAtMs > ANOTHER_BOOT_MS;
       if (isOver) this.#dispatch({ kind: "exited", exit: null });
       return;
     }
     if (!this.#isOfThisBoot && verdict.kind !== "exited" && verdict.kind !== "launch-failed") {
-      // What ran in another boot runs no more, whatever has its name now.
+      // What ran in another boot no longer runs, whatever has its name now.
       this.#dispatch({ kind: "exited", exit: null });
       return;
     }

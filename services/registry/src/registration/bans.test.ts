@@ -11,9 +11,8 @@ import {
   lockNode,
   removeNode,
   type Store,
-  saveMembership,
 } from "@rollcall/store";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf, saveMembership } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 

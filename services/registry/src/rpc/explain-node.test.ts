@@ -3,12 +3,12 @@ import {
   DEFAULT_HEALTH_POLICY,
   deriveScheduling,
   NO_HEALTH_POLICIES,
-  resolvePolicy,
+  PolicyResolver,
   schedulingEvent,
   silenceEvidence,
 } from "@rollcall/domain";
-import { openSessions, saveHolds, writeTransitions } from "@rollcall/store";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { openSessions, writeTransitions } from "@rollcall/store";
+import { createTestDatabase, refusalOf, saveHolds } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
@@ -36,7 +36,7 @@ async function live(id: string): Promise<void> {
     lastReceivedAgoMs: 72_500,
     silentMs: 60_100,
     thresholdMs: 60_000,
-    resolved: resolvePolicy(DEFAULT_HEALTH_POLICY, NO_HEALTH_POLICIES, { id, labels: new Map() }),
+    resolved: new PolicyResolver(DEFAULT_HEALTH_POLICY, NO_HEALTH_POLICIES).resolve({ id, labels: new Map() }),
   });
   const lost = {
     state: "UNHEALTHY",

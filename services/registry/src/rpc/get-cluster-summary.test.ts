@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthState, HoldKind, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { saveHolds, saveMark } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, saveHolds, saveMark } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
 import { addOrchestrator } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";

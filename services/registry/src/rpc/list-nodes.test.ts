@@ -9,8 +9,7 @@ import {
   SchedulingState,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type ListNodesRequestSchema, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { saveHolds } from "@rollcall/store";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf, saveHolds } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
 import { addOrchestrator } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Event, WatchEventsResponse } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { NewEvent } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
-import { appendEvents, compactEvents, currentRevision } from "@rollcall/store";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { compactEvents, currentRevision } from "@rollcall/store";
+import { appendEvents, createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { type Watched, watchInBackground } from "../testing/watcher.ts";
 

@@ -9,8 +9,8 @@ import {
   type WatchNodesResponse,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { describeError } from "@rollcall/errors";
-import { compactEvents, saveLabels } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { compactEvents } from "@rollcall/store";
+import { createTestDatabase, saveLabels } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
 import { someEvents } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";

@@ -2,8 +2,8 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { keyFingerprint, verifyProof } from "@rollcall/identity";
-import { insertNode, saveKey } from "@rollcall/store";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { insertNode } from "@rollcall/store";
+import { createTestDatabase, refusalOf, saveKey } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 

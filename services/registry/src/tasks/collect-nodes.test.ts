@@ -9,10 +9,9 @@ import {
   openSessions,
   readEvents,
   type Store,
-  saveKey,
   takeLease,
 } from "@rollcall/store";
-import { createTestDatabase, ManualClock, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, ManualClock, saveKey, type TestDatabase } from "@rollcall/testkit";
 import type { RegistryConfig } from "../config.ts";
 import { DEFAULT_CONFIG } from "../testing/seed.ts";
 import { collectNodes } from "./collect-nodes.ts";

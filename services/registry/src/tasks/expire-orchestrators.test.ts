@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger, systemClock } from "@rollcall/process";
-import { appendEvents, getNode, getTombstone, orchestratorLost } from "@rollcall/store";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { getNode, getTombstone, orchestratorLost } from "@rollcall/store";
+import { appendEvents, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { addOrchestrator, eventsOf } from "../testing/record.ts";
 import { expireOrchestrators } from "./collect-nodes.ts";
 

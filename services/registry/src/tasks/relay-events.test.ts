@@ -7,8 +7,8 @@ import {
   type TestNats,
 } from "@rollcall/events/testing";
 import { createLogger } from "@rollcall/process";
-import { appendEvents, compactEvents, readEvents, readRelay, rewindRelay, type Store } from "@rollcall/store";
-import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { compactEvents, readEvents, readRelay, rewindRelay, type Store } from "@rollcall/store";
+import { appendEvents, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { makeHistory, someEvents } from "../testing/record.ts";
 import { TestRelay } from "../testing/test-relay.ts";
 

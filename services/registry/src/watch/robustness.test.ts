@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { appendEvents, openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
-import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
+import { appendEvents, eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 

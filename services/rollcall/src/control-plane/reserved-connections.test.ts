@@ -5,23 +5,17 @@ import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { describeError } from "@rollcall/errors";
-import { keyFingerprint, sendBearer } from "@rollcall/identity";
+import { keyFingerprint } from "@rollcall/identity";
 import { silentLogger, systemClock } from "@rollcall/process";
-import {
-  accessTokenHash,
-  ensureAccessToken,
-  getNode,
-  listLeases,
-  readEvents,
-  readLease,
-  saveKey,
-} from "@rollcall/store";
+import { accessTokenHash, ensureAccessToken, getNode, listLeases, readEvents, readLease } from "@rollcall/store";
 import {
   addNode,
   createGate,
   createTestDatabase,
   FakeAgent,
   refusalOf,
+  saveKey,
+  sendBearer,
   type TestDatabase,
   until,
 } from "@rollcall/testkit";

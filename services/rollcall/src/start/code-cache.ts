@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 
 /** Compiled code that is kept between runs of the command line, in files that this user alone may write. */
 export interface CodeCache {
-  /** What was kept under this name; undefined when nothing was, or somebody else could have written it. */
+  /** What was kept under this name; undefined when nothing was, or another user could have written it. */
   read(name: string): Buffer | undefined;
   /** Keep something. What cannot be kept is not: every program runs without it. */
   write(name: string, code: Buffer): void;

@@ -14,7 +14,7 @@ import {
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { sendBearer } from "@rollcall/identity";
+import { sendBearer } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 
 /** Where the services are, and the file that holds the token. */

@@ -7,7 +7,7 @@ import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { sendBearer } from "@rollcall/identity";
+import { sendBearer } from "@rollcall/testkit";
 
 /** What a client of one address knows. */
 export interface SecureOptions {

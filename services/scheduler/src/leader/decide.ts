@@ -5,7 +5,7 @@ import type { WorkCommitted } from "@rollcall/store";
 const PLANS_IN_A_ROW = 8;
 
 /** The outcome of plans. */
-export interface Decided {
+export interface PlansOutcome {
   /** Whether the last was refused: what it was made from has changed. */
   readonly isStale: boolean;
   /** Whether there is more to plan at once. */
@@ -25,7 +25,7 @@ export interface Planning {
  * Plan and commit. While one plan is written the next is made: the memory has what was planned as done. When one is
  * refused, those that follow from it are taken back first.
  */
-export async function decide({ plan: make, write, revert }: Planning): Promise<Decided> {
+export async function decide({ plan: make, write, revert }: Planning): Promise<PlansOutcome> {
   let writing: { readonly plan: Plan; readonly committed: Promise<WorkCommitted> } | null = null;
   for (let turn = 0; ; turn += 1) {
     const plan = await make();

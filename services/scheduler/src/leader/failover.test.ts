@@ -33,12 +33,20 @@ afterAll(() => database.drop());
 
 /** What is taken of nodes must be what executions hold, and never more than there is. */
 async function expectSound(): Promise<void> {
+  // From one snapshot: the leader gives resources back at any time.
+  const [live, allocations] = await store.db
+    .transaction()
+    .setIsolationLevel("repeatable read")
+    .execute(async (tx) => {
+      const executions = await readLiveExecutions(tx, { after: "", limit: 10_000 });
+      return [executions, await readAllocations(tx, NODES)] as const;
+    });
   const held = new Map<string, number>();
-  for (const { execution } of await readLiveExecutions(store.db, { after: "", limit: 10_000 })) {
+  for (const { execution } of live) {
     if (!execution.holds) continue;
     held.set(execution.nodeId, (held.get(execution.nodeId) ?? 0) + execution.grant.millicores);
   }
-  for (const [nodeId, { millicores }] of await readAllocations(store.db, NODES)) {
+  for (const [nodeId, { millicores }] of allocations) {
     expect([nodeId, millicores]).toEqual([nodeId, held.get(nodeId) ?? 0]);
     expect(millicores).toBeLessThanOrEqual(MILLICORES);
   }

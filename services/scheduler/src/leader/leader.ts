@@ -1,7 +1,7 @@
 import { type Plan, schedulerActor, type WorkMemory } from "@rollcall/domain";
 import { type Clock, WakeUp } from "@rollcall/process";
 import type { ChangePosition, WorkCommit, WorkCommitted } from "@rollcall/store";
-import { type Decided, decide } from "./decide.ts";
+import { decide, type PlansOutcome } from "./decide.ts";
 import { Dirty, LEADER_INTEREST } from "./dirty.ts";
 import { type Commit, endHomeless, findOrphans, orphanEndEvents } from "./find-orphans.ts";
 import { LeaderMemory } from "./leader-memory.ts";
@@ -171,7 +171,7 @@ export class Leader {
     return next;
   }
 
-  #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<Decided> {
+  #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<PlansOutcome> {
     return decide({
       plan: async () => {
         const plan = this.#plan(memory, nowMs, mostPlaced);
@@ -191,7 +191,7 @@ export class Leader {
     return plan;
   }
 
-  /** Commit; nodes and jobs that are not as this process believes are read again. Throws when it leads no more. */
+  /** Commit; nodes and jobs that are not as this process believes are read again. Throws when it no longer leads. */
   async #commit(memory: LeaderMemory, commit: Omit<WorkCommit, "instance" | "specDigestOf">): Promise<WorkCommitted> {
     const { record, clock, instance, log } = this.#options;
     const startedAtMs = clock.nowMs();

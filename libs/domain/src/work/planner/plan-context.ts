@@ -3,7 +3,7 @@ import { isTerminal, mayFollow } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
 import type { DrainChange, ExecutionChange, ExecutionChangeKind, JobChange, Plan, PlanInput } from "../plan.ts";
 import { putDrain, putExecution, putJob, putPlaced } from "./work-index.ts";
-import type { Due, KnownExecution, KnownJob, WorkState } from "./work-state.ts";
+import type { KnownExecution, KnownJob, LookDue, WorkState } from "./work-state.ts";
 
 /** Executions that one plan places at most, where it is not told otherwise. */
 export const MOST_PLACED = 1_000;
@@ -93,7 +93,7 @@ export function changeDrain(context: PlanContext, drain: DrainRecord, part: Part
 }
 
 /** Look again at a time. Each thing waits for the earliest of its times alone. */
-export function lookAt({ state }: PlanContext, due: Due): void {
+export function lookAt({ state }: PlanContext, due: LookDue): void {
   const key = dueKey(due);
   const pendingAtMs = state.dueAtMs.get(key);
   if (pendingAtMs !== undefined && pendingAtMs <= due.atMs) return;
@@ -102,7 +102,7 @@ export function lookAt({ state }: PlanContext, due: Due): void {
 }
 
 /** Take the next that is due off the queue; undefined for none. */
-export function takeDue({ state, nowMs }: PlanContext): Due | undefined {
+export function takeDue({ state, nowMs }: PlanContext): LookDue | undefined {
   const due = state.due.peek();
   if (due === undefined || due.atMs > nowMs) return undefined;
   state.due.pop();
@@ -129,7 +129,7 @@ function strongerKind(earlier: ExecutionChangeKind, later: ExecutionChangeKind):
   return order.indexOf(earlier) <= order.indexOf(later) ? earlier : later;
 }
 
-function dueKey({ kind, name, index }: Due): string {
+function dueKey({ kind, name, index }: LookDue): string {
   return `${kind} ${name} ${index ?? ""}`;
 }
 

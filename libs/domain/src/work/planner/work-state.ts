@@ -73,7 +73,7 @@ export interface KnownJob {
 }
 
 /** Something that happens by time alone. */
-export interface Due {
+export interface LookDue {
   readonly atMs: number;
   readonly kind: "job" | "drain";
   readonly name: string;
@@ -99,7 +99,7 @@ export interface WorkState {
   readonly stuckDrains: Set<string>;
   /** The pool's gains when these were looked at last. */
   stuckGains: number;
-  readonly due: Heap<Due>;
+  readonly due: Heap<LookDue>;
   /** The earliest time at which each thing is due. */
   readonly dueAtMs: Map<string, number>;
   /** Jobs whose places are forgotten at the next plan, when their end has been committed. */

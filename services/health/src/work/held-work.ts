@@ -28,7 +28,7 @@ type Waiting = Omit<NodeReport, "nodeId" | "epoch" | "executions"> & {
  * What a session knows about the work of its node: how far the agent was told, what it reported, and what of that is
  * not in the record yet. All of it is bounded by the number of executions a node may report.
  */
-export class NodeWork {
+export class HeldWork {
   /** The generation up to which the agent was told; null before the whole list. */
   told: bigint | null = null;
   /** Digests of specs that the agent waits for, each once, oldest first. */

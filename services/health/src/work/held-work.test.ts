@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import type { Observed } from "@rollcall/domain";
 import type { ReportedExecution } from "@rollcall/store";
 import fc from "fast-check";
-import { MOST_REPORTED, NodeWork, type ReportPart } from "./node-work.ts";
+import { HeldWork, MOST_REPORTED, type ReportPart } from "./held-work.ts";
 
 function execution(id: string, observed: Observed = "RUNNING"): ReportedExecution {
   return {
@@ -19,9 +19,9 @@ function part(number: number, ids: readonly string[], changes: Partial<ReportPar
 const idsOf = (report: { readonly executions: readonly ReportedExecution[] } | null) =>
   report?.executions.map(({ id }) => id) ?? null;
 
-describe("NodeWork.take()", () => {
+describe("HeldWork.take()", () => {
   it("should gather the parts of a report, and save nothing of one that is not complete", () => {
-    const work = new NodeWork();
+    const work = new HeldWork();
     expect(work.take(part(1, ["a"], { isWhole: true, hasMore: true }))).toBe("more");
     expect([work.hasReport, work.beginSave()]).toEqual([false, null]);
     expect(work.take(part(1, ["b"], { isWhole: true }))).toBe("complete");
@@ -33,23 +33,23 @@ describe("NodeWork.take()", () => {
     ["a lower number", [part(2, ["a"]), part(1, ["b"])]],
     ["another report between parts", [part(1, ["a"], { hasMore: true }), part(2, ["b"])]],
   ])("should refuse %s", (_, parts) => {
-    const work = new NodeWork();
+    const work = new HeldWork();
     expect(parts.map((it) => work.take(it)).at(-1)).toBe("out-of-order");
   });
 
   it("should refuse more executions than a node may report, in one report and in several", () => {
     const ids = (from: number, count: number) => Array.from({ length: count }, (_, index) => `e${from + index}`);
-    expect(new NodeWork().take(part(1, ids(0, MOST_REPORTED + 1)))).toBe("too-many");
-    const work = new NodeWork();
+    expect(new HeldWork().take(part(1, ids(0, MOST_REPORTED + 1)))).toBe("too-many");
+    const work = new HeldWork();
     expect(work.take(part(1, ids(0, MOST_REPORTED)))).toBe("complete");
     expect(work.take(part(2, ids(0, MOST_REPORTED)))).toBe("complete");
     expect(work.take(part(3, ids(1, MOST_REPORTED)))).toBe("too-many");
   });
 });
 
-describe("NodeWork, reports that wait", () => {
+describe("HeldWork, reports that wait", () => {
   it("should make one report of those that came while another was saved", () => {
-    const work = new NodeWork();
+    const work = new HeldWork();
     work.take(part(1, ["a"]));
     expect(idsOf(work.beginSave())).toEqual(["a"]);
     work.take(part(2, ["b"]));
@@ -61,7 +61,7 @@ describe("NodeWork, reports that wait", () => {
   });
 
   it("should save again what may not have been saved, with what came later on top", () => {
-    const work = new NodeWork();
+    const work = new HeldWork();
     work.take(part(1, ["a", "b"], { isWhole: true }));
     work.beginSave();
     work.take(part(2, [], { executions: [execution("a", "ENDED")] }));
@@ -79,7 +79,7 @@ describe("NodeWork, reports that wait", () => {
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const work = new NodeWork();
+        const work = new HeldWork();
         const said = new Map<string, string>();
         const record = new Map<string, string>();
         let saving: readonly ReportedExecution[] = [];
@@ -115,9 +115,9 @@ describe("NodeWork, reports that wait", () => {
   });
 });
 
-describe("NodeWork.asksForReport()", () => {
+describe("HeldWork.asksForReport()", () => {
   it("should ask once for each disagreement, and not before the report that follows a Welcome", () => {
-    const work = new NodeWork();
+    const work = new HeldWork();
     expect(work.asksForReport(7n)).toBe(false);
     work.take(part(1, ["a"], { digest: 7n }));
     expect(work.asksForReport(7n)).toBe(false);

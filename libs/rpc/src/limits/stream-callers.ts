@@ -4,7 +4,7 @@ import type { Clock } from "@rollcall/process";
 import { findCaller } from "../calls/find-caller.ts";
 
 /** A stream whose caller has a role. */
-export interface WatchedStream {
+export interface OpenStream {
   /** The authorization header with which it was opened. */
   readonly authorization: string;
   /** Who opened it, as the last check found: the end of a session moves as it is used. */
@@ -15,8 +15,8 @@ export interface WatchedStream {
   readonly ending: AbortController;
 }
 
-/** What a watch of streams needs. */
-export interface StreamWatchOptions {
+/** What the check of streams needs. */
+export interface StreamCallersOptions {
   readonly authenticate: Authenticator;
   readonly clock: Pick<Clock, "wallMs">;
   /** How often callers are asked for; 1 s. */
@@ -35,21 +35,21 @@ const FINAL: ReadonlySet<ErrorReasonName | undefined> = new Set<ErrorReasonName>
 
 /**
  * Looks after the streams of a server: each caller is authenticated again about once a second, once however many
- * streams it has, and the streams of one who may not call any more are ended. While that cannot be known (the store is
- * away), streams go on until the token's own end.
+ * streams it has, and the streams of a caller that may no longer call are ended. While that cannot be known (the store
+ * is away), streams go on until the token's own end.
  */
-export class StreamWatch {
-  readonly #options: StreamWatchOptions;
-  readonly #streams = new Set<WatchedStream>();
+export class StreamCallers {
+  readonly #options: StreamCallersOptions;
+  readonly #streams = new Set<OpenStream>();
   #timer: NodeJS.Timeout | null = null;
   #isChecking = false;
 
-  constructor(options: StreamWatchOptions) {
+  constructor(options: StreamCallersOptions) {
     this.#options = options;
   }
 
   /** Look after a stream until the answer is called. */
-  join(stream: WatchedStream): () => void {
+  join(stream: OpenStream): () => void {
     this.#streams.add(stream);
     const { everyMs = DEFAULT_EVERY_MS } = this.#options;
     this.#timer ??= setInterval(() => void this.#check(), everyMs).unref();
@@ -65,7 +65,7 @@ export class StreamWatch {
     // A record that answers slowly is not asked twice at a time.
     if (this.#isChecking) return;
     this.#isChecking = true;
-    const groups = new Map<string, WatchedStream[]>();
+    const groups = new Map<string, OpenStream[]>();
     for (const stream of this.#streams) {
       const key = `${stream.needs} ${stream.authorization}`;
       const group = groups.get(key);
@@ -77,7 +77,7 @@ export class StreamWatch {
   }
 
   /** Streams of one caller, with the same token, whose methods need the same role. */
-  async #checkGroup(streams: readonly WatchedStream[]): Promise<void> {
+  async #checkGroup(streams: readonly OpenStream[]): Promise<void> {
     const [first] = streams;
     if (first === undefined) return;
     const { authenticate, clock } = this.#options;
@@ -93,6 +93,6 @@ export class StreamWatch {
   }
 }
 
-function end(streams: readonly WatchedStream[], reason: unknown): void {
+function end(streams: readonly OpenStream[], reason: unknown): void {
   for (const { ending } of streams) ending.abort(reason);
 }

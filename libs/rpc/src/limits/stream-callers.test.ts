@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { reasonOf, refuse } from "@rollcall/errors";
 import type { Authenticator, KnownCaller } from "@rollcall/identity";
 import { eventually, ManualClock } from "@rollcall/testkit";
-import { StreamWatch } from "./stream-watch.ts";
+import { StreamCallers } from "./stream-callers.ts";
 
 const VIEWER: KnownCaller = { kind: "token", id: "t", role: "viewer" };
 
@@ -22,20 +22,20 @@ function rig(caller: KnownCaller = VIEWER) {
     state.asked += 1;
     return state.answer(bearer);
   };
-  const watch = new StreamWatch({ authenticate, clock, everyMs: 1 });
+  const callers = new StreamCallers({ authenticate, clock, everyMs: 1 });
   const open = (needs: "viewer" | "operator" = "viewer", authorization = "Bearer x") => {
     const ending = new AbortController();
-    leaving.push(watch.join({ authorization, caller, needs, ending }));
+    leaving.push(callers.join({ authorization, caller, needs, ending }));
     return ending.signal;
   };
   const rounds = async (count: number) => {
     const before = state.asked;
     await eventually(() => expect(state.asked).toBeGreaterThanOrEqual(before + count));
   };
-  return { state, clock, watch, open, rounds };
+  return { state, clock, callers, open, rounds };
 }
 
-describe("StreamWatch", () => {
+describe("StreamCallers", () => {
   it.each(["TOKEN_REVOKED", "TOKEN_EXPIRED", "TOKEN_INVALID", "ROLE_TOO_LOW"] as const)(
     "should end streams with %s",
     async (reason) => {

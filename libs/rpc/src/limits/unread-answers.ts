@@ -8,7 +8,7 @@ import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { refuseCall } from "../connect/answer-error.ts";
 import type { StrangerLog } from "./stranger-log.ts";
 
-export interface AnswerWatchOptions {
+export interface UnreadAnswersOptions {
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: StrangerLog;
   readonly metrics: MetricsRegistry;
@@ -23,7 +23,7 @@ export interface AnswerWatchOptions {
 }
 
 /** A call whose answer is looked after. */
-export interface WatchedCall {
+export interface AnsweredCall {
   readonly method: string;
   readonly request: HttpRequest;
   readonly response: HttpResponse;
@@ -32,7 +32,7 @@ export interface WatchedCall {
   readonly deadlineMs: number;
 }
 
-interface Watched extends WatchedCall {
+interface PendingAnswer extends AnsweredCall {
   readonly startMs: number;
   /** Writes that were begun, and those that the peer's connection has taken. */
   begun: number;
@@ -56,16 +56,16 @@ const PONG_MS = 10_000;
  * a peer that takes none of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes.
  * Over HTTP/2 the call alone is ended, and its connection only if the peer answers no ping either: others may share it.
  */
-export class AnswerWatch {
-  readonly #options: AnswerWatchOptions;
+export class UnreadAnswers {
+  readonly #options: UnreadAnswersOptions;
   readonly #unreadMs: number;
   readonly #requestMs: number;
-  readonly #calls = new Set<Watched>();
+  readonly #calls = new Set<PendingAnswer>();
   readonly #suspects = new Map<Http2Session, number>();
   readonly #givenUp: (what: "answer" | "request" | "connection") => void;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: AnswerWatchOptions) {
+  constructor(options: UnreadAnswersOptions) {
     this.#options = options;
     this.#unreadMs = options.unreadMs ?? DEFAULT_UNREAD_MS;
     this.#requestMs = options.requestMs ?? DEFAULT_REQUEST_MS;
@@ -83,12 +83,12 @@ export class AnswerWatch {
   }
 
   /** Look after a call until its answer has been read. To be called before anything is written. */
-  join(call: WatchedCall): void {
+  join(call: AnsweredCall): void {
     const nowMs = this.#options.clock.nowMs();
-    const watched = { ...call, startMs: nowMs, begun: 0, taken: 0, seen: 0, sinceMs: nowMs };
-    countWrites(watched);
-    this.#calls.add(watched);
-    call.response.once("close", () => this.#calls.delete(watched));
+    const pending = { ...call, startMs: nowMs, begun: 0, taken: 0, seen: 0, sinceMs: nowMs };
+    countWrites(pending);
+    this.#calls.add(pending);
+    call.response.once("close", () => this.#calls.delete(pending));
     const { everyMs = DEFAULT_EVERY_MS } = this.#options;
     this.#timer ??= setInterval(() => this.#check(), everyMs).unref();
   }
@@ -107,7 +107,7 @@ export class AnswerWatch {
     this.#timer = null;
   }
 
-  #look(call: Watched, nowMs: number): void {
+  #look(call: PendingAnswer, nowMs: number): void {
     const { response } = call;
     // What has ended is on its way until the response is closed.
     const isWaiting = call.begun > call.taken || response.writableEnded;
@@ -122,7 +122,7 @@ export class AnswerWatch {
     if (call.deadlineMs > 0 && !response.headersSent && isLate) this.#giveUpRequest(call);
   }
 
-  #giveUpAnswer(call: Watched, nowMs: number): void {
+  #giveUpAnswer(call: PendingAnswer, nowMs: number): void {
     const { request, response } = call;
     this.#calls.delete(call);
     this.#givenUp("answer");
@@ -142,7 +142,7 @@ export class AnswerWatch {
     });
   }
 
-  #giveUpRequest(call: Watched): void {
+  #giveUpRequest(call: PendingAnswer): void {
     const { request, response } = call;
     this.#calls.delete(call);
     this.#givenUp("request");
@@ -153,7 +153,7 @@ export class AnswerWatch {
     refuseCall(request, response, refuse("DEADLINE_EXCEEDED", message, { metadata: { limit_ms: limitMs } }));
   }
 
-  #write({ method, values }: Watched, reason: string, message: string): void {
+  #write({ method, values }: PendingAnswer, reason: string, message: string): void {
     this.#options.log.write({
       level: "info",
       peer: values.get(peerKey),
@@ -175,7 +175,7 @@ function endStream({ stream }: Http2ServerResponse): void {
  * Count the writes of a response as they are begun and taken. Every way in which an answer is written passes here: the
  * one beside Connect's pipeline and that pipeline itself, which does not tell how far it has come.
  */
-function countWrites(call: Watched): void {
+function countWrites(call: PendingAnswer): void {
   const response = call.response as {
     write(chunk: unknown, encoding?: BufferEncoding, callback?: (error?: Error) => void): boolean;
   };

@@ -1,3 +1,4 @@
+import type { Interceptor } from "@connectrpc/connect";
 import { describeError, type ErrorDescription } from "@rollcall/errors";
 
 /** How a call that must be refused was refused. */
@@ -12,4 +13,12 @@ export async function refusalOf(call: Promise<unknown>): Promise<ErrorDescriptio
 
 function bigintsAsTexts(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
+}
+
+/** Send an access token with each call of a client. */
+export function sendBearer(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
 }
