@@ -35,6 +35,7 @@ export {
   type RunningServer,
 } from "./connect/server-options.ts";
 export { ListeningError } from "./connections/listening-error.ts";
+export type { FrameCall, FrameReader } from "./grpc/frame-call.ts";
 export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
 export {
   type GrpcHandler,
