@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { Metadata } from "@grpc/grpc-js";
 import { GoodbyeKind, type HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/domain";
@@ -22,6 +21,7 @@ import type { WorkFrame } from "../work/work-frames.ts";
 import { encodeAck } from "./ack-frame.ts";
 import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFrame, workFrame } from "./frames.ts";
 import { toText } from "./hello-fields.ts";
+import { nextNonce } from "./nonces.ts";
 import { type DrainListener, Outgoing, type OutgoingLimits } from "./outgoing.ts";
 import { MOST_GPUS, OVERSIZED, tooLarge, tooManyGpus } from "./oversized.ts";
 
@@ -54,7 +54,6 @@ export const DEFAULT_STREAM_LIMITS: StreamLimits = {
 
 /** The method name in a Hello's proof. */
 const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
-const NONCE_BYTES = 32;
 
 /** One heartbeat stream of an agent: carries a session over gRPC, from the Challenge to the end. */
 export class AgentStream implements AgentLink, DrainListener, FrameReader<HeartbeatRequest> {
@@ -71,7 +70,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
     this.#host = host;
     this.peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, host.clientAddress);
     this.#openedAtMs = host.clock.nowMs();
-    const nonce = randomBytes(NONCE_BYTES);
+    const nonce = nextNonce();
     const { helloTimeoutMs: helloWithinMs } = host.limits;
     this.#session = new AgentSession(this, host, { firstSequence: 0, nonce, helloWithinMs });
     this.#outgoing.send(challengeFrame(nonce, host.clusterId()));
