@@ -155,6 +155,7 @@ describe("FrameCall", () => {
     await until("the frame came", () => events.length === 1);
     call.cancel();
     await until("it is gone", () => events.includes("gone"));
-    expect(events).toEqual(["frame", "gone"]);
+    // Node.js may tell of the end of what it sent before.
+    expect(events.filter((event) => event !== "half-close")).toEqual(["frame", "gone"]);
   });
 });

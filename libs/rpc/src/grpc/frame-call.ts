@@ -9,7 +9,7 @@ type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];
 export interface FrameReader<I> {
   /** A message came. */
   onFrame(message: I): void;
-  /** The peer will send nothing more. */
+  /** The peer will send nothing more; a call that breaks may tell so first. */
   onHalfClose(): void;
   /** The call is over, in whatever way. */
   onGone(): void;
@@ -99,11 +99,8 @@ export class FrameCall<I> implements Listener {
     this.#call.startRead();
   }
 
-  /** A call that breaks ends in both directions within a turn of the event loop, and is gone rather than half-closed. */
   onReceiveHalfClose(): void {
-    setImmediate(() => {
-      if (!this.#hasEnded) this.#reader?.onHalfClose();
-    });
+    this.#reader?.onHalfClose();
   }
 
   onCancel(): void {
