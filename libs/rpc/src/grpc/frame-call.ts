@@ -1,3 +1,4 @@
+import { constants, type Http2Stream } from "node:http2";
 import { status as GrpcCode, Metadata, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { mapError } from "@rollcall/errors";
 import { toGrpcStatus } from "./grpc-error.ts";
@@ -9,15 +10,23 @@ type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];
 export interface FrameReader<I> {
   /** A message came. */
   onFrame(message: I): void;
-  /** The peer will send nothing more; a call that breaks may tell so first. */
+  /** The peer will send nothing more; a client that cancels may say so first. */
   onHalfClose(): void;
-  /** The call is over, in whatever way. */
+  /** The call is over, in whatever way; nothing is told after that. */
   onGone(): void;
 }
 
 /** Takes a call whose messages both ways are frames of one long stream. */
 export interface FrameHandler<I> {
   open(call: FrameCall<I>, metadata: Metadata): FrameReader<I>;
+}
+
+/** What has become of calls, grpc-js's own ends of them included; one for all calls. */
+export interface CallEnds {
+  /** Whether a call has its status, or is over. */
+  hasEnded(call: ServerInterceptingCallInterface): boolean;
+  /** A call is over; called before its reader is told. */
+  onCancelled(call: ServerInterceptingCallInterface): void;
 }
 
 /** As many frames may wait to be sent before a peer counts as behind; as of Node.js' streams of objects. */
@@ -34,21 +43,15 @@ const NO_METADATA = new Metadata();
 export class FrameCall<I> implements Listener {
   readonly #call: ServerInterceptingCallInterface;
   readonly #handler: FrameHandler<I>;
-  readonly #onCancelled: (call: ServerInterceptingCallInterface) => void;
+  readonly #ends: CallEnds;
   #reader: FrameReader<I> | null = null;
   #unread = 0;
-  #hasEnded = false;
   #onAllRead: (() => void) | null = null;
 
-  /** @param onCancelled called before the reader is told; one function for all calls. */
-  constructor(
-    call: ServerInterceptingCallInterface,
-    handler: FrameHandler<I>,
-    onCancelled: (call: ServerInterceptingCallInterface) => void,
-  ) {
+  constructor(call: ServerInterceptingCallInterface, handler: FrameHandler<I>, ends: CallEnds) {
     this.#call = call;
     this.#handler = handler;
-    this.#onCancelled = onCancelled;
+    this.#ends = ends;
   }
 
   /** HOST:PORT of the other end. */
@@ -61,9 +64,12 @@ export class FrameCall<I> implements Listener {
     return this.#unread;
   }
 
-  /** Send a frame. Returns whether the peer keeps up. */
+  /**
+   * Send a frame. Returns whether the peer keeps up. One after the status, which grpc-js may have sent by itself, is
+   * left out: it would break the stream, and what waits before it, and the status, would never be sent.
+   */
   write(frame: Buffer): boolean {
-    if (this.#hasEnded) return true;
+    if (this.#ends.hasEnded(this.#call)) return true;
     this.#unread += 1;
     this.#call.sendMessage(frame, this.#onSent);
     return this.#unread < MOST_UNREAD;
@@ -76,9 +82,7 @@ export class FrameCall<I> implements Listener {
 
   /** End the call, with status OK where nothing else is said, after what was written. */
   end(status: Status = OK): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    this.#call.sendStatus(status);
+    if (!this.#ends.hasEnded(this.#call)) this.#call.sendStatus(status);
   }
 
   /** Called by grpc-js, like the three below. */
@@ -100,13 +104,16 @@ export class FrameCall<I> implements Listener {
   }
 
   onReceiveHalfClose(): void {
-    this.#reader?.onHalfClose();
+    // What its peer has reset ends as if it were complete.
+    if (!wasReset(this.#call)) this.#reader?.onHalfClose();
   }
 
   onCancel(): void {
-    this.#hasEnded = true;
-    this.#onCancelled(this.#call);
-    this.#reader?.onGone();
+    this.#ends.onCancelled(this.#call);
+    const reader = this.#reader;
+    // A peer may leave its half open long after.
+    this.#reader = null;
+    reader?.onGone();
   }
 
   readonly #onSent = (): void => {
@@ -116,4 +123,9 @@ export class FrameCall<I> implements Listener {
     this.#onAllRead = null;
     listener?.();
   };
+}
+
+/** grpc-js keeps to itself the stream of HTTP/2 below a call. */
+function wasReset(call: ServerInterceptingCallInterface & { readonly stream?: Http2Stream }): boolean {
+  return (call.stream?.rstCode ?? constants.NGHTTP2_NO_ERROR) !== constants.NGHTTP2_NO_ERROR;
 }

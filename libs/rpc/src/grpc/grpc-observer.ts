@@ -12,7 +12,7 @@ import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { CallAdmission, CallPlace } from "../limits/call-admission.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
-import { FrameCall, type FrameHandler } from "./frame-call.ts";
+import { type CallEnds, FrameCall, type FrameHandler } from "./frame-call.ts";
 import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 
 type Listener = Parameters<ServerInterceptingCallInterface["start"]>[0];
@@ -76,17 +76,20 @@ class CallObserver {
       observer.#onStatus(this, completed);
       methodsOf(this).sendStatus.call(this, completed);
     };
-    const onCancelled = (call: ObservedCall) => {
-      observer.#end(call, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
+    const ends: CallEnds = {
+      hasEnded: (call: ObservedCall) => call[OBSERVED]?.hasEnded ?? true,
+      onCancelled: (call: ObservedCall) => {
+        observer.#end(call, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
+      },
     };
     this.#start = function (this: ObservedCall, theirs: Listener) {
       const frames = options.framesOf(this[OBSERVED]?.method ?? "");
-      const listener = frames === undefined ? theirs : new FrameCall(this, frames, onCancelled);
+      const listener = frames === undefined ? theirs : new FrameCall(this, frames, ends);
       if (frames === undefined) {
         const { onCancel } = theirs;
         // Made for this call alone, and the other methods are called for each message: it is changed, not wrapped.
         theirs.onCancel = () => {
-          onCancelled(this);
+          ends.onCancelled(this);
           onCancel.call(theirs);
         };
       }
