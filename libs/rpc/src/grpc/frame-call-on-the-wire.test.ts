@@ -184,6 +184,25 @@ describe("frames on the wire", () => {
     expect(told).toEqual(["beat 1", "beat 300", "beat 4", "other", "beat 5", "half-close", "gone"]);
   });
 
+  it("should wait for a peer that reads nothing, and all come once it does", async () => {
+    const { server, calls } = await start(400);
+    const session = connect(server.port, { initialWindowSize: 1_000 });
+    const { stream, bytes, ended } = open(session);
+    const call = await until<Call>("the call came", () => calls[0] ?? null);
+    // An answer to a ping is behind all that was sent.
+    await new Promise((resolve) => session.ping(resolve));
+    // It has room for a thousand bytes.
+    expect(call.unread).toBeGreaterThan(16);
+    expect(call.write(ack(8))).toBe(false);
+    const allRead = new Promise<void>((resolve) => call.onceAllRead(resolve));
+    stream.end();
+    expect(await ended()).toEqual({ status: 0, reason: null });
+    await allRead;
+    expect([call.unread, call.write(ack(9))]).toEqual([0, true]);
+    const sent = [...Array.from({ length: 400 }, () => ack(7)), ack(8)];
+    expect(bytes()).toEqual(Buffer.concat(sent.map((message) => envelope(message))));
+  });
+
   it("should all come, and then the status, where the time of a call is over before its peer reads", async () => {
     const { server, calls, counted } = await start(400);
     const { bytes, ended } = open(connect(server.port, { initialWindowSize: 1_000 }), { "grpc-timeout": "50m" });
