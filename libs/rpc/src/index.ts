@@ -32,6 +32,7 @@ export {
   type RunningServer,
 } from "./connect/server-options.ts";
 export { ListeningError } from "./connections/listening-error.ts";
+export type { FrameCall, FrameReader } from "./grpc/frame-call.ts";
 export { sendAsEncoded } from "./grpc/grpc-envelope.ts";
 export { errorFromGrpc, toGrpcStatus } from "./grpc/grpc-error.ts";
 export { type GrpcRoute, grpcRoute } from "./grpc/grpc-handlers.ts";

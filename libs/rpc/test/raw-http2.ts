@@ -9,6 +9,7 @@ const TYPES = {
   RST_STREAM: 3,
   SETTINGS: 4,
   PING: 6,
+  GOAWAY: 7,
   WINDOW_UPDATE: 8,
   CONTINUATION: 9,
 } as const;

@@ -102,9 +102,8 @@ export interface ConnectionTimes {
   readonly tickMs?: number;
   /** How long a peer may take to answer a ping. Default 20 s. */
   readonly answerMs?: number;
-  /** How often a gRPC server pings each connection, and how long it waits for the answer. Default 5 min, and 10 s. */
-  readonly pingEveryMs?: number;
-  readonly pingAnswerMs?: number;
+  /** How often those are asked by ping that have shown who they are. Default 5 min. */
+  readonly knownEveryMs?: number;
 }
 
 /** A server that listens. */

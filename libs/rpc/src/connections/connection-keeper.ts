@@ -32,11 +32,15 @@ export interface ConnectionKeeperOptions {
   readonly tickMs?: number;
   /** How long a peer may take to answer a ping. Default 20 s. */
   readonly answerMs?: number;
+  /** How often those are asked that have shown who they are. Default 5 min. */
+  readonly knownEveryMs?: number;
 }
 
 const TICK_MS = 250;
 /** As gRPC's own keepalive has it. */
 const ANSWER_MS = 20_000;
+/** For machines that lost power behind a proxy, whose kernel answers for them. */
+const KNOWN_EVERY_MS = 300_000;
 /** Most connections that are ended in one tick for each standing. */
 const MOST_ENDED_A_TICK = 2_000;
 /** What a connection without any call costs its address, and what its handshake costs besides. */
@@ -71,7 +75,7 @@ export class ConnectionKeeper {
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: ConnectionKeeperOptions) {
-    const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS } = options;
+    const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS, knownEveryMs = KNOWN_EVERY_MS } = options;
     this.#table = new ConnectionTable(limits);
     this.#strangers = Number.isFinite(limits.maxStrangersOfAddress) ? new Map() : null;
     this.#tally = new ConnectionTally(options.name, options);
@@ -84,6 +88,7 @@ export class ConnectionKeeper {
     });
     this.#checks = new SessionChecks({
       answerMs,
+      knownEveryMs,
       nowMs,
       cut: (connection, reason) => this.#cut(connection, reason),
       sentMuch: ({ address }) => this.#addresses.readInTurns(address),

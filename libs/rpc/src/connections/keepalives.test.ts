@@ -5,10 +5,10 @@ import { afterEach, describe, it } from "@jest/globals";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { ManualClock, until } from "@rollcall/testkit/time";
-import { connectRaw, frame, PREFACE } from "../../test/raw-http2.ts";
+import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
 import type { ConnectionTimes } from "../connect/server-options.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
-import { createGrpcServer } from "../grpc/grpc-server.ts";
+import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
 
@@ -17,21 +17,41 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-async function openAgents(connectionTimes: ConnectionTimes = {}): Promise<number> {
+async function openAgents(): Promise<number> {
+  return (await openServer({}, new ManualClock(), () => {})).port;
+}
+
+/** Its time stands still, so that no other limit ends a connection. */
+async function openServer(
+  connectionTimes: ConnectionTimes,
+  clock: ManualClock,
+  heartbeat: (call: { getPeer(): string }) => void,
+): Promise<GrpcServer> {
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
     connectionTimes,
-    // Its time stands still, so that no other limit ends a connection.
-    clock: new ManualClock(),
+    clock,
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
     closeGraceMs: 100,
-    routes: [grpcRoute(HealthService, { heartbeat: () => {}, serveLogs: () => {} })],
+    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
   });
   closers.push(() => server.close());
-  return server.port;
+  return server;
 }
+
+/** A literal of HPACK, whose name is one of the static table. */
+function header(name: readonly number[], value: string): Buffer {
+  return Buffer.concat([Buffer.from([...name, value.length]), Buffer.from(value)]);
+}
+
+const HEARTBEAT_HEADERS = Buffer.concat([
+  POST_HEADERS.subarray(0, 2),
+  header([0x04], "/rollcall.health.v1.HealthService/Heartbeat"),
+  header([0x01], "a"),
+  header([0x0f, 0x10], "application/grpc"),
+]);
 
 async function openApi(): Promise<number> {
   const listener = await PolyglotListener.listen({
@@ -80,12 +100,28 @@ describe("keepalives", () => {
     });
   });
 
-  it("should ping agents, and leave those that do not answer", async () => {
-    const port = await openAgents({ pingEveryMs: 50, pingAnswerMs: 50 });
-    const socket = await connectRaw(port);
+  it("should ask agents that have shown who they are, and leave those that do not answer", async () => {
+    const clock = new ManualClock();
+    const times = { tickMs: 5, answerMs: 10_000, knownEveryMs: 300_000 };
+    let peer = "";
+    const server = await openServer(times, clock, (call) => {
+      server.known(call.getPeer());
+      peer = call.getPeer();
+    });
+    const socket = await connectRaw(server.port);
     closers.push(() => socket.destroy());
     // Settings are acknowledged, pings are not: the machine is gone, and something before it is not.
     socket.write(Buffer.concat([PREFACE, frame("SETTINGS", { flags: 1 })]));
-    await once(socket, "close");
+    socket.write(frame("HEADERS", { flags: 4, stream: 1, payload: HEARTBEAT_HEADERS }));
+    await until("the agent is known", () => peer !== "");
+    let hasClosed = false;
+    socket.on("close", () => {
+      hasClosed = true;
+    });
+    clock.advance(times.knownEveryMs);
+    await until("it was asked, and is left", () => {
+      clock.advance(times.answerMs);
+      return hasClosed;
+    });
   });
 });

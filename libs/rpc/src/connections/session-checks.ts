@@ -3,7 +3,7 @@ import type { Connection } from "./connection.ts";
 import type { EndReason } from "./connection-tally.ts";
 import { FloodBudget } from "./flood-budget.ts";
 
-/** From one answered ping of a connection to the next. */
+/** From one answered ping of a stranger's connection to the next. */
 const PROOF_MS = 30_000;
 /** How long the peer of a connection that was ended in order may take to close its side. */
 const LINGER_MS = 5_000;
@@ -23,6 +23,8 @@ const NONE: Iterator<Connection> = [][Symbol.iterator]();
 export interface SessionChecksOptions {
   /** How long a peer may take to answer a ping. */
   readonly answerMs: number;
+  /** From one answered ping of a caller who has shown who it is to the next. */
+  readonly knownEveryMs: number;
   /** Whole monotonic milliseconds, never 0. */
   nowMs(): number;
   /** End a connection that failed a check. */
@@ -32,8 +34,8 @@ export interface SessionChecksOptions {
 }
 
 /**
- * Looks at the sessions of a port, some at each tick: whether they flood, whether strangers still answer, and whether
- * what has ended is gone.
+ * Looks at the sessions of a port, some at each tick: whether they flood, whether they still answer, and whether what
+ * has ended is gone.
  */
 export class SessionChecks {
   readonly #options: SessionChecksOptions;
@@ -126,9 +128,7 @@ export class SessionChecks {
     const { session, socket } = connection;
     if (session === null || socket.destroyed) return;
     if (session.destroyed) this.linger(connection);
-    else if (this.#judgeBytes(connection)) return;
-    // Whether a welcomed agent is alive is seen by its Beats.
-    else if (connection.standing !== "known") this.#checkAnswer(connection, session);
+    else if (!this.#judgeBytes(connection)) this.#checkAnswer(connection, session);
   }
 
   /** Whether that was the end of it. */
@@ -144,10 +144,12 @@ export class SessionChecks {
   }
 
   #checkAnswer(connection: Connection, session: http2.ServerHttp2Session): void {
-    const { answerMs, cut } = this.#options;
+    const { answerMs, knownEveryMs, cut } = this.#options;
     const nowMs = this.#options.nowMs();
     if (connection.askedAtMs === 0) {
-      if (nowMs - connection.provedAtMs >= PROOF_MS) this.#ask(connection, session, nowMs);
+      // Whether a welcomed agent is alive is seen by its Beats.
+      const everyMs = connection.standing === "known" ? knownEveryMs : PROOF_MS;
+      if (nowMs - connection.provedAtMs >= everyMs) this.#ask(connection, session, nowMs);
       return;
     }
     const isLate = nowMs - connection.askedAtMs >= answerMs;

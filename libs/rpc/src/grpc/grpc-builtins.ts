@@ -35,6 +35,7 @@ export function grpcReflectionRoutes(services: readonly DescService[]): readonly
     service: reflection.service,
     handlers: reflectionHandlers(reflection),
     decoders: {},
+    frames: {},
   }));
 }
 

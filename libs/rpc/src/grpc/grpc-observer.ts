@@ -12,6 +12,7 @@ import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { CallAdmission, CallPlace } from "../limits/call-admission.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
+import { type CallEnds, FrameCall, type FrameHandler } from "./frame-call.ts";
 import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 
 type Listener = Parameters<ServerInterceptingCallInterface["start"]>[0];
@@ -25,6 +26,8 @@ export interface GrpcObserverOptions {
   readonly clientAddress?: ClientAddress | undefined;
   /** What limits the calls of a method; undefined for one that is not limited here. */
   admissionOf(method: string): CallAdmission | undefined;
+  /** Takes the calls of a method in place of its handler; undefined where the handler does. */
+  framesOf(method: string): FrameHandler<unknown> | undefined;
 }
 
 /**
@@ -73,13 +76,23 @@ class CallObserver {
       observer.#onStatus(this, completed);
       methodsOf(this).sendStatus.call(this, completed);
     };
-    this.#start = function (this: ObservedCall, listener: Listener) {
-      const { onCancel } = listener;
-      // Made for this call alone, and the other methods are called for each message: it is changed, not wrapped.
-      listener.onCancel = () => {
-        observer.#end(this, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
-        onCancel.call(listener);
-      };
+    const ends: CallEnds = {
+      hasEnded: (call: ObservedCall) => call[OBSERVED]?.hasEnded ?? true,
+      onCancelled: (call: ObservedCall) => {
+        observer.#end(call, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
+      },
+    };
+    this.#start = function (this: ObservedCall, theirs: Listener) {
+      const frames = options.framesOf(this[OBSERVED]?.method ?? "");
+      const listener = frames === undefined ? theirs : new FrameCall(this, frames, ends);
+      if (frames === undefined) {
+        const { onCancel } = theirs;
+        // Made for this call alone, and the other methods are called for each message: it is changed, not wrapped.
+        theirs.onCancel = () => {
+          ends.onCancelled(this);
+          onCancel.call(theirs);
+        };
+      }
       observer.#admit(this, listener);
       methodsOf(this).start.call(this, listener);
     };

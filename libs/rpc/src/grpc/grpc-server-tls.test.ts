@@ -1,12 +1,11 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import https from "node:https";
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { type ChannelCredentials, credentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import {
   HealthService,
-  type HeartbeatRequest,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
@@ -29,7 +28,8 @@ beforeEach(() => {
 afterEach(() => fixture.end());
 
 const beat = create(HeartbeatRequestSchema, { frame: { case: "beat", value: { sequence: 7 } } });
-const ack = create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 7 } } });
+const answer = create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 7 } } });
+const ack = Buffer.from(toBinary(HeartbeatResponseSchema, answer));
 
 async function startAgents(source: TlsSource) {
   const { log, lines } = captureLog();
@@ -39,9 +39,8 @@ async function startAgents(source: TlsSource) {
     routes: [
       grpcRoute(HealthService, {
         serveLogs: () => {},
-        heartbeat: (call) => {
-          call.on("data", (_: HeartbeatRequest) => call.write(ack));
-          call.on("end", () => call.end());
+        heartbeat: {
+          open: (call) => ({ onFrame: () => call.write(ack), onHalfClose: () => call.end(), onGone: () => {} }),
         },
       }),
     ],

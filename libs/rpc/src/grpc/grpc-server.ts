@@ -10,6 +10,7 @@ import { STRANGERS_STREAMS } from "../connections/connection.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
+import type { FrameHandler } from "./frame-call.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
@@ -91,20 +92,16 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   const serving = options.serving ?? new ServingStatus();
   const strangers = options.strangers ?? new StrangerLog({ log });
   const own = new Set(routes.flatMap(({ service }) => service.methods.map(methodName)));
+  const frames = new Map(routes.flatMap(framesOf));
   const observer = observeGrpcCalls({
     clock,
     metrics: options.metrics,
     log: (options.logCalls ?? true) ? strangers : null,
     clientAddress,
     admissionOf: (method) => (own.has(method) ? undefined : calls),
+    framesOf: (method) => frames.get(method),
   });
-  const { pingEveryMs = PING_EVERY_MS, pingAnswerMs = PING_ANSWER_MS } = options.connectionTimes ?? {};
-  const server = new Server({
-    ...CHANNEL_OPTIONS,
-    "grpc.keepalive_time_ms": pingEveryMs,
-    "grpc.keepalive_timeout_ms": pingAnswerMs,
-    interceptors: [observer],
-  });
+  const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
   const names = routes.map(({ service }) => service.typeName);
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
@@ -129,12 +126,13 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   };
 }
 
-/**
- * For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that
- * beats.
- */
-const PING_EVERY_MS = 300_000;
-const PING_ANSWER_MS = 10_000;
+/** The handlers of frames of a service, by the names of their methods. */
+function framesOf({ service, frames }: GrpcRoute): readonly (readonly [string, FrameHandler<unknown>])[] {
+  return service.methods.flatMap((method) => {
+    const handler = frames[method.localName];
+    return handler === undefined ? [] : [[methodName(method), handler] as const];
+  });
+}
 
 const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,

@@ -27,13 +27,15 @@ async function start(options: Partial<GrpcServerOptions>) {
     HealthService,
     {
       serveLogs: () => {},
-      heartbeat: (call) => {
-        calls += 1;
-        call.on("data", (message: Buffer) => {
-          server.known(call.getPeer());
-          call.write(message as never);
-        });
-        call.on("end", () => call.end());
+      heartbeat: {
+        open: (call) => {
+          calls += 1;
+          const onFrame = (message: unknown) => {
+            server.known(call.getPeer());
+            call.write(message as Buffer);
+          };
+          return { onFrame, onHalfClose: () => call.end(), onGone: () => {} };
+        },
       },
     },
     { heartbeat: same as never },

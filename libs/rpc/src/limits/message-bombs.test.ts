@@ -127,9 +127,11 @@ describe("a compressed message on the agents' port", () => {
       routes: [
         grpcRoute(HealthService, {
           serveLogs: () => {},
-          heartbeat: (call) => {
-            calls += 1;
-            call.resume().on("end", () => call.end());
+          heartbeat: {
+            open: (call) => {
+              calls += 1;
+              return { onFrame: () => {}, onHalfClose: () => call.end(), onGone: () => {} };
+            },
           },
         }),
       ],

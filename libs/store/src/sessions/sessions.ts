@@ -12,6 +12,7 @@ import type { Change } from "../database/change.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
 import { type OpeningRow, type OwnedSessionRow, openRound, type SessionHello } from "./open-round.ts";
+import { withSharedTexts } from "./shared-texts.ts";
 
 /** What a hello led to. */
 export type SessionOpening =
@@ -112,10 +113,10 @@ export function toOwnedSession(row: OwnedSessionRow): OwnedSession {
   return {
     nodeId: row.node_id,
     epoch: row.epoch,
-    connection: toConnection(row),
-    detectedHealth: toDetectedHealth(row),
+    connection: withSharedTexts(toConnection(row)),
+    detectedHealth: withSharedTexts(toDetectedHealth(row)),
     marked: row.marked,
-    membership: toMembership(row),
+    membership: withSharedTexts(toMembership(row)),
   };
 }
 
@@ -159,14 +160,14 @@ function toOpening(row: OpeningRow): SessionOpening {
       outcome: "OPENED",
       nodeId,
       epoch: row.epoch,
-      membership: toMembership(row),
+      membership: withSharedTexts(toMembership(row)),
       marked: row.marked,
       previous: {
         replicaId: row.replica_id,
         bootId: row.boot_id,
         machineFingerprint: row.machine_fingerprint,
       },
-      detectedHealth: toDetectedHealth(row),
+      detectedHealth: withSharedTexts(toDetectedHealth(row)),
       infoDigest: row.info_digest,
       revision,
     };

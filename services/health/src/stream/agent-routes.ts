@@ -1,4 +1,5 @@
 import { fromBinary } from "@bufbuild/protobuf";
+import type { Metadata } from "@grpc/grpc-js";
 import {
   HealthService,
   type HeartbeatRequest,
@@ -10,11 +11,11 @@ import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
 
-/** The agents' side, for a grpc-js server. The call's listeners keep a stream alive. */
+/** The agents' side, for a grpc-js server. */
 export function createAgentRoutes(host: StreamHost, logs: LogDesk): readonly GrpcRoute[] {
   const handlers = {
-    heartbeat: (call: HeartbeatCall) => {
-      new AgentStream(call, host);
+    heartbeat: {
+      open: (call: HeartbeatCall, metadata: Metadata) => new AgentStream(call, metadata, host),
     },
     serveLogs: (call: LogCall, answer: Parameters<LogDesk["serve"]>[1]) => logs.serve(call, answer),
   };

@@ -1,10 +1,16 @@
-import { randomBytes } from "node:crypto";
-import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { GoodbyeKind, type HeartbeatRequest, type HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Metadata } from "@grpc/grpc-js";
+import { GoodbyeKind, type HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
-import { type ClientAddress, grpcAddressOf, type StrangerLog, toGrpcStatus } from "@rollcall/rpc";
+import {
+  type ClientAddress,
+  type FrameCall,
+  type FrameReader,
+  grpcAddressOf,
+  type StrangerLog,
+  toGrpcStatus,
+} from "@rollcall/rpc";
 import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
@@ -15,11 +21,12 @@ import type { WorkFrame } from "../work/work-frames.ts";
 import { encodeAck } from "./ack-frame.ts";
 import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFrame, workFrame } from "./frames.ts";
 import { toText } from "./hello-fields.ts";
-import { Outgoing, type OutgoingLimits } from "./outgoing.ts";
+import { nextNonce } from "./nonces.ts";
+import { type DrainListener, Outgoing, type OutgoingLimits } from "./outgoing.ts";
 import { checkParts, OVERSIZED, tooLarge } from "./oversized.ts";
 
 /** A call of HealthService.Heartbeat. */
-export type HeartbeatCall = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
+export type HeartbeatCall = FrameCall<HeartbeatRequest>;
 
 /** What a stream needs of its process. */
 export interface StreamHost extends SessionHost {
@@ -49,33 +56,50 @@ export const DEFAULT_STREAM_LIMITS: StreamLimits = {
 
 /** The method name in a Hello's proof. */
 const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
-const NONCE_BYTES = 32;
 
 /** One heartbeat stream of an agent: carries a session over gRPC, from the Challenge to the end. */
-export class AgentStream implements AgentLink {
+export class AgentStream implements AgentLink, DrainListener, FrameReader<HeartbeatRequest> {
   readonly peer: string;
-  readonly proofMethod = HEARTBEAT_METHOD;
-  readonly takesOldBeats = true;
-  readonly carriesWork = true;
   readonly #call: HeartbeatCall;
   readonly #outgoing: Outgoing;
   readonly #host: StreamHost;
   readonly #session: AgentSession;
   readonly #openedAtMs: number;
 
-  constructor(call: HeartbeatCall, host: StreamHost) {
-    this.#outgoing = new Outgoing(call, host.clock, host.limits, () => this.#session.drained());
+  constructor(call: HeartbeatCall, metadata: Metadata, host: StreamHost) {
+    this.#outgoing = new Outgoing(call, host.clock, host.limits, this);
     this.#call = call;
     this.#host = host;
-    this.peer = grpcAddressOf(call, host.clientAddress);
+    this.peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, host.clientAddress);
     this.#openedAtMs = host.clock.nowMs();
-    const nonce = randomBytes(NONCE_BYTES);
+    const nonce = nextNonce();
     const { helloTimeoutMs: helloWithinMs } = host.limits;
     this.#session = new AgentSession(this, host, { firstSequence: 0, nonce, helloWithinMs });
-    call.on("data", (request: HeartbeatRequest) => this.#onRequest(request));
-    call.on("end", () => this.#session.gone("the agent ended the stream"));
-    call.on("cancelled", () => this.#session.gone("the stream broke"));
     this.#outgoing.send(challengeFrame(nonce, host.clusterId()));
+  }
+
+  get proofMethod(): string {
+    return HEARTBEAT_METHOD;
+  }
+
+  get takesOldBeats(): boolean {
+    return true;
+  }
+
+  get carriesWork(): boolean {
+    return true;
+  }
+
+  drained(): void {
+    this.#session.drained();
+  }
+
+  onHalfClose(): void {
+    this.#session.gone("the agent ended the stream");
+  }
+
+  onGone(): void {
+    this.#session.gone("the stream broke");
   }
 
   get isBehind(): boolean {
@@ -131,7 +155,7 @@ export class AgentStream implements AgentLink {
     this.#outgoing.end();
   }
 
-  #onRequest(request: HeartbeatRequest): void {
+  onFrame(request: HeartbeatRequest): void {
     const { frame } = request;
     try {
       if (request === OVERSIZED) throw tooLarge();

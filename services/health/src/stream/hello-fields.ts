@@ -1,9 +1,11 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { Wishes } from "@rollcall/domain";
+import { NO_WISHES, type Wishes } from "@rollcall/domain";
 
 /** The intervals that an agent wishes for; invalid ones are ignored. */
 export function wishesIn({ wishedHeartbeatInterval, wishedInfoInterval }: Hello): Wishes {
+  // Nearly all wish for nothing, and what they wish is kept for as long as they are held.
+  if (wishedHeartbeatInterval === undefined && wishedInfoInterval === undefined) return NO_WISHES;
   return { heartbeatMs: wishedMs(wishedHeartbeatInterval), infoMs: wishedMs(wishedInfoInterval) };
 }
 

@@ -4,26 +4,22 @@ import { Outgoing } from "./outgoing.ts";
 
 /** The writing side of a call whose peer reads when the test says so. */
 class Peer {
-  writableLength = 0;
+  unread = 0;
   readonly #listeners: (() => void)[] = [];
 
   write(): boolean {
-    this.writableLength += 1;
-    return this.writableLength < 16;
+    this.unread += 1;
+    return this.unread < 16;
   }
 
-  once(_event: "drain", listener: () => void): void {
+  onceAllRead(listener: () => void): void {
     this.#listeners.push(listener);
-  }
-
-  emit(): boolean {
-    return true;
   }
 
   end(): void {}
 
   read(): void {
-    this.writableLength = 0;
+    this.unread = 0;
     for (const listener of this.#listeners.splice(0)) listener();
   }
 }
@@ -33,9 +29,12 @@ function setUp() {
   const clock = new ManualClock();
   const limits = { unreadTimeoutMs: 10_000, maxUnreadFrames: 20 };
   let drained = 0;
-  const outgoing = new Outgoing(peer, clock, limits, () => {
-    drained += 1;
-  });
+  const listener = {
+    drained: () => {
+      drained += 1;
+    },
+  };
+  const outgoing = new Outgoing(peer, clock, limits, listener);
   const send = (frames: number) => {
     for (let sent = 0; sent < frames; sent++) outgoing.send(Buffer.alloc(1));
   };

@@ -1,14 +1,12 @@
 import type { StatusObject } from "@grpc/grpc-js";
-import type { HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Clock } from "@rollcall/process";
 
-/** The writable side of a grpc-js call. */
+/** The writing side of a call: see FrameCall. */
 export interface WritableCall {
-  readonly writableLength: number;
-  write(frame: HeartbeatResponse | Buffer): boolean;
-  once(event: "drain", listener: () => void): unknown;
-  end(): unknown;
-  emit(event: "error", status: StatusObject): boolean;
+  readonly unread: number;
+  write(frame: Buffer): boolean;
+  onceAllRead(listener: () => void): void;
+  end(status?: StatusObject): void;
 }
 
 export interface OutgoingLimits {
@@ -18,20 +16,24 @@ export interface OutgoingLimits {
   readonly maxUnreadFrames: number;
 }
 
+/** Is told when a peer that had fallen behind has read everything. */
+export interface DrainListener {
+  drained(): void;
+}
+
 /** Sends frames to one peer, bounded: a peer that does not read is detected, not buffered for. */
 export class Outgoing {
   readonly #call: WritableCall;
   readonly #clock: Clock;
   readonly #limits: OutgoingLimits;
-  readonly #onDrained: () => void;
+  readonly #listener: DrainListener;
   #unreadSinceMs: number | null = null;
 
-  /** @param onDrained called when a peer that had fallen behind has read everything. */
-  constructor(call: WritableCall, clock: Clock, limits: OutgoingLimits, onDrained: () => void) {
+  constructor(call: WritableCall, clock: Clock, limits: OutgoingLimits, listener: DrainListener) {
     this.#call = call;
     this.#clock = clock;
     this.#limits = limits;
-    this.#onDrained = onDrained;
+    this.#listener = listener;
   }
 
   /** Whether frames wait for the peer to read, so that only necessary ones should be sent. */
@@ -44,22 +46,22 @@ export class Outgoing {
     if (this.#unreadSinceMs === null) return false;
     const unreadMs = this.#clock.nowMs() - this.#unreadSinceMs;
     const { unreadTimeoutMs, maxUnreadFrames } = this.#limits;
-    return unreadMs > unreadTimeoutMs || this.#call.writableLength > maxUnreadFrames;
+    return unreadMs > unreadTimeoutMs || this.#call.unread > maxUnreadFrames;
   }
 
   send(frame: Buffer): void {
     if (this.#call.write(frame) || this.#unreadSinceMs !== null) return;
     this.#unreadSinceMs = this.#clock.nowMs();
-    this.#call.once("drain", () => {
+    this.#call.onceAllRead(() => {
       this.#unreadSinceMs = null;
-      this.#onDrained();
+      this.#listener.drained();
     });
   }
 
   /** Send a last frame and end the call with an error's status. */
   fail(lastFrame: Buffer, status: StatusObject): void {
     this.#call.write(lastFrame);
-    this.#call.emit("error", status);
+    this.#call.end(status);
   }
 
   /** End the call with status OK. */

@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { type ClientDuplexStream, credentials, Client as GrpcClient } from "@grpc/grpc-js";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import {
+  HealthService,
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { describeError, refuse } from "@rollcall/errors";
+import { createMetrics, silentLogger } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
+import type { FrameHandler } from "./frame-call.ts";
+import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
+import { grpcRoute } from "./grpc-handlers.ts";
+import { createGrpcServer } from "./grpc-server.ts";
+import { type Encodable, toGrpcMethod } from "./grpc-service.ts";
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function callOf(heartbeat: FrameHandler<HeartbeatRequest>) {
+  const server = await createGrpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
+    log: silentLogger,
+    metrics: createMetrics({ defaults: false }),
+    closeGraceMs: 100,
+  });
+  closers.push(() => server.close());
+  const client = new GrpcClient(`127.0.0.1:${server.port}`, credentials.createInsecure());
+  closers.push(() => client.close());
+  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
+  const decode = responseDeserialize as (bytes: Buffer) => HeartbeatResponse;
+  const call: ClientDuplexStream<Encodable, HeartbeatResponse> = client.makeBidiStreamRequest(
+    path,
+    requestSerialize,
+    decode,
+  );
+  call.on("error", () => {});
+  return call;
+}
+
+function beat(sequence: number): HeartbeatRequest {
+  return create(HeartbeatRequestSchema, { frame: { case: "beat", value: { sequence } } });
+}
+
+function ack(sequence: number): Buffer {
+  const value = { sequence };
+  return Buffer.from(
+    toBinary(HeartbeatResponseSchema, create(HeartbeatResponseSchema, { frame: { case: "ack", value } })),
+  );
+}
+
+/** Acknowledges each Beat, and ends when its peer does. */
+const acknowledging: FrameHandler<HeartbeatRequest> = {
+  open: (call) => ({
+    onFrame: ({ frame }) => {
+      if (frame.case === "beat") call.write(ack(frame.value.sequence));
+    },
+    onHalfClose: () => call.end(),
+    onGone: () => {},
+  }),
+};
+
+describe("FrameCall", () => {
+  it("should give its reader each frame in order, and end after what was written", async () => {
+    const call = await callOf(acknowledging);
+    const sequences = Array.from({ length: 500 }, (_, index) => index + 1);
+    for (const sequence of sequences) call.write(beat(sequence));
+    call.end();
+    const got: (number | undefined)[] = [];
+    call.on("data", ({ frame }: HeartbeatResponse) => {
+      got.push(frame.case === "ack" ? frame.value.sequence : undefined);
+    });
+    const [status] = await once(call, "status");
+    expect([got, status.code]).toEqual([sequences, 0]);
+  });
+
+  it("should end with the error of a handler that takes no call, or of a reader that ends it", async () => {
+    const throwing: FrameHandler<HeartbeatRequest> = {
+      open: () => {
+        throw refuse("NODE_NOT_FOUND", "no such node");
+      },
+    };
+    const ending: FrameHandler<HeartbeatRequest> = {
+      open: (call) => ({
+        onFrame: () => {
+          call.end(toGrpcStatus(refuse("NODE_NOT_FOUND", "no such node")));
+          call.end();
+          call.write(ack(1));
+        },
+        onHalfClose: () => {},
+        onGone: () => {},
+      }),
+    };
+    for (const handler of [throwing, ending]) {
+      const call = await callOf(handler);
+      const failed = once(call, "error");
+      call.write(beat(1));
+      call.resume();
+      const [error] = await failed;
+      expect(describeError(errorFromGrpc(error)).reason).toBe("NODE_NOT_FOUND");
+    }
+  });
+
+  it("should tell its reader once when the peer is gone", async () => {
+    const events: string[] = [];
+    const call = await callOf({
+      open: () => ({
+        onFrame: () => events.push("frame"),
+        onHalfClose: () => events.push("half-close"),
+        onGone: () => events.push("gone"),
+      }),
+    });
+    call.write(beat(1));
+    await until("the frame came", () => events.length === 1);
+    call.cancel();
+    await until("it is gone", () => events.includes("gone"));
+    // Node.js may tell of the end of what it sent before.
+    expect(events.filter((event) => event !== "half-close")).toEqual(["frame", "gone"]);
+  });
+});

@@ -1,0 +1,19 @@
+import { randomFillSync } from "node:crypto";
+
+const NONCE_BYTES = 32;
+/** To ask for random bytes takes 18 µs, however few they are. */
+const NONCES_AT_ONCE = 128;
+
+const pool = new Uint8Array(NONCE_BYTES * NONCES_AT_ONCE);
+let used = pool.length;
+
+/** Random bytes that were never given before. */
+export function nextNonce(): Uint8Array {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const nonce = pool.slice(used, used + NONCE_BYTES);
+  used += NONCE_BYTES;
+  return nonce;
+}
