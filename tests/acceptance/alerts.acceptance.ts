@@ -10,7 +10,7 @@ import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
 import { createUpFixture, type UpFixture } from "../../services/rollcall/src/testing/up-fixture.ts";
 import { workspaceRoot } from "../support/workspace.ts";
 
-jest.setTimeout(180_000);
+jest.setTimeout(600_000);
 
 const WAIT_MS = 60_000;
 const MONTH_MS = 30 * 86_400_000;

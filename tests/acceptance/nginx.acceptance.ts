@@ -17,7 +17,7 @@ import { openSecureClients, type SecureClients } from "../../services/rollcall/s
 import { createUpFixture, type UpFixture } from "../../services/rollcall/src/testing/up-fixture.ts";
 import { workspaceRoot } from "../support/workspace.ts";
 
-jest.setTimeout(180_000);
+jest.setTimeout(600_000);
 
 const describeEquipped = spawnSync("nginx", ["-v"]).status === 0 ? describe : describe.skip;
 

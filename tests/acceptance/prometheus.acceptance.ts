@@ -9,7 +9,7 @@ import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
 import { createUpFixture, type UpFixture } from "../../services/rollcall/src/testing/up-fixture.ts";
 import { workspaceRoot } from "../support/workspace.ts";
 
-jest.setTimeout(180_000);
+jest.setTimeout(600_000);
 
 interface ActiveTargets {
   readonly data: { readonly activeTargets: readonly { readonly labels: Readonly<Record<string, string>> }[] };

@@ -6,7 +6,7 @@ import { TestNode } from "../../../services/registry/src/testing/test-node.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import { adminToken, HAS_CHROMIUM, openConsole, startBrowser } from "./console-browser.ts";
 
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 600_000;
 const MANY = 1_000;
 /** More than the page Drains shows at first. */
 const DRAINED = 700;

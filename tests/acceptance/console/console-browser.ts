@@ -9,7 +9,7 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** Whether there is a browser to test with. On CI's machine there has to be one. */
 export const HAS_CHROMIUM = existsSync(CHROMIUM) || process.env.CI !== undefined;
 
-const PATIENCE_MS = 45_000;
+const PATIENCE_MS = 90_000;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Start the browser. As root it has no sandbox of its own. */

@@ -14,7 +14,7 @@ import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/
 import { RUNS_WORK } from "../../../services/rollcall/src/testing/work-fixture.ts";
 import { adminToken, HAS_CHROMIUM, openConsole, PAGES, seriousOf, startBrowser, untilLive } from "./console-browser.ts";
 
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 600_000;
 /** A text that opens a dialog, asks another origin or runs a script where a page takes it for markup or an address. */
 const hostile = (where: string) =>
   `"'><img src=https://evil.example/x onerror=alert(1)><script>alert(2)</script>{{7*7}}\${7*7}<b>${where}`;

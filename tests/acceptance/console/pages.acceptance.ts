@@ -17,7 +17,7 @@ import {
   untilLive,
 } from "./console-browser.ts";
 
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 600_000;
 const BEAT_MS = 500;
 /** What a machine or an operator may write anywhere; a page that took it for markup would open a dialog. */
 const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;

@@ -10,7 +10,7 @@ import { clientWith, TestBrowser } from "../../../services/console/src/testing/c
 import type { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 
-jest.setTimeout(180_000);
+jest.setTimeout(600_000);
 
 // Attacks on the sign-in of a whole `up`, with real processes, ports and cookies.
 let fixture: UpFixture;

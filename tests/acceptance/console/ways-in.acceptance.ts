@@ -19,7 +19,7 @@ import {
   untilLive,
 } from "./console-browser.ts";
 
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 600_000;
 /** A stand-in for the opener of the desktop: it keeps what the browser would be given. */
 const OPENER = `#!/bin/sh
 file="\${1#file://}"

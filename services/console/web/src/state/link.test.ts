@@ -22,7 +22,8 @@ describe("nextLink()", () => {
 
 describe("stalest()", () => {
   it("should be the one that is stale for longest, or none", () => {
-    const [early, late] = [5, 9].map((sinceMs) => ({ state: "stale", sinceMs, why: "gone" }) as const);
+    const early = { state: "stale", sinceMs: 5, why: "gone" } as const;
+    const late = { ...early, sinceMs: 9 };
     expect(stalest([{ state: "live" }, late, CONNECTING, early])).toBe(early);
     expect(stalest([{ state: "live" }, CONNECTING])).toBeNull();
   });
