@@ -45,20 +45,7 @@ describe("migrate()", () => {
   it("should hold up no reader while a table is locked, and go on when it is free", async () => {
     const { store } = database;
     const { db } = store;
-    // It is taken back with those after it: none may be missing before another.
-    await sql`drop table process_reports, audit_cut, webhook_backlog, webhooks`.execute(db);
-    await sql`drop table sign_in_codes, declared_objects`.execute(db);
-    await sql`
-      alter table access_tokens drop column kind, drop column owner_token, drop column owner_issuer,
-        drop column owner_subject, drop column ends_at, drop column idle_ms`.execute(db);
-    await sql`alter table nodes drop column joined_from`.execute(db);
-    await sql`alter table execution_observations drop column ports, drop column gpu_uuids`.execute(db);
-    await sql`alter table cluster drop column scheduler_led`.execute(db);
-    await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
-    await sql`drop function scheduling_of`.execute(db);
-    await sql`
-      alter table drains drop column deadline_ms, drop column selection, drop column max_parallel`.execute(db);
-    await sql`delete from kysely_migration where name >= '0021-drains'`.execute(db);
+    await takeBackDrains();
     const { log, lines } = captureLog();
     const released = createGate();
     const reader = store.transaction(async (tx) => {
@@ -74,6 +61,25 @@ describe("migrate()", () => {
       "migration waits for a table that others have locked, such as a dump of the database",
       "database migrated",
     ]);
+  });
+
+  it("should be tried again when those who have a table wait for one that it has changed", async () => {
+    const { store } = database;
+    await takeBackDrains();
+    const { log, lines } = captureLog();
+    const read = store.transaction(async (tx) => {
+      // The migration alone finds out.
+      await sql`set local deadlock_timeout = '10min'`.execute(tx);
+      await sql`lock table execution_observations in access share mode`.execute(tx);
+      const waiting = sql`
+        select from pg_locks join pg_database on pg_database.oid = database
+        where not granted and datname = current_database()`;
+      await until("the migration to wait", async () => (await waiting.execute(tx)).rows.length > 0);
+      await sql`select from drains limit 1`.execute(tx);
+    });
+    await Promise.all([migrate(database.url, log), read]);
+    await expect(sql`select gpu_uuids from execution_observations limit 1`.execute(store.db)).resolves.toBeDefined();
+    expect(lines.map(({ msg }) => msg)).toContain("database migrated");
   });
 
   it("should leave alone what a newer release has migrated further", async () => {
@@ -105,3 +111,21 @@ describe("the schema", () => {
     }
   });
 });
+
+/** Undo the migration of drains and those after it. */
+async function takeBackDrains(): Promise<void> {
+  const { db } = database.store;
+  await sql`drop table process_reports, audit_cut, webhook_backlog, webhooks`.execute(db);
+  await sql`drop table sign_in_codes, declared_objects`.execute(db);
+  await sql`
+    alter table access_tokens drop column kind, drop column owner_token, drop column owner_issuer,
+      drop column owner_subject, drop column ends_at, drop column idle_ms`.execute(db);
+  await sql`alter table nodes drop column joined_from`.execute(db);
+  await sql`alter table execution_observations drop column ports, drop column gpu_uuids`.execute(db);
+  await sql`alter table cluster drop column scheduler_led`.execute(db);
+  await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
+  await sql`drop function scheduling_of`.execute(db);
+  await sql`
+    alter table drains drop column deadline_ms, drop column selection, drop column max_parallel`.execute(db);
+  await sql`delete from kysely_migration where name >= '0021-drains'`.execute(db);
+}

@@ -2,7 +2,7 @@ import { type Logger, systemClock } from "@rollcall/process";
 import { Kysely, type MigrationResult, Migrator, PostgresDialect, sql } from "kysely";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { createPool } from "./pool.ts";
-import { isLockTimeout } from "./store-error.ts";
+import { isLockNotGot } from "./store-error.ts";
 
 /** An hour, with the time that each attempt waits. */
 const MOST_ATTEMPTS = 1_200;
@@ -38,14 +38,15 @@ export async function migrate(url: string, log: Logger): Promise<void> {
 
 /**
  * A change of a table waits for its longest reader, and everybody else who wants the table waits behind it. So a
- * migration of a table in use sets a lock_timeout, gives up, and is tried again: others go on in between.
+ * migration of a table in use sets a lock_timeout, gives up, and is tried again: others go on in between. So it is when
+ * those others want a table that it has changed already, and Postgres ends it as a deadlock.
  */
 async function migrateToLatest(db: Kysely<unknown>, log: Logger): Promise<readonly MigrationResult[]> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   for (let attempt = 1; ; attempt += 1) {
     const { error, results = [] } = await migrator.migrateToLatest();
     if (error === undefined) return results;
-    if (!isLockTimeout(error) || attempt === MOST_ATTEMPTS) throw error;
+    if (!isLockNotGot(error) || attempt === MOST_ATTEMPTS) throw error;
     if (attempt === 1)
       log.warn({}, "migration waits for a table that others have locked, such as a dump of the database");
     await systemClock.sleep(PAUSE_MS, NEVER);

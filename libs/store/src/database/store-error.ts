@@ -56,9 +56,12 @@ export function isNotTold(error: unknown): boolean {
   return NOT_TOLD.has(Object(error).code);
 }
 
-/** Whether a statement waited for a lock for as long as its lock_timeout lets it. */
-export function isLockTimeout(error: unknown): boolean {
-  return Object(error).code === "55P03";
+/** Waited for a lock for as long as lock_timeout lets it; deadlock, which others go on from. */
+const LOCK_NOT_GOT = new Set(["55P03", "40P01"]);
+
+/** Whether a transaction did not get a lock, and may be tried again. */
+export function isLockNotGot(error: unknown): boolean {
+  return LOCK_NOT_GOT.has(Object(error).code);
 }
 
 /** Whether a table that was named is not there. */
