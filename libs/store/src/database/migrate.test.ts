@@ -70,7 +70,7 @@ describe("migrate()", () => {
     const read = store.transaction(async (tx) => {
       // The migration alone finds out.
       await sql`set local deadlock_timeout = '10min'`.execute(tx);
-      await sql`lock table execution_observations in access share mode`.execute(tx);
+      await sql`lock table nodes in row exclusive mode`.execute(tx);
       const waiting = sql`
         select from pg_locks join pg_database on pg_database.oid = database
         where not granted and datname = current_database()`;
@@ -78,7 +78,7 @@ describe("migrate()", () => {
       await sql`select from drains limit 1`.execute(tx);
     });
     await Promise.all([migrate(database.url, log), read]);
-    await expect(sql`select gpu_uuids from execution_observations limit 1`.execute(store.db)).resolves.toBeDefined();
+    await expect(sql`select joined_from from nodes limit 1`.execute(store.db)).resolves.toBeDefined();
     expect(lines.map(({ msg }) => msg)).toContain("database migrated");
   });
 

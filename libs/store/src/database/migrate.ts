@@ -39,16 +39,23 @@ export async function migrate(url: string, log: Logger): Promise<void> {
 /**
  * A change of a table waits for its longest reader, and everybody else who wants the table waits behind it. So a
  * migration of a table in use sets a lock_timeout, gives up, and is tried again: others go on in between. So it is when
- * those others want a table that it has changed already, and Postgres ends it as a deadlock.
+ * Postgres ends it as a deadlock. Each is a transaction of its own, as one of them all would keep what the first has
+ * locked while a later one waits for those who wait for it.
  */
 async function migrateToLatest(db: Kysely<unknown>, log: Logger): Promise<readonly MigrationResult[]> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
-  for (let attempt = 1; ; attempt += 1) {
-    const { error, results = [] } = await migrator.migrateToLatest();
-    if (error === undefined) return results;
+  const done: MigrationResult[] = [];
+  for (let attempt = 1; ; ) {
+    const { error, results = [] } = await migrator.migrateUp();
+    if (error === undefined && results.length === 0) return done;
+    if (error === undefined) {
+      done.push(...results);
+      continue;
+    }
     if (!isLockNotGot(error) || attempt === MOST_ATTEMPTS) throw error;
     if (attempt === 1)
       log.warn({}, "migration waits for a table that others have locked, such as a dump of the database");
+    attempt += 1;
     await systemClock.sleep(PAUSE_MS, NEVER);
   }
 }
