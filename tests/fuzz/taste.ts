@@ -17,8 +17,8 @@ const MIXES = [
 ] as const;
 
 /**
- * Items of all lists of a case that may have many. Lists of lists would be millions, and whoever makes them for seconds
- * leaves the server with a silent connection of another case, which it ends.
+ * Items of all lists of a case that may have many. Lists of lists would be millions, and a client that makes them for
+ * seconds leaves the server with a silent connection of another case, which it ends.
  */
 const MOST_ITEMS = 3_000;
 /** A list may always have so many. */

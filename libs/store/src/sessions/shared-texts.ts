@@ -1,6 +1,6 @@
 import type { Stated } from "@rollcall/domain";
 
-/** So many different texts are remembered; then it begins anew. Those of memberships and health are some dozens. */
+/** So many different texts are remembered; then it is emptied. Those of memberships and health are some dozens. */
 const MOST_TEXTS = 1_000;
 /** Longer ones are of one node's own. */
 const LONGEST_TEXT = 200;

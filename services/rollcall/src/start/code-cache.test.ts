@@ -54,7 +54,7 @@ describe("createCodeCache()", () => {
   });
 
   it("should make nothing in the home of another user, which sudo may leave to root", () => {
-    // Whoever runs this: the home is not of the user of the cache, nor of root.
+    // The home belongs neither to the user of the cache nor to root, whichever user runs this.
     const userId = USER === 0 ? 0 : USER + 1;
     if (USER === 0) chownSync(home, 54_321, 54_321);
     cacheOf({}, userId).write("one", CODE);

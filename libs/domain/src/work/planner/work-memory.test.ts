@@ -111,7 +111,7 @@ describe("WorkMemory.plan()", () => {
     fleet.plan();
     fleet.put("a", { health: "UNHEALTHY", reactionAllowed: true });
     expect(fleet.plan()).toMatchObject({ executions: [{ kind: "LOST" }], lostNodes: ["a"] });
-    // It was back for a moment in which nobody looked.
+    // It was back for a moment between two looks.
     fleet.put("a", { health: "UNHEALTHY" });
     fleet.pass(60_000);
     expect(fleet.plan().executions).toEqual([]);
