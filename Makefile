@@ -4,7 +4,7 @@
 PNPM := npx --yes pnpm@10.34.9
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
-MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json)
+MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json patches/*)
 JEST := $(BIN)/jest
 
 # A make that a test starts is told what its own words say, and not what this one was.

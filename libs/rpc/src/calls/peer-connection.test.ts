@@ -1,3 +1,7 @@
+import { once } from "node:events";
+import { createServer, type ServerHttp2Session } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { Http2SessionManager } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { Health, HealthCheckResponse_ServingStatus } from "@rollcall/api/grpc/health/v1/health_pb";
 import { readClientTls, TlsSource } from "@rollcall/identity";
@@ -62,5 +66,30 @@ describe("connectPeer() over TLS", () => {
     const api = await RpcFixture.start({ tls, asksClients: false });
     fixture.atEnd(() => api.stop());
     expect(await ask(api.server.port, trusting())).toBe(SERVING);
+  });
+});
+
+describe("Http2SessionManager of connect-node", () => {
+  it("should not end the process when a connection is given up just as its peer goes away", async () => {
+    const server = createServer();
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+    });
+    fixture.atEnd(() => new Promise((resolve) => server.close(resolve)));
+    const accepted = once(server, "session") as Promise<[ServerHttp2Session]>;
+    server.on("stream", (stream) => stream.respond({ ":status": 200 }, { endStream: true }));
+    const manager = new Http2SessionManager(`http://127.0.0.1:${port}`);
+    const stream = await manager.request("POST", "/", {}, {});
+    const { session } = stream;
+    if (session === undefined) throw new Error("the stream has no session");
+    stream.resume().end();
+    await once(stream, "close");
+    const [peer] = await accepted;
+    fixture.atEnd(() => peer.destroy());
+    peer.goaway();
+    await new Promise((resolve) => session.once("goaway", resolve));
+    manager.abort();
+    // An error that nobody listens for fails the test.
+    await new Promise((resolve) => session.once("close", resolve));
   });
 });

@@ -64,7 +64,7 @@ export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
     const byTunnel = tunnel && {
       createConnection: () => (tls === null ? tunnel : secureTunnel(tunnel, server, tls())),
     };
-    const sessionManager = new QuietSessionManager(baseUrl, undefined, byTunnel ?? tls?.());
+    const sessionManager = new Http2SessionManager(baseUrl, undefined, byTunnel ?? tls?.());
     try {
       const transport = createGrpcTransport({ baseUrl, sessionManager });
       return await call(createClient(RegistryService, transport));
@@ -81,23 +81,6 @@ export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
     resolve: (endpoints) => resolveEndpoints(endpoints, server),
   };
 }
-
-/**
- * A session that breaks fails its calls first and raises its own error some ticks later, when the manager that was
- * aborted in between no longer listens: whatever answers at the registry's address without speaking HTTP/2 would end
- * the process.
- */
-class QuietSessionManager extends Http2SessionManager {
-  override async request(...args: Parameters<Http2SessionManager["request"]>) {
-    const stream = await super.request(...args);
-    // One listener a session is enough, and a session carries two calls.
-    stream.session?.off("error", ignore).on("error", ignore);
-    return stream;
-  }
-}
-
-/** The call that failed tells the same. */
-function ignore(): void {}
 
 async function registerOver(
   client: RegistryClient,
