@@ -59,24 +59,24 @@ export type OpeningRow = (
  * Open a session for each of these hellos, no two of one node. One statement and so one snapshot: the membership it
  * reads is that of the revision it reads, whatever commits while it waits for row locks. Sessions, then keys are locked
  * in order of id, and what they were is read under the lock: the faster one has made its key the only one, and a
- * Hello with the one before opens nothing.
+ * Hello with the one before opens nothing. Each step carries what the one before it found, since the planner does not
+ * know how many hellos there are and joins two steps by comparing each row with each.
  */
 export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {
   const { rows } = await sql<OpeningRow>`${PREPARED}
     with hello as (select * from ${rowsFrom(hellos, HELLO_COLUMNS)} as h),
     before as (
-      select s.*
-      from node_sessions as s
-      where s.node_id in (select "nodeId" from hello) and s.node_type = 'COMPUTE'
+      select hello.*, s as session
+      from hello
+      join node_sessions as s on s.node_id = hello."nodeId" and s.node_type = 'COMPUTE'
       order by s.node_id
-      for no key update
+      for no key update of s
     ),
     key as (
-      select i.node_id, i.fingerprint, i.fingerprint <> hello."keyFingerprint" as is_next
-      from node_identities as i
-      join hello on hello."nodeId" = i.node_id
-      where hello."keyFingerprint" in (i.fingerprint, i.next_fingerprint)
-        and i.node_id in (select node_id from before)
+      select before.*, i.fingerprint, i.fingerprint <> before."keyFingerprint" as is_next
+      from before
+      join node_identities as i on i.node_id = before."nodeId"
+      where before."keyFingerprint" in (i.fingerprint, i.next_fingerprint)
       order by i.node_id
       for no key update of i
     ),
@@ -84,20 +84,20 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
       update node_sessions as s
       set
         epoch = s.epoch + 1,
-        replica_id = hello."replicaId",
-        boot_id = hello."bootId",
-        machine_fingerprint = hello."machineFingerprint",
-        address = hello.address,
+        replica_id = key."replicaId",
+        boot_id = key."bootId",
+        machine_fingerprint = key."machineFingerprint",
+        address = key.address,
         opened_at = now(),
         machines = case
           when (s.machines -> -1 ->> 'bootId', s.machines -> -1 ->> 'fingerprint')
-            is not distinct from (hello."bootId", hello."machineFingerprint") then s.machines
+            is not distinct from (key."bootId", key."machineFingerprint") then s.machines
           else (
             select jsonb_agg(it order by n)
             from jsonb_array_elements(
               s.machines || jsonb_build_object(
-                'bootId', hello."bootId", 'fingerprint', hello."machineFingerprint",
-                'address', hello.address, 'atMs', floor(extract(epoch from now()) * 1000)
+                'bootId', key."bootId", 'fingerprint', key."machineFingerprint",
+                'address', key.address, 'atMs', floor(extract(epoch from now()) * 1000)
               )
             ) with ordinality as sighting (it, n)
             where n > jsonb_array_length(s.machines) + 1 - ${MOST_SIGHTINGS}
@@ -107,13 +107,11 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
         connection_since = case when ${STAYS} then s.connection_since else now() end,
         connection_reason = case when ${STAYS} then s.connection_reason else ${OPENED.reason} end,
         connection_message = case when ${STAYS} then s.connection_message else ${OPENED.message} end,
-        connection_actor = case when ${STAYS} then s.connection_actor else 'replica:' || hello."replicaId" end
-      from hello
-      join before on before.node_id = hello."nodeId"
-      join key on key.node_id = before.node_id
-      join nodes on nodes.id = hello."nodeId" and nodes.membership <> 'REJECTED'
-      where s.node_id = hello."nodeId"
-      returning s.node_id, s.epoch, s.machines
+        connection_actor = case when ${STAYS} then s.connection_actor else 'replica:' || key."replicaId" end
+      from key
+      join nodes on nodes.id = key."nodeId" and nodes.membership <> 'REJECTED'
+      where s.node_id = key."nodeId"
+      returning s.node_id, s.epoch, s.machines, key.session, key.fingerprint, key.is_next
     ),
     promoted as (
       update node_identities as i
@@ -121,28 +119,27 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
         public_key = i.next_public_key, fingerprint = i.next_fingerprint,
         next_public_key = null, next_fingerprint = null,
         rotated_at = now(), rotation_requested_at = null
-      from key
-      join opened on opened.node_id = key.node_id
-      where i.node_id = key.node_id and key.is_next
+      from opened
+      where i.node_id = opened.node_id and opened.is_next
     )
     select
       hello."nodeId" as node_id, opened.epoch, opened.machines,
-      before.machines as machines_before, before.duplicated_since,
-      hello."keyFingerprint" as key_fingerprint, key.node_id is not null as key_accepted,
-      case when key.is_next then key.fingerprint end as retired_fingerprint,
+      (opened.session).machines as machines_before, (opened.session).duplicated_since,
+      hello."keyFingerprint" as key_fingerprint, key."nodeId" is not null as key_accepted,
+      case when opened.is_next then opened.fingerprint end as retired_fingerprint,
       now()::timestamptz(3) as now,
       (select coalesce(max(revision), 0) from events) as revision,
       nodes.info_digest, nodes.membership, nodes.membership_since, nodes.membership_reason,
       nodes.membership_message, nodes.membership_actor,
-      before.replica_id, before.boot_id, before.machine_fingerprint, before.marked,
-      before.connection, before.connection_since, before.connection_reason,
-      before.connection_message, before.connection_actor,
-      before.health, before.health_since, before.health_reason,
-      before.health_message, before.health_actor, before.detected
+      (opened.session).replica_id, (opened.session).boot_id, (opened.session).machine_fingerprint,
+      (opened.session).marked,
+      (opened.session).connection, (opened.session).connection_since, (opened.session).connection_reason,
+      (opened.session).connection_message, (opened.session).connection_actor,
+      (opened.session).health, (opened.session).health_since, (opened.session).health_reason,
+      (opened.session).health_message, (opened.session).health_actor, (opened.session).detected
     from hello
     left join nodes on nodes.id = hello."nodeId" and nodes.type = 'COMPUTE'
-    left join key on key.node_id = nodes.id
-    left join before on before.node_id = nodes.id
+    left join key on key."nodeId" = nodes.id
     left join opened on opened.node_id = nodes.id`.execute(tx);
   return rows;
 }
