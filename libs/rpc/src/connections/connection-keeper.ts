@@ -7,9 +7,9 @@ import { AddressKeeper } from "./address-keeper.ts";
 import {
   Connection,
   type ConnectionOwner,
+  grpcPeerOf,
   held,
   hold,
-  peerOf,
   watchHttp1,
   watchHttp2,
   watchSocket,
@@ -118,7 +118,7 @@ export class ConnectionKeeper {
     }
     if (admission.shed !== null) this.#cut(admission.shed, "shed");
     watchSocket(socket, connection);
-    this.#strangers?.set(peerOf(socket), connection);
+    this.#strangers?.set(grpcPeerOf(socket), connection);
     connection.isTrusted = this.#addresses.isSpared(host);
     let putBack: (() => void) | null = null;
     const begin = () => {
@@ -223,7 +223,7 @@ export class ConnectionKeeper {
     this.#addresses.leave(connection);
     this.#table.remove(connection);
     this.#checks.delete(connection);
-    const peer = peerOf(connection.socket);
+    const peer = grpcPeerOf(connection.socket);
     if (this.#strangers?.get(peer) === connection) this.#strangers.delete(peer);
   }
 
@@ -232,7 +232,7 @@ export class ConnectionKeeper {
     if (connection.calls > 0) return;
     connection.provedAtMs = this.#nowMs();
     this.#move(connection, "idle");
-    if (connection.isListed) this.#strangers?.set(peerOf(connection.socket), connection);
+    if (connection.isListed) this.#strangers?.set(grpcPeerOf(connection.socket), connection);
   }
 
   #onNuisance(connection: Connection, nuisance: Nuisance): void {

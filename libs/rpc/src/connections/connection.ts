@@ -74,7 +74,7 @@ export class Connection extends TableEntry {
 }
 
 /** HOST:PORT of the other end, as grpc-js writes it. */
-export function peerOf({ remoteAddress, remotePort }: net.Socket): string {
+export function grpcPeerOf({ remoteAddress, remotePort }: net.Socket): string {
   return `${remoteAddress}:${remotePort}`;
 }
 

@@ -3,6 +3,7 @@ import tls from "node:tls";
 import { refuse } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import { counter, errorCode, type MetricsRegistry } from "@rollcall/process";
+import { peerOf } from "../calls/client-address.ts";
 import { RefusalServer } from "../limits/refusal-server.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 
@@ -128,10 +129,6 @@ export class TlsAcceptor {
       isFault: true,
     });
   }
-}
-
-function peerOf({ remoteAddress, remotePort }: net.Socket): string {
-  return `${remoteAddress} ${remotePort}`;
 }
 
 /** Not `authorized` alone: that is true for a resumed session, too, that was begun without any certificate. */
