@@ -182,7 +182,7 @@ async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<vo
     ),
     sums as (
       select node_id, sum(millicores) as millicores, sum(memory_bytes) as memory_bytes, sum(disk_bytes) as disk_bytes,
-        count(*) as executions
+        count(*) as executions, jsonb_agg(to_jsonb(gpu_uuids)) as gpu_uuids, jsonb_agg(ports) as ports
       from freed group by node_id
     )
     update node_allocations as a set
@@ -193,13 +193,13 @@ async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<vo
       gpu_uuids = array(
         select unnest(a.gpu_uuids)
         except
-        select unnest(f.gpu_uuids) from freed as f where f.node_id = a.node_id
+        select jsonb_array_elements_text(each) from jsonb_array_elements(s.gpu_uuids) as each
       ),
       ports = array(
         select unnest(a.ports)
         except
-        select port.value::integer from freed as f cross join lateral jsonb_each_text(f.ports) as port
-        where f.node_id = a.node_id
+        select port.value::integer
+        from jsonb_array_elements(s.ports) as each cross join lateral jsonb_each_text(each) as port
       )
     from sums as s
     where a.node_id = s.node_id`.execute(tx);
@@ -226,7 +226,7 @@ async function countAgain(tx: Tx, executions: readonly ExecutionRecord[]): Promi
     ),
     sums as (
       select node_id, sum(millicores) as millicores, sum(memory_bytes) as memory_bytes, sum(disk_bytes) as disk_bytes,
-        count(*) as executions
+        count(*) as executions, jsonb_agg(to_jsonb(gpu_uuids)) as gpu_uuids, jsonb_agg(ports) as ports
       from held group by node_id
     )
     update node_allocations as a set
@@ -237,13 +237,13 @@ async function countAgain(tx: Tx, executions: readonly ExecutionRecord[]): Promi
       gpu_uuids = array(
         select unnest(a.gpu_uuids)
         union
-        select unnest(h.gpu_uuids) from held as h where h.node_id = a.node_id
+        select jsonb_array_elements_text(each) from jsonb_array_elements(s.gpu_uuids) as each
       ),
       ports = array(
         select unnest(a.ports)
         union
-        select port.value::integer from held as h cross join lateral jsonb_each_text(h.ports) as port
-        where h.node_id = a.node_id
+        select port.value::integer
+        from jsonb_array_elements(s.ports) as each cross join lateral jsonb_each_text(each) as port
       )
     from sums as s
     where a.node_id = s.node_id`.execute(tx);
