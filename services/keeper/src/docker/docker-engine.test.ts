@@ -8,7 +8,7 @@ import { DockerEngine, parseDockerHost } from "./docker-engine.ts";
 import { ExecCheck } from "./exec-check.ts";
 
 /** As much as the test wants to wait: real engines have 20 s. */
-const LIMITS = { quick: 200, slow: 200 };
+const LIMITS = { quick: 1_000, slow: 1_000 };
 
 /** How an answer may end before it is whole. */
 const CUTS: Readonly<Record<string, (answer: ServerResponse) => void>> = {
