@@ -7,13 +7,13 @@ import { createLogger, silentLogger } from "./logging.ts";
 import { inSpan } from "./tracing/span.ts";
 
 const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
-/** Writes 24 MiB while nothing is read, says so, and ends when it is told to. */
+/** Writes 24 MiB while nothing is read, says so, and ends once it was told to and all is written. */
 const WRITER = `
   const { createLogger } = await import(${JSON.stringify(new URL("./logging.ts", import.meta.url).href)});
   const log = createLogger({ level: "info" });
   const text = "x".repeat(1_000);
   for (let n = 0; n < 24_576; n += 1) log.info({ n, text }, "line");
-  process.once("message", () => process.exit());
+  process.once("message", () => process.disconnect());
   process.send("written");
 `;
 

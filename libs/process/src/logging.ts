@@ -77,7 +77,8 @@ export function createLogger(options: LoggerOptions): Logger {
 }
 
 /**
- * Standard output, written asynchronously: a slow terminal or pipe holds up nothing. What waits is written at the exit.
+ * Standard output, written asynchronously: a slow terminal or pipe holds up nothing. What waits is written at the exit;
+ * the 16 KiB on which a write was begun may be lost then, if the reader is slow.
  */
 function standardOutput() {
   const output = pino.destination({ fd: 1, sync: false, maxLength: MOST_WAITING_BYTES });

@@ -13,6 +13,7 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import { eventually, seededRandom, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { holdUp } from "../testing/hold-up.ts";
 import { applyEvent, type NodeFacts, nodesText } from "../testing/node-facts.ts";
 import { label, observe, operate } from "../testing/operator.ts";
 import * as changes from "../testing/record-changes.ts";
@@ -133,17 +134,6 @@ async function write(
   }
 }
 
-/** Holds each stream up once, until the log is far ahead of it, and goes on until it was cut for that. */
-function holdUp(steady: () => bigint): NonNullable<NodeBehaviour["onMessage"]> {
-  let held = 0;
-  return async ({ ends }) => {
-    if (held > ends.length || ends.includes("WATCHER_TOO_SLOW")) return;
-    held = ends.length + 1;
-    const from = steady();
-    await eventually(() => expect(steady()).toBeGreaterThan(from + 120n));
-  };
-}
-
 const behaviours = (steady: () => bigint): readonly NodeBehaviour[] => [
   { name: "steady" },
   {
@@ -169,7 +159,7 @@ const behaviours = (steady: () => bigint): readonly NodeBehaviour[] => [
     onMessage: (it, messages) => (messages % 11 === 0 ? it.stream.breakConnection() : undefined),
   },
   { name: "nothing", filter: { labelSelector: "zone=nowhere" }, isWanted: () => false },
-  { name: "slow", onMessage: holdUp(steady) },
+  { name: "slow", onMessage: holdUp(steady, 120n) },
 ];
 
 /** The revisions never fall, and at each of them the client had exactly the nodes that it wanted. */

@@ -5,6 +5,7 @@ import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
 import { appendEvents, eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { holdUp } from "../testing/hold-up.ts";
 import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
@@ -63,15 +64,7 @@ const behaviours = (steady: () => number): readonly Behaviour[] => [
     name: "loses its connection",
     onMessage: (it, messages) => (messages % 11 === 0 ? it.stream.breakConnection() : undefined),
   },
-  {
-    name: "slow",
-    // Holds the stream up until the log is far ahead of it, and is cut for that.
-    onMessage: async ({ ends }) => {
-      if (ends.includes("WATCHER_TOO_SLOW")) return;
-      const from = steady();
-      await eventually(() => expect(steady()).toBeGreaterThan(from + 300));
-    },
-  },
+  { name: "slow", onMessage: holdUp(() => BigInt(steady()), 300n) },
 ];
 
 /**
@@ -142,6 +135,7 @@ describe("watches under faults", () => {
       await before.close();
     }
     await eventually(() => expect(steady()).toBeGreaterThan(EVENTS));
+    await eventually(() => expect(endsOf("slow")).toContain("WATCHER_TOO_SLOW"));
     ending.abort();
     await Promise.all(writers);
     // One that every filter lets through.
@@ -152,7 +146,6 @@ describe("watches under faults", () => {
     const { events: log } = await readEvents(writing.db, { after: 0n, limit: 1_000_000 });
     validateTransactions(log);
     for (const watcher of watchers) validate(watcher, log);
-    expect(endsOf("slow")).toContain("WATCHER_TOO_SLOW");
     expect(endsOf("steady")).toContain("SERVER_SHUTTING_DOWN");
     await rig.close();
     await Promise.all([reading.close(), writing.close()]);
