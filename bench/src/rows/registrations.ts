@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestAuthority } from "@rollcall/testkit/certificates";
 import type { Bench, BenchContext } from "../bench-context.ts";
@@ -28,7 +28,7 @@ export const registrations: Bench = {
     const { url } = await startDatabase(context);
     const commitsPerSecond = await measureCommits(context, url);
     const plain = await measure(context, url, { name: "clear text", from: 0, flags: [] });
-    const authority = new TestAuthority(join(context.directory, "certificates"));
+    const authority = new TestAuthority(mkdtempSync(join(context.directory, "certificates-")));
     const { certFile, keyFile } = authority.write("registry");
     const tls = await measure(context, url, {
       ...{ name: "TLS 1.3", from: plain.next },
