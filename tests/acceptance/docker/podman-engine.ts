@@ -57,7 +57,9 @@ export class PodmanEngine {
 
   /** Start the service that answers at the socket. Containers do not need it. */
   async start(): Promise<void> {
-    const service = spawn("podman", ["system", "service", "--time=0", this.host], { env: this.#env, stdio: "ignore" });
+    const args = ["system", "service", "--time=0", this.host];
+    // A container that runs out of memory leaves a file there.
+    const service = spawn("podman", args, { cwd: this.root, env: this.#env, stdio: "ignore" });
     this.#service = service;
     await once(service, "spawn");
     await until("an engine that answers", async () => {
