@@ -56,6 +56,13 @@ describe("describeFailure()", () => {
     );
   });
 
+  it("should not repeat a message that was cut shorter as a violation", () => {
+    const description = "no event has this type; the types are a, b, ...";
+    const violations = { desc: BadRequestSchema, value: { fieldViolations: [{ field: "types", description }] } };
+    const message = "no event has this type; the types are a, b, c, d, ...";
+    expect(describeIt(new ConnectError(message, Code.InvalidArgument, undefined, [violations]))).toBe(message);
+  });
+
   it("should list every violation, and when to try again", () => {
     const violations = {
       desc: BadRequestSchema,

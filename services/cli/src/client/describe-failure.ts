@@ -108,14 +108,16 @@ function lines(parts: readonly string[]): string {
 }
 
 function violationsOf(failure: ConnectError): string[] {
-  return (
-    failure
-      .findDetails(BadRequestSchema)
-      .flatMap((details) => details.fieldViolations)
-      // One violation alone is often the message itself, or its end.
-      .filter(({ description }) => !failure.rawMessage.endsWith(description))
-      .map(({ field, description }) => `  ${field}: ${description}`)
-  );
+  return failure
+    .findDetails(BadRequestSchema)
+    .flatMap((details) => details.fieldViolations)
+    .filter(({ description }) => !isSaidBy(failure.rawMessage, description))
+    .map(({ field, description }) => `  ${field}: ${description}`);
+}
+
+/** One violation alone is often the message itself, or its end; each is cut to a length of its own. */
+function isSaidBy(message: string, description: string): boolean {
+  return message.endsWith(description) || (description.endsWith("...") && message.includes(description.slice(0, -3)));
 }
 
 function retryHint(failure: ConnectError): string[] {
