@@ -89,7 +89,7 @@ describe("Http2SessionManager of connect-node", () => {
     peer.goaway();
     await new Promise((resolve) => session.once("goaway", resolve));
     manager.abort();
-    // An error that nobody listens for fails the test.
+    // An "error" event without a listener fails the test.
     await new Promise((resolve) => session.once("close", resolve));
   });
 });

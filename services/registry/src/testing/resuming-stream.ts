@@ -1,6 +1,8 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { expect } from "@jest/globals";
 import { describeError } from "@rollcall/errors";
+import { eventually } from "@rollcall/testkit";
 import type { Rig } from "./rig.ts";
 
 /** A server's stream, as a client of the drills drives it. */
@@ -88,4 +90,21 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
     this.ends.push(reason ?? Code[ConnectError.from(error).code]);
     return metadata.resumeToken ?? null;
   }
+}
+
+/**
+ * Reads slowly: holds each stream up once, until `steady` is `ahead` further, and goes on until it was cut for that. To
+ * hold up every message that was on its way would take as many again for each.
+ */
+export function holdUp(
+  steady: () => bigint,
+  ahead: bigint,
+): (watcher: { readonly ends: readonly string[] }) => Promise<void> {
+  let held = 0;
+  return async ({ ends }) => {
+    if (held > ends.length || ends.includes("WATCHER_TOO_SLOW")) return;
+    held = ends.length + 1;
+    const from = steady();
+    await eventually(() => expect(steady()).toBeGreaterThan(from + ahead));
+  };
 }

@@ -13,11 +13,11 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import { eventually, seededRandom, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
-import { holdUp } from "../testing/hold-up.ts";
 import { applyEvent, type NodeFacts, nodesText } from "../testing/node-facts.ts";
 import { label, observe, operate } from "../testing/operator.ts";
 import * as changes from "../testing/record-changes.ts";
 import { type NodeBehaviour, ResumingNodeWatcher, wholeNodes } from "../testing/resuming-node-watcher.ts";
+import { holdUp } from "../testing/resuming-stream.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { seed } from "../testing/seed.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";

@@ -5,7 +5,7 @@ import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
 import { appendEvents, eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
-import { holdUp } from "../testing/hold-up.ts";
+import { holdUp } from "../testing/resuming-stream.ts";
 import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
