@@ -2,35 +2,13 @@
 // One script can be kept compiled, which modules cannot be with Node.js 20; see docs/decisions/0065-one-script.md.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { builtinModules, createRequire } from "node:module";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { whenUsed } from "./when-used.mjs";
 
 /** Parts of Node.js that take milliseconds to load, and that most verbs never use. */
 const HEAVY = ["child_process", "crypto", "dns", "http", "http2", "https", "net", "readline", "tls", "zlib"];
-
-/**
- * A heavy part of Node.js is loaded by the first use of a name of it. In place of the part there is an object with
- * the same names.
- */
-const BUILTINS_WHEN_USED = {
-  name: "builtins-when-used",
-  setup: ({ onResolve, onLoad }) => {
-    const names = builtinModules.filter((name) => HEAVY.includes(name.split("/")[0]));
-    onResolve({ filter: new RegExp(`^(node:)?(${names.join("|")})$`) }, ({ path, kind }) =>
-      kind === "import-statement" ? { path: path.replace("node:", ""), namespace: "when-used" } : undefined,
-    );
-    onLoad({ filter: /.*/, namespace: "when-used" }, ({ path }) => {
-      const keys = Object.keys(createRequire(import.meta.url)(path));
-      const contents = `
-        let part;
-        const used = (key) => (part ??= require(${JSON.stringify(`node:${path}`)}))[key];
-        for (const key of ${JSON.stringify(keys)})
-          Object.defineProperty(module.exports, key, { enumerable: true, get: () => used(key) });`;
-      return { contents, loader: "js" };
-    });
-  },
-};
+const BUILTINS_WHEN_USED = whenUsed("builtins-when-used", new RegExp(`^(node:)?(${HEAVY.join("|")})(/|$)`));
 
 /**
  * The rules of fields are the servers' to check. Their descriptor, a file by itself that every schema imports, takes as
@@ -65,7 +43,7 @@ const WITHOUT_SERVERS = {
 };
 
 /** Write both into a folder that has the servers' program. Answers the files that went into them. */
-export async function bundleCli(folder, { entry, start, headers, workspace, plugins }) {
+export async function bundleCli(folder, { entry, start, workspace, plugins }) {
   const options = {
     outdir: folder,
     outExtension: { ".js": ".cjs" },
@@ -87,7 +65,6 @@ export async function bundleCli(folder, { entry, start, headers, workspace, plug
     ...options,
     entryPoints: [{ in: entry, out: "cli" }],
     define: { "import.meta.url": "urlOfBundle" },
-    inject: [headers],
     banner: { js: 'const urlOfBundle = require("node:url").pathToFileURL(__filename).href;' },
     plugins: [WITHOUT_SERVERS, WITHOUT_RULES, BUILTINS_WHEN_USED, ...plugins],
   });

@@ -1,13 +1,15 @@
 // Bundles the executable from its sources, with all that it imports, into a folder: it starts in a third of the time
 // that a thousand small files take. `make build`, `make dist` and the tests use the same function, so what is tested is
 // what runs.
-import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { buildWeb } from "../console/build-web.mjs";
 import { bundleCli } from "./bundle-cli.mjs";
 import { commitInfo } from "./commit-info.mjs";
+import { whenUsed } from "./when-used.mjs";
 
 // No module of ours may have the same name.
 const REQUIRE = "createRequireOfBundle";
@@ -41,15 +43,15 @@ const WIDTH_WHEN_ASKED = {
 };
 
 /**
- * What packages bring along and nothing here asks for, though a process would hold its text: zod's words in forty
- * languages, and what grpc-js reads the schemas of its own services with, a second library of protobuf.
+ * Read when a name of theirs is first used: an agent has no metrics and mostly no file of settings, and these two are
+ * a tenth of its memory beyond Node's own.
  */
+const PACKAGES_WHEN_USED = whenUsed("packages-when-used", /^(prom-client|yaml)$/);
+
+/** What packages bring along and nothing here asks for: grpc-js' own services come with a second library of protobuf. */
 const WITHOUT_UNASKED = {
   name: "without-unasked",
   setup: ({ onLoad }) => {
-    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({
-      contents: 'export { default as en } from "./en.js";',
-    }));
     onLoad({ filter: /[\\/]@grpc[\\/]proto-loader[\\/]build[\\/]src[\\/]index\.js$/ }, () => ({
       contents: 'exports.loadSync = () => { throw new Error("services of grpc-js itself are not served"); };',
     }));
@@ -57,20 +59,30 @@ const WITHOUT_UNASKED = {
 };
 
 /**
- * A program that uses one rule of libs/domain gets the modules of that rule, not all of them: what the index exports is
- * imported from where it is written. Chunks are made of whole modules, and an index belongs to all that it names.
+ * A program that uses one thing of a package gets the modules of that thing, not all of them: what an index exports is
+ * imported from where it is written. Chunks are made of whole modules, and an index belongs to all that it names. So an
+ * agent that reads the settings of the services that may stand in its file does not load the services.
  */
-const DOMAIN_BY_MODULE = {
-  name: "domain-by-module",
+const INDEXES_BY_MODULE = {
+  name: "indexes-by-module",
   setup: ({ onLoad, onStart }) => {
-    const modules = new Map();
-    onStart(() => addExports(modules, join(WORKSPACE, "libs/domain/src/index.ts")));
+    const packages = new Map();
+    onStart(async () => {
+      for (const folder of await packageFolders()) {
+        const { name } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+        const exports = new Map();
+        await addExports(exports, join(folder, "src/index.ts"));
+        packages.set(name, exports);
+      }
+    });
     onLoad({ filter: /\/(libs|services)\/[^/]+\/src\/.*\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, "utf8");
-      const contents = text.replace(/^import \{([^}]*)\} from "@rollcall\/domain";/gms, (whole, names) => {
+      const contents = text.replace(/^import \{([^}]*)\} from "([^"]+)";/gms, (whole, names, from) => {
+        const exports = packages.get(from);
+        if (exports === undefined) return whole;
         const imports = namesIn(names).map((name) => {
-          const module = modules.get(importedAs(name));
-          if (module === undefined) throw new Error(`libs/domain exports no ${importedAs(name)}, which ${path} wants`);
+          // What the index itself declares stays there.
+          const module = exports.get(importedAs(name)) ?? { name: importedAs(name), from };
           return `import { ${module.name} as ${exportedAs(name)} } from "${module.from}";`;
         });
         // On as many lines as before, for the source map.
@@ -81,17 +93,26 @@ const DOMAIN_BY_MODULE = {
   },
 };
 
-const PLUGINS = [WITHOUT_SSH, WITHOUT_UNASKED, WIDTH_WHEN_ASKED, DOMAIN_BY_MODULE];
+const PLUGINS = [WITHOUT_SSH, WITHOUT_UNASKED, WIDTH_WHEN_ASKED, PACKAGES_WHEN_USED, INDEXES_BY_MODULE];
+
+/** The folders of the workspace's packages that have an index. */
+async function packageFolders() {
+  const folders = [];
+  for (const group of ["libs", "services"]) {
+    for (const name of await readdir(join(WORKSPACE, group))) folders.push(join(WORKSPACE, group, name));
+  }
+  return folders.filter((folder) => existsSync(join(folder, "src/index.ts")));
+}
 
 /** Note which module each name of an index comes from, indices below it included. */
 async function addExports(modules, index) {
   const text = await readFile(index, "utf8");
-  for (const [, names, from] of text.matchAll(/^export \{([^}]*)\} from "([^"]+)";/gms)) {
+  for (const [, names, from] of text.matchAll(/^export \{([^}]*)\} from "(\.[^"]+)";/gms)) {
     for (const name of namesIn(names)) {
       modules.set(exportedAs(name), { name: importedAs(name), from: join(dirname(index), from) });
     }
   }
-  for (const [, from] of text.matchAll(/^export \* from "([^"]+)";/gm)) {
+  for (const [, from] of text.matchAll(/^export \* from "(\.[^"]+)";/gm)) {
     await addExports(modules, join(dirname(index), from));
   }
 }
@@ -157,7 +178,6 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
   const cli = await bundleCli(join(folder, "src"), {
     entry: join(HERE, `src/${program}.ts`),
     start: join(HERE, "src/start/start.ts"),
-    headers: join(HERE, "src/start/light-headers.ts"),
     workspace: WORKSPACE,
     plugins: PLUGINS,
   });

@@ -25,6 +25,7 @@ export {
   oneOf,
   optional,
   parseAddress,
+  readFurther,
   type ServerAddress,
   serverAddress,
   stringMap,

@@ -1,11 +1,11 @@
-import type { z } from "zod";
+import type { ZodMiniType } from "zod/mini";
 
 /** One key of the configuration. */
 export interface KeyDeclaration<T> {
   /**
    * What may be written; see value-types.ts (duration(), address(), ...). It is given texts, lists and maps of texts.
    */
-  readonly schema: z.ZodType<T>;
+  readonly schema: ZodMiniType<T>;
   /** The value when nothing is set, in its read form: durations in milliseconds. */
   readonly default: T;
   /** What it is for, in full sentences; with limits and with what it relates to. */

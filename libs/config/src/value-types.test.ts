@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { z } from "zod";
+import * as z from "zod/mini";
 import {
   address,
   bool,
@@ -18,7 +18,7 @@ import {
   writeValue,
 } from "./value-types.ts";
 
-function read<T>(schema: z.ZodType<T>, written: Written): T | string {
+function read<T>(schema: z.ZodMiniType<T>, written: Written): T | string {
   const result = schema.safeParse(written);
   return result.success ? result.data : result.error.issues.map((it) => it.message).join("; ");
 }
@@ -65,6 +65,8 @@ describe("value schemas", () => {
     ["list", list(text()), "a, b,,c", ["a", "b", "c"]],
     ["list", list(int()), ["1", "2"], [1, 2]],
     ["list", list(int()), ["1", "x"], '"x" is not a whole number'],
+    ["list", list(int()), { a: "1" }, '{"a":"1"} is not a list'],
+    ["list", list(int()), "1,".repeat(1_001), "has more than 1000 items"],
     ["map", stringMap(), "zone=a,rack=7", { zone: "a", rack: "7" }],
     ["map", stringMap(), { zone: "a" }, { zone: "a" }],
     ["map", stringMap(), ["zone=a", "rack=7,row=1"], { zone: "a", rack: "7", row: "1" }],
@@ -73,7 +75,7 @@ describe("value schemas", () => {
     ["map", stringMap(), { zone: ["a"] }, '{"zone":["a"]} is not a map of texts such as zone=a,rack=7'],
     ["optional", optional(int()), "5", 5],
     ["another schema", z.enum(["a"]), "a", "a"],
-  ] as [string, z.ZodType, Written, unknown][])("should read %s", (_, schema, written, value) => {
+  ] as [string, z.ZodMiniType, Written, unknown][])("should read %s", (_, schema, written, value) => {
     expect(read(schema, written)).toEqual(value);
   });
 
@@ -95,7 +97,7 @@ describe("writeValue()", () => {
     [optional(duration()), 1_000, "1s"],
     [optional(duration()), undefined, undefined],
     [z.enum(["a"]), "a", "a"],
-  ] as [z.ZodType, unknown, unknown][])("should write what is read back", (schema, value, written) => {
+  ] as [z.ZodMiniType, unknown, unknown][])("should write what is read back", (schema, value, written) => {
     expect(writeValue(schema, value)).toEqual(written);
     if (written !== undefined) expect(schema.parse(written)).toEqual(value);
   });
@@ -110,7 +112,7 @@ describe("describeValue()", () => {
     [optional(list(int())), "a list, each a whole number"],
     [oneOf(["a", "b"]), "one of a, b"],
     [z.enum(["a"]), "a value"],
-  ] as [z.ZodType, string][])("should say what may be written", (schema, words) => {
+  ] as [z.ZodMiniType, string][])("should say what may be written", (schema, words) => {
     expect(describeValue(schema)).toBe(words);
   });
 });

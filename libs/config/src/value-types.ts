@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
-import { z } from "zod";
+// The whole of zod costs each process, agents among them, 3 MiB.
+import * as z from "zod/mini";
 import { formatDuration, parseDuration } from "./duration.ts";
 
 /**
@@ -19,6 +20,9 @@ export interface ServerAddress extends Address {
   readonly scheme: "http" | "https" | undefined;
 }
 
+/** Of a list or a map. */
+const MOST_ITEMS = 1_000;
+
 /** How the values of a schema are written; those of a schema without an entry are written with String(). */
 const writers = new WeakMap<object, (value: never) => Written | undefined>();
 
@@ -26,19 +30,19 @@ const writers = new WeakMap<object, (value: never) => Written | undefined>();
 const descriptions = new WeakMap<object, string>();
 
 /** Write a value so that its schema reads it back; undefined for a value that is not set. */
-export function writeValue<T>(schema: z.ZodType<T>, value: T): Written | undefined {
+export function writeValue<T>(schema: z.ZodMiniType<T>, value: T): Written | undefined {
   const write = writers.get(schema) as ((value: T) => Written | undefined) | undefined;
   if (write !== undefined) return write(value);
   return value === undefined ? undefined : String(value);
 }
 
 /** What may be written, for people: "a duration such as 15s, 1h30m or 250ms, from 1s to 1h". */
-export function describeValue(schema: z.ZodType<unknown>): string {
+export function describeValue(schema: z.ZodMiniType<unknown>): string {
   return descriptions.get(schema) ?? "a value";
 }
 
 /** A time span, in milliseconds once read: "15s", "1m", "1h30m", "250ms"; a bare number means seconds. */
-export function duration(limits: { readonly minMs?: number; readonly maxMs?: number } = {}): z.ZodType<number> {
+export function duration(limits: { readonly minMs?: number; readonly maxMs?: number } = {}): z.ZodMiniType<number> {
   const { minMs = 0, maxMs = 365 * 86_400_000 } = limits;
   const type = valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
     const ms = parseDuration(text);
@@ -48,7 +52,7 @@ export function duration(limits: { readonly minMs?: number; readonly maxMs?: num
 }
 
 /** A yes or no: true, yes, on and 1, or false, no, off and 0. */
-export function bool(): z.ZodType<boolean> {
+export function bool(): z.ZodMiniType<boolean> {
   return valueType("true or false", String, (text) => {
     const word = text.toLowerCase();
     if (["true", "yes", "on", "1"].includes(word)) return true;
@@ -57,7 +61,7 @@ export function bool(): z.ZodType<boolean> {
 }
 
 /** A host: a name or an address. The brackets that IPv6 has in a URL are left out. */
-export function host(): z.ZodType<string> {
+export function host(): z.ZodMiniType<string> {
   return valueType("a host without a port, such as 10.0.0.7 or ::1", String, (written) => {
     const bare = /^\[([0-9a-fA-F:.%]+)\]$/.exec(written)?.[1] ?? written;
     return /^[^[\]\s/]{1,253}$/.test(bare) ? bare : null;
@@ -65,7 +69,7 @@ export function host(): z.ZodType<string> {
 }
 
 /** A whole number. */
-export function int(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
+export function int(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodMiniType<number> {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = limits;
   const type = valueType("a whole number", String, (text) =>
     /^[+-]?\d+$/.test(text) ? within(Number(text), min, max, String) : null,
@@ -74,7 +78,7 @@ export function int(limits: { readonly min?: number; readonly max?: number } = {
 }
 
 /** A number with or without a fraction. */
-export function decimal(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
+export function decimal(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodMiniType<number> {
   const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = limits;
   const type = valueType("a number", String, (text) =>
     /^[+-]?\d+(\.\d+)?$/.test(text) ? within(Number(text), min, max, String) : null,
@@ -90,7 +94,7 @@ export function text(
     readonly pattern?: RegExp;
     readonly expects?: string;
   } = {},
-): z.ZodType<string> {
+): z.ZodMiniType<string> {
   const { minLength = 1, maxLength = 4_096, pattern, expects } = limits;
   const wanted = expects ?? (minLength > 0 ? "a text that is not empty" : "a text");
   return valueType(wanted, String, (value) => {
@@ -100,19 +104,19 @@ export function text(
 }
 
 /** One of a few words, matched without regard to case. */
-export function oneOf<const W extends string>(words: readonly W[]): z.ZodType<W> {
+export function oneOf<const W extends string>(words: readonly W[]): z.ZodMiniType<W> {
   return valueType(`one of ${words.join(", ")}`, String, (value) => {
     return words.find((word) => word.toLowerCase() === value.toLowerCase()) ?? null;
   });
 }
 
 /** HOST:PORT, with an IPv6 host in brackets. Port 0 takes a free one. */
-export function address(): z.ZodType<Address> {
+export function address(): z.ZodMiniType<Address> {
   return valueType("an address HOST:PORT", formatAddress, parseAddress);
 }
 
 /** An address of the network, or a network: 10.0.0.7, 10.0.0.0/8, 2001:db8::/32. */
-export function network(): z.ZodType<string> {
+export function network(): z.ZodMiniType<string> {
   return valueType("an IP address, or a network such as 10.0.0.0/8", String, (text) => {
     const [, host = "", length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
     const version = isIP(host);
@@ -122,14 +126,14 @@ export function network(): z.ZodType<string> {
 }
 
 /** HOST:PORT, or a URL that says whether to speak TLS: https://HOST or http://HOST, with or without a port. */
-export function serverAddress(): z.ZodType<ServerAddress> {
+export function serverAddress(): z.ZodMiniType<ServerAddress> {
   const write = (value: ServerAddress) =>
     value.scheme === undefined ? formatAddress(value) : `${value.scheme}://${formatAddress(value)}`;
   return valueType("an address HOST:PORT or https://HOST:PORT", write, parseServerAddress);
 }
 
 /** Several values: a list, or one text with commas. At most 1,000. */
-export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
+export function list<T>(item: z.ZodMiniType<T>): z.ZodMiniType<readonly T[]> {
   const split = (raw: unknown) =>
     typeof raw === "string"
       ? raw
@@ -137,7 +141,9 @@ export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
           .map((it) => it.trim())
           .filter(Boolean)
       : raw;
-  const schema = z.preprocess(split, z.array(item).max(1_000).readonly());
+  const items = z.array(item, { error: ({ input }) => `${shown(input)} is not a list` });
+  const most = z.maxLength(MOST_ITEMS, `has more than ${MOST_ITEMS} items`);
+  const schema = z.pipe(z.transform(split), z.readonly(items.check(most)));
   const write = (values: readonly T[]) => values.map((value) => writeValue(item, value) ?? "");
   return register(schema, write, `a list, each ${describeValue(item)}`);
 }
@@ -146,20 +152,29 @@ export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
  * Texts by name: a map, one text such as "zone=a,rack=7", or a list of such texts (a flag given again and again). At
  * most 1,000.
  */
-export function stringMap(): z.ZodType<Readonly<Record<string, string>>> {
-  const schema = z.unknown().transform((raw, context): Readonly<Record<string, string>> => {
+export function stringMap(): z.ZodMiniType<Readonly<Record<string, string>>> {
+  const schema = z.transform((raw, context): Readonly<Record<string, string>> => {
     const entries = pairsIn(raw);
-    if (entries !== null && entries.length <= 1_000) return Object.fromEntries(entries);
-    context.addIssue(`${shown(raw)} is not a map of texts such as zone=a,rack=7`);
-    return z.NEVER;
+    if (entries !== null && entries.length <= MOST_ITEMS) return Object.fromEntries(entries);
+    return refused(context, `${shown(raw)} is not a map of texts such as zone=a,rack=7`);
   });
   return register(schema, (value: Readonly<Record<string, string>>) => ({ ...value }), "a map of texts");
 }
 
 /** A value that may be absent; absent is undefined. */
-export function optional<T>(inner: z.ZodType<T>): z.ZodType<T | undefined> {
+export function optional<T>(inner: z.ZodMiniType<T>): z.ZodMiniType<T | undefined> {
   const write = (value: T | undefined) => (value === undefined ? undefined : writeValue(inner, value));
-  return register(inner.optional(), write, describeValue(inner));
+  return register(z.optional(inner), write, describeValue(inner));
+}
+
+/** What is read further from what a schema has read. `problem` is told, and not the value, where `read` answers null. */
+export function readFurther<T, U>(
+  schema: z.ZodMiniType<T>,
+  read: (value: T) => U | null,
+  problem: string,
+): z.ZodMiniType<U> {
+  const further = z.transform((value: T, context): U => read(value) ?? refused(context, problem));
+  return z.pipe(schema, further);
 }
 
 /** Write an address as HOST:PORT. */
@@ -195,22 +210,26 @@ function valueType<T extends string | number | boolean | Address>(
   expects: string,
   write: (value: T) => string,
   parse: (text: string) => Parsed<T>,
-): z.ZodType<T> {
-  const schema = z.unknown().transform((raw, context): T => {
+): z.ZodMiniType<T> {
+  const schema = z.transform((raw, context): T => {
     const parsed = typeof raw === "string" ? parse(raw) : null;
-    if (parsed === null) context.addIssue(`${shown(raw)} is not ${expects}`);
-    else if (typeof parsed === "object" && "problem" in parsed) context.addIssue(parsed.problem);
-    else return parsed as T;
-    return z.NEVER;
+    if (parsed === null) return refused(context, `${shown(raw)} is not ${expects}`);
+    if (typeof parsed === "object" && "problem" in parsed) return refused(context, parsed.problem);
+    return parsed as T;
   });
   return register(schema, write, expects);
 }
 
+function refused({ value, issues }: z.core.ParsePayload, message: string): never {
+  issues.push({ code: "custom", message, input: value });
+  return z.NEVER;
+}
+
 function register<T>(
-  schema: z.ZodType<T>,
+  schema: z.ZodMiniType<T>,
   write: (value: T) => Written | undefined,
   description: string,
-): z.ZodType<T> {
+): z.ZodMiniType<T> {
   writers.set(schema, write);
   descriptions.set(schema, description);
   return schema;
@@ -218,11 +237,11 @@ function register<T>(
 
 /** The description with the limits that a key sets; those that only guard the machine are left out. */
 function withLimits(
-  schema: z.ZodType<number>,
+  schema: z.ZodMiniType<number>,
   min: number | undefined,
   max: number | undefined,
   format: (value: number) => string,
-): z.ZodType<number> {
+): z.ZodMiniType<number> {
   const most = max === undefined ? "" : min === undefined ? `, ${format(max)} at most` : ` to ${format(max)}`;
   const least = min === undefined ? "" : max === undefined ? `, ${format(min)} at least` : `, ${format(min)}`;
   descriptions.set(schema, `${describeValue(schema)}${least}${most}`);

@@ -8,11 +8,12 @@ import {
   list,
   oneOf,
   optional,
+  readFurther,
   text,
 } from "@rollcall/config";
 import type { StreamSettings } from "./event-stream.ts";
 import type { NatsSettings } from "./nats-settings.ts";
-import { type NatsUrl, parseNatsUrl } from "./nats-url.ts";
+import { parseNatsUrl } from "./nats-url.ts";
 import { covers, subjectsBelow } from "./subjects.ts";
 
 /** Tokens of a subject, without wildcards. */
@@ -216,10 +217,5 @@ export function streamSettings(values: EventsConfig): StreamSettings {
 
 /** One server. It is written back without its credentials, and they are in no message either. */
 function natsUrl() {
-  return text().transform((value, context): NatsUrl => {
-    const url = parseNatsUrl(value);
-    if (url !== null) return url;
-    context.addIssue("the value is not the URL of a NATS server such as nats://nats:4222");
-    return context.value as never;
-  });
+  return readFurther(text(), parseNatsUrl, "the value is not the URL of a NATS server such as nats://nats:4222");
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { Headers as LightHeaders } from "./light-headers.ts";
+import { LightHeaders } from "./light-headers.ts";
 
 const INITS = [
   undefined,
@@ -14,7 +14,7 @@ const INITS = [
   new Headers({ copied: "yes" }),
 ];
 
-describe("Headers of the command line", () => {
+describe("Headers of the command line and of agents", () => {
   it.each(INITS)("should say what those of Node.js say, made of %j", (init) => {
     const said = (headers: Headers | LightHeaders) => {
       headers.append("Later", "one");

@@ -1,13 +1,13 @@
 /**
- * Headers as the command line's calls need them. Those of Node.js come with a whole client of HTTP, of which nothing
- * else is used, and which takes longer to load than the call. bundle-cli.mjs puts these in their place.
+ * Headers as calls need them. Those of Node.js come with a whole client of HTTP, of which nothing else is used: it takes
+ * longer to load than a call of the command line, and 3 MiB of an agent.
  */
-class LightHeaders implements Iterable<[string, string]> {
+export class LightHeaders implements Iterable<[string, string]> {
   readonly #values = new Map<string, string[]>();
 
-  constructor(given: Iterable<readonly [string, string]> | Readonly<Record<string, string>> = {}) {
+  constructor(given: ConstructorParameters<typeof Headers>[0] = {}) {
     const pairs = Symbol.iterator in given ? given : Object.entries(given);
-    for (const [name, value] of pairs) this.append(name, value);
+    for (const [name, value] of pairs) this.append(name, String(value));
   }
 
   append(name: string, value: string): void {
@@ -61,4 +61,7 @@ class LightHeaders implements Iterable<[string, string]> {
   }
 }
 
-export { LightHeaders as Headers };
+/** Have this process use them. To be called before anything asks for those of Node.js. */
+export function useLightHeaders(): void {
+  globalThis.Headers = LightHeaders;
+}
