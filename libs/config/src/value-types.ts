@@ -167,7 +167,7 @@ export function optional<T>(inner: z.ZodMiniType<T>): z.ZodMiniType<T | undefine
   return register(z.optional(inner), write, describeValue(inner));
 }
 
-/** What is read further from what a schema has read. `problem` is told, and not the value, where `read` answers null. */
+/** What is read further of what a schema has read. Where `read` answers null, `problem` is told, and not the value. */
 export function readFurther<T, U>(
   schema: z.ZodMiniType<T>,
   read: (value: T) => U | null,

@@ -1,6 +1,6 @@
 /**
- * Headers as calls need them. Those of Node.js come with a whole client of HTTP, of which nothing else is used: it takes
- * longer to load than a call of the command line, and 3 MiB of an agent.
+ * Headers as calls need them. Those of Node.js come with a whole client of HTTP, of which nothing else is used: it
+ * takes longer to load than a call of the command line, and 3 MiB of an agent.
  */
 export class LightHeaders implements Iterable<[string, string]> {
   readonly #values = new Map<string, string[]>();
