@@ -32,14 +32,21 @@ export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap
     from node_identities
     where node_id = any(${[...ids]}::text[])`.execute(db);
   return new Map(
-    rows.map(({ node_id: nodeId, public_key: publicKey, fingerprint, ...row }) => {
+    rows.map(({ node_id: nodeId, fingerprint, ...row }) => {
       const { next_public_key: nextKey, next_fingerprint: nextFingerprint } = row;
       const next =
-        nextKey === null || nextFingerprint === null ? null : { publicKey: nextKey, fingerprint: nextFingerprint };
+        nextKey === null || nextFingerprint === null
+          ? null
+          : { publicKey: ownBytes(nextKey), fingerprint: nextFingerprint };
       const isRotationRequired = row.rotation_requested_at !== null;
-      return [nodeId, { nodeId, publicKey, fingerprint, next, isRotationRequired }];
+      return [nodeId, { nodeId, publicKey: ownBytes(row.public_key), fingerprint, next, isRotationRequired }];
     }),
   );
+}
+
+/** A replica has a key for as long as a session lasts. A Buffer of the driver is a part of 8 KiB that it would keep. */
+function ownBytes(part: Buffer): Uint8Array {
+  return new Uint8Array(part);
 }
 
 interface KeyRow {
