@@ -52,6 +52,17 @@ describe("SessionMover", () => {
     expect(ask(3)).toBe(1);
   });
 
+  it("should go on where it stopped, also when nodes have left", async () => {
+    const { ask, asked, clock, mover, nodes } = setUp(4);
+    ask(2);
+    await clock.pass(30_000);
+    mover.leaving();
+    const third = nodes.find("n2");
+    if (third !== undefined) nodes.remove(third);
+    expect(ask(3)).toBe(3);
+    expect(asked).toEqual(["n0", "n1", "n3", "n0", "n1"]);
+  });
+
   it("should not count nodes that cannot be asked, and look at each once", () => {
     const { ask, asked, mover } = setUp(3, false);
     expect(ask(2)).toBe(0);

@@ -20,8 +20,8 @@ const LEAVES_WITHIN_MS = 30_000;
 export class SessionMover {
   readonly #options: SessionMoverOptions;
   readonly #asked = new Map<HeldNode, Asked>();
-  /** Round-robin, so that the same agents are not always asked. */
-  #round: Iterator<HeldNode> | null = null;
+  /** How many nodes this round has passed. Round-robin, so that the same agents are not always asked. */
+  #passed = 0;
 
   constructor(options: SessionMoverOptions) {
     this.#options = options;
@@ -42,22 +42,26 @@ export class SessionMover {
     const { nodes, clock } = this.#options;
     const untilMs = clock.nowMs() + LEAVES_WITHIN_MS;
     let asked = 0;
-    for (let looked = 0; asked < count && looked < nodes.size; looked++) {
-      const node = this.#next();
-      if (node === null) break;
+    let looked = 0;
+    for (const node of roundFrom(nodes, this.#passed)) {
+      if (asked === count) break;
+      looked += 1;
       const { stream } = node;
       if (stream === null || this.#asked.has(node) || !stream.askMove(farewell())) continue;
       this.#asked.set(node, { stream, untilMs });
       asked += 1;
     }
+    this.#passed = (this.#passed + looked) % Math.max(1, nodes.size);
     return asked;
   }
+}
 
-  #next(): HeldNode | null {
-    const going = this.#round?.next();
-    if (going !== undefined && going.done !== true) return going.value;
-    this.#round = this.#options.nodes.all();
-    const first = this.#round.next();
-    return first.done === true ? null : first.value;
+/** Each node once, those first that come after so many. An iterator that was kept would keep nodes that have left. */
+function* roundFrom(nodes: HeldNodes, passed: number): Generator<HeldNode> {
+  const first: HeldNode[] = [];
+  for (const node of nodes.all()) {
+    if (first.length < passed) first.push(node);
+    else yield node;
   }
+  yield* first;
 }
