@@ -5,14 +5,18 @@ export interface Histogram {
 
 /** Reads one histogram from a process's metrics. */
 export async function readHistogram(probePort: number, name: string): Promise<Histogram> {
-  const answer = await fetch(`http://127.0.0.1:${probePort}/metrics`);
-  return parseHistogram(await answer.text(), name);
+  return parseHistogram(await readMetrics(probePort), name);
 }
 
 /** Reads the greatest value of a gauge from a process's metrics, whatever its labels; 0 when it has none. */
 export async function greatestOf(probePort: number, name: string): Promise<number> {
-  const answer = await fetch(`http://127.0.0.1:${probePort}/metrics`);
-  return parseGreatest(await answer.text(), name);
+  return parseGreatest(await readMetrics(probePort), name);
+}
+
+/** By a connection of its own: one that was kept since the last look may be closed just as it is used again. */
+async function readMetrics(probePort: number): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${probePort}/metrics`, { headers: { connection: "close" } });
+  return await answer.text();
 }
 
 /** Finds the greatest value of a gauge in the text of metrics; 0 when it is not there. */
