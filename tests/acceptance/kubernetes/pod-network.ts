@@ -18,10 +18,13 @@ export interface PodNetwork {
 }
 
 const PREFIX = "10.78";
+let networks = 0;
 
 /** Make the network. */
 export async function makePodNetwork(): Promise<PodNetwork> {
-  const bridge = `rc${process.pid}`;
+  // The links of a network that was deleted are there for a while yet: the next one of this process has other names.
+  networks += 1;
+  const bridge = `rc${process.pid}n${networks}`;
   // One at a time: two at once fail now and then, and a pod that is left without a network fails much later.
   let last: Promise<unknown> = Promise.resolve();
   const ip = (words: string) => {
