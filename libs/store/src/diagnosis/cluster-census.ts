@@ -7,7 +7,7 @@ import type {
   SchedulingState,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import type { Db } from "../database/store.ts";
+import type { Db, LaneStore } from "../database/store.ts";
 
 /** Compute nodes that are in the same states. */
 export interface NodeGroup {
@@ -51,15 +51,21 @@ export interface ClusterCensus {
   readonly head: bigint;
 }
 
-/** Count what the record has. Its cost grows with the number of nodes and of live executions. */
-export async function takeCensus(db: Db): Promise<ClusterCensus> {
-  return {
-    nodes: await readNodeGroups(db),
-    jobs: await readJobGroups(db),
-    executions: await readExecutionGroups(db),
-    leases: await readLeaseGroups(db),
-    head: await readHead(db),
-  };
+/**
+ * Count what the record has. Its cost grows with the number of nodes and of live executions; it takes one core of
+ * Postgres for that time, since nobody waits for it, and pages and changes need the others.
+ */
+export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<ClusterCensus> {
+  return store.transaction(async (tx) => {
+    await sql`set local max_parallel_workers_per_gather = 0`.execute(tx);
+    return {
+      nodes: await readNodeGroups(tx),
+      jobs: await readJobGroups(tx),
+      executions: await readExecutionGroups(tx),
+      leases: await readLeaseGroups(tx),
+      head: await readHead(tx),
+    };
+  });
 }
 
 async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {

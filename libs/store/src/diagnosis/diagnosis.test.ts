@@ -15,7 +15,7 @@ afterAll(() => database.drop());
 describe("takeCensus()", () => {
   it("should count nodes, jobs, executions and leases, and know the end of the log", async () => {
     const { db } = database.store;
-    expect(await takeCensus(db)).toEqual({ nodes: [], jobs: [], executions: [], leases: [], head: 0n });
+    expect(await takeCensus(database.store)).toEqual({ nodes: [], jobs: [], executions: [], leases: [], head: 0n });
     await addNode(database.store, "n1");
     await addNode(database.store, "n2");
     await addNode(database.store, "control", { type: "ORCHESTRATOR" });
@@ -30,7 +30,7 @@ describe("takeCensus()", () => {
             state)
         values (${id}, 'web', 1, 0, 'n1', 'RUN', 1, '', 0, 0, 0, ${state})`.execute(db);
     }
-    const census = await takeCensus(db);
+    const census = await takeCensus(database.store);
     expect(census.nodes).toEqual([expect.objectContaining({ membership: "APPROVED", count: 2 })]);
     expect(census.jobs).toEqual([{ type: "service", state: "ACTIVE", count: 1 }]);
     expect(census.executions.map(({ count }) => count)).toEqual([1, 1]);

@@ -22,7 +22,6 @@ interface Counted {
  * In the others, and where the last count failed, the gauges have no samples.
  */
 export function countCluster({ store, clock, metrics, isLeader, everyMs = EVERY_MS }: CountOptions): Loop {
-  const { db } = store.reserved;
   let counted: Counted | null = null;
   const expose = clusterGauges(metrics);
   onScrape(metrics, () => expose(isLeader() ? counted : null));
@@ -36,7 +35,7 @@ export function countCluster({ store, clock, metrics, isLeader, everyMs = EVERY_
         return;
       }
       try {
-        counted = { census: await takeCensus(db), runs: await listUpkeepRuns(db) };
+        counted = { census: await takeCensus(store.reserved), runs: await listUpkeepRuns(store.reserved.db) };
       } catch (error) {
         counted = null;
         throw error;
