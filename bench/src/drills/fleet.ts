@@ -27,6 +27,8 @@ export const SHORT_SIZE: FleetSize = {
 
 /** A process may open 20,000 files where this was tuned. */
 export const MOST_AGENTS_A_PROCESS = 18_000;
+/** What is kept for readers is taken from the agents. */
+const READERS_OF_A_REPLICA = 512;
 const RECOVER_WITHIN_MS = 300_000;
 const LONGEST_PATIENCE_MS = 20_000;
 
@@ -263,5 +265,6 @@ function flagsOf({ intervalMs, unhealthyAfterMs }: FleetSize): readonly string[]
     `Orchestrator.NodeManager.DisconnectTimeout=${unhealthyAfterMs}ms`,
     `Orchestrator.NodeManager.UnknownTimeout=${unhealthyAfterMs * 5}ms`,
     `Compute.Heartbeat.Interval=${intervalMs}ms`,
+    `Listen.MaxConnections=${READERS_OF_A_REPLICA}`,
   ].flatMap((setting) => ["--set", setting]);
 }
