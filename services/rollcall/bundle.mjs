@@ -43,8 +43,8 @@ const WIDTH_WHEN_ASKED = {
 };
 
 /**
- * Read when a name of theirs is first used: an agent has no metrics and mostly no file of settings, and these two are
- * a tenth of its memory beyond Node's own.
+ * Packages that are loaded when one of their names is first used: an agent has no metrics, and often no configuration
+ * file.
  */
 const PACKAGES_WHEN_USED = whenUsed("packages-when-used", /^(prom-client|yaml)$/);
 

@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 /**
- * A plugin of esbuild: modules in CommonJS, and parts of Node.js, whose specifiers match are loaded by the first use of
- * a name of theirs. In place of each there is an object with the same names.
+ * An esbuild plugin that loads matching modules lazily. An import gets an object with the same names, whose getters load
+ * the module on first use. For CommonJS packages and modules of Node.js.
  */
 export function whenUsed(name, filter) {
   return {
@@ -15,8 +15,8 @@ export function whenUsed(name, filter) {
       onLoad({ filter: /.*/, namespace: name }, ({ path, pluginData: { resolveDir } }) => {
         const names = Object.keys(createRequire(join(resolveDir, "importer.js"))(path));
         const contents = `
-          let module_;
-          const used = (name) => (module_ ??= require(${JSON.stringify(path)}))[name];
+          let loaded;
+          const used = (name) => (loaded ??= require(${JSON.stringify(path)}))[name];
           for (const name of ${JSON.stringify(names)})
             Object.defineProperty(module.exports, name, { enumerable: true, get: () => used(name) });`;
         return { contents, loader: "js", resolveDir };

@@ -27,7 +27,7 @@ export const SHORT_SIZE: FleetSize = {
 
 /** A process may open 20,000 files where this was tuned. */
 export const MOST_AGENTS_A_PROCESS = 18_000;
-/** What is kept for readers is taken from the agents. */
+/** API connections of a replica: fewer than the default, since agents share the limit of open files. */
 const READERS_OF_A_REPLICA = 512;
 const RECOVER_WITHIN_MS = 300_000;
 const LONGEST_PATIENCE_MS = 20_000;

@@ -87,7 +87,7 @@ async function spreadHealth(url: string): Promise<void> {
   });
 }
 
-/** What Postgres does after so many writes, it does now: a fleet of this size has grown for longer than a minute. */
+/** Do now what Postgres would do in the background after so many writes, and so during the measurement. */
 async function settle(url: string): Promise<void> {
   await withClient(url, async (client) => {
     await client.query("vacuum analyze");

@@ -22,7 +22,7 @@ let networks = 0;
 
 /** Make the network. */
 export async function makePodNetwork(): Promise<PodNetwork> {
-  // The links of a network that was deleted are there for a while yet: the next one of this process has other names.
+  // The kernel removes the links of a deleted network later, so each network of this process has its own names.
   networks += 1;
   const bridge = `rc${process.pid}n${networks}`;
   // One at a time: two at once fail now and then, and a pod that is left without a network fails much later.

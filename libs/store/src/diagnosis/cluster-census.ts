@@ -52,8 +52,8 @@ export interface ClusterCensus {
 }
 
 /**
- * Count what the record has. Its cost grows with the number of nodes and of live executions; it takes one core of
- * Postgres for that time, since nobody waits for it, and pages and changes need the others.
+ * Count what the record has. The cost grows with the number of nodes and of live executions. The queries run without
+ * parallel workers, so that this background task leaves the other cores to requests.
  */
 export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<ClusterCensus> {
   return store.transaction(async (tx) => {

@@ -44,7 +44,7 @@ export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap
   );
 }
 
-/** A replica has a key for as long as a session lasts. A Buffer of the driver is a part of 8 KiB that it would keep. */
+/** Copies a key, which a replica keeps for a whole session: the driver's Buffer is a slice of an 8 KiB pool. */
 function ownBytes(part: Buffer): Uint8Array {
   return new Uint8Array(part);
 }

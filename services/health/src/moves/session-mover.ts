@@ -56,7 +56,10 @@ export class SessionMover {
   }
 }
 
-/** Each node once, those first that come after so many. An iterator that was kept would keep nodes that have left. */
+/**
+ * Yields each node once, and those that this round has passed last. Rounds keep a count, not an iterator: an iterator
+ * over a Map keeps removed nodes in memory.
+ */
 function* roundFrom(nodes: HeldNodes, passed: number): Generator<HeldNode> {
   const first: HeldNode[] = [];
   for (const node of nodes.all()) {
