@@ -92,7 +92,7 @@ export function createCore(options: CoreOptions): Core {
     },
     onMovedAway: (node) => {
       // The event may be older than the adoption: a replica without its lease took the node just before.
-      if (node.publicKey === null) adopter.doubt();
+      if (node.publicKey === null) adopter.doubt([node.id]);
     },
     onLabelsChanged: options.onLabelsChanged,
     onConditionsChanged: options.onConditionsChanged,
@@ -135,7 +135,7 @@ export function createCore(options: CoreOptions): Core {
     maxQueued: config["Health.HelloQueue"],
     failures: options.failures,
     admission: new HelloAdmission(hellosPerSecond, clock.nowMs()),
-    onUncertain: () => adopter.doubt(),
+    onUncertain: (nodeIds) => adopter.doubt(nodeIds),
     ...(options.isSigned === undefined ? {} : { isSigned: options.isSigned }),
     ...nextTurn,
   });
@@ -153,7 +153,7 @@ export function createCore(options: CoreOptions): Core {
     },
     leaseHeld: () => {
       // While it was in doubt others may have adopted its nodes, of which the disconnected ones have no event.
-      if (replica.isInDoubt) adopter.doubt();
+      if (replica.isInDoubt) adopter.doubt(null);
       replica.leaseHeld();
       adoption.call();
     },

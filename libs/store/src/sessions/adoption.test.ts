@@ -87,7 +87,7 @@ describe("adoptOrphans()", () => {
     expect(events).toMatchObject([{ subject: "a", reason: "REPLICA_LOST", displaces: "old" }]);
     expect((await getNode(store.db, "a"))?.connection).toEqual(adopted[0]?.connection);
     expect((await getNode(store.db, "b"))?.connection).toEqual(gone?.connection);
-    expect((await heldBy(store.db, "alive")).map(({ nodeId }) => nodeId)).toEqual(["c"]);
+    expect((await heldBy(store.db, "alive", null)).map(({ nodeId }) => nodeId)).toEqual(["c"]);
     expect(await adoptOrphans(store, "new", 10)).toEqual([]);
   });
 
@@ -149,7 +149,7 @@ describe("adoptOrphans()", () => {
     };
     await Promise.all([adoptAll("x"), adoptAll("x"), adoptAll("y"), adoptAll("y")]);
     expect(taken.toSorted()).toEqual(ids.toSorted());
-    const [x, y] = [await heldBy(store.db, "x"), await heldBy(store.db, "y")];
+    const [x, y] = [await heldBy(store.db, "x", null), await heldBy(store.db, "y", null)];
     expect(x.length + y.length).toBe(60);
     expect(new Set([...x, ...y].map(({ epoch }) => epoch))).toEqual(new Set([2]));
   });

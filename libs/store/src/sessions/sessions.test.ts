@@ -219,7 +219,7 @@ describe("heldBy()", () => {
   it("should answer the compute nodes of one replica, in order of id", async () => {
     for (const id of ["h3", "h1", "h2"]) await addNode(store, id);
     await open(helloOf("h3", "holder"), helloOf("h1", "holder"), helloOf("h2", "another"));
-    const held = await heldBy(store.db, "holder");
+    const held = await heldBy(store.db, "holder", null);
     expect(held).toEqual([
       expect.objectContaining({
         nodeId: "h1",
@@ -231,6 +231,7 @@ describe("heldBy()", () => {
       }),
       expect.objectContaining({ nodeId: "h3" }),
     ]);
-    expect(await heldBy(store.db, "nobody")).toEqual([]);
+    expect(await heldBy(store.db, "holder", ["h3", "h2", "unknown"])).toEqual([held[1]]);
+    expect(await heldBy(store.db, "nobody", null)).toEqual([]);
   });
 });

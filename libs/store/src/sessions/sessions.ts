@@ -6,7 +6,7 @@ import {
   type OpenedSession,
   planOpening,
 } from "@rollcall/domain";
-import { sql } from "kysely";
+import { type SqlBool, sql } from "kysely";
 import { inRounds } from "../database/batches.ts";
 import type { Change } from "../database/change.ts";
 import type { Db, Tx } from "../database/store.ts";
@@ -94,8 +94,12 @@ export async function openSessions(
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
 
-/** The compute nodes whose session belongs to this replica, in order of id. */
-export async function heldBy(db: Db, replicaId: string): Promise<readonly OwnedSession[]> {
+/** The compute nodes, of all or of these, whose session belongs to this replica, in order of id. */
+export async function heldBy(
+  db: Db,
+  replicaId: string,
+  nodeIds: readonly string[] | null,
+): Promise<readonly OwnedSession[]> {
   const rows = await db
     .selectFrom("node_sessions as s")
     .innerJoin("nodes as n", "n.id", "s.node_id")
@@ -103,6 +107,7 @@ export async function heldBy(db: Db, replicaId: string): Promise<readonly OwnedS
     .select(["n.membership", "n.membership_since", "n.membership_reason", "n.membership_message", "n.membership_actor"])
     .where("s.replica_id", "=", replicaId)
     .where("s.node_type", "=", "COMPUTE")
+    .$if(nodeIds !== null, (query) => query.where(sql<SqlBool>`s.node_id = any(${nodeIds}::text[])`))
     .orderBy("s.node_id")
     .execute();
   return rows.map(toOwnedSession);

@@ -31,9 +31,9 @@ function setUp(recorded: readonly string[]) {
     record: {
       currentRevision: () => answer("currentRevision", 7n),
       adoptOrphans: () => answer("adoptOrphans", rowsOf(orphans.shift() ?? [])),
-      held: () => {
+      held: (nodeIds: readonly string[] | null) => {
         meanwhile.act();
-        return answer("held", rowsOf(recorded));
+        return answer("held", rowsOf(recorded.filter((id) => nodeIds?.includes(id) ?? true)));
       },
       labelsOf: () => answer("labelsOf", new Map()),
     },
@@ -61,7 +61,7 @@ describe("OrphanAdopter", () => {
     const { adopter, held } = setUp(["a"]);
     await adopter.turn();
     expect(held).toEqual([]);
-    adopter.doubt();
+    adopter.doubt(null);
     await adopter.turn();
     expect(held).toEqual([["a"]]);
     expect(adopter.isUncertain).toBe(false);
@@ -75,7 +75,7 @@ describe("OrphanAdopter", () => {
       present.set("reopened", heldNode("reopened", { epoch: 2 }));
       present.set("new", heldNode("new", { epoch: 1 }));
     };
-    adopter.doubt();
+    adopter.doubt(null);
     await adopter.turn();
     expect(released).toEqual(["theirs"]);
   });
@@ -83,19 +83,40 @@ describe("OrphanAdopter", () => {
   it("should not release a node whose session is opening, and look it up again", async () => {
     const { adopter, opening, held } = setUp(["a", "b"]);
     opening.add("b");
-    adopter.doubt();
+    adopter.doubt(null);
     await adopter.turn();
     expect(held).toEqual([["a"]]);
     expect(adopter.isUncertain).toBe(true);
     opening.clear();
     await adopter.turn();
-    expect(held.at(-1)).toEqual(["a", "b"]);
+    expect(held.at(-1)).toEqual(["b"]);
     expect(adopter.isUncertain).toBe(false);
   });
 
-  it.each(["held", "labelsOf"] as const)("should look up again after %s() has failed", async (name) => {
+  it("should look up doubted nodes alone, and hold or release no other", async () => {
+    const { adopter, held, present, released } = setUp(["a", "b"]);
+    for (const id of ["gone", "other"]) present.set(id, heldNode(id, { epoch: 1 }));
+    adopter.doubt(["b", "gone", "b"]);
+    await adopter.turn();
+    expect({ held, released }).toEqual({ held: [["b"]], released: ["gone"] });
+    expect(adopter.isUncertain).toBe(false);
+  });
+
+  it("should look up every node once too many are doubted to tell them apart", async () => {
+    const { adopter, held } = setUp(["a", "b"]);
+    adopter.doubt(Array.from({ length: 5_001 }, (_, index) => `n${index}`));
+    await adopter.turn();
+    expect(held).toEqual([["a", "b"]]);
+  });
+
+  it.each([
+    { name: "held", doubted: null },
+    { name: "held", doubted: ["a"] },
+    { name: "labelsOf", doubted: null },
+    { name: "labelsOf", doubted: ["a"] },
+  ] as const)("should look up $doubted again after $name() has failed", async ({ name, doubted }) => {
     const { adopter, failing, held } = setUp(["a"]);
-    adopter.doubt();
+    adopter.doubt(doubted);
     failing.add(name);
     await expect(adopter.turn()).rejects.toBe(AWAY);
     failing.clear();

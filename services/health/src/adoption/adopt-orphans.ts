@@ -22,11 +22,14 @@ export interface AdoptOrphansOptions {
 
 const EVERY_MS = 2_000;
 const MOST_NODES_A_BATCH = 500;
+/** More are not told apart: every node of the replica is compared. */
+const MOST_DOUBTED = 5_000;
 
 /** Adopts the nodes of replicas whose lease has run out, this process's predecessor included. */
 export class OrphanAdopter {
   readonly #options: AdoptOrphansOptions;
-  #isUncertain = false;
+  /** Nodes of which the record may name another owner than this replica knows; null: any node. */
+  #doubted: Set<string> | null = new Set();
 
   constructor(options: AdoptOrphansOptions) {
     this.#options = options;
@@ -34,12 +37,14 @@ export class OrphanAdopter {
 
   /** Whether the nodes that are held may not be those of which the record names this replica the owner. */
   get isUncertain(): boolean {
-    return this.#isUncertain;
+    return this.#doubted === null || this.#doubted.size > 0;
   }
 
-  /** The nodes that are held may not be those of the record: compare them at the next turn. */
-  doubt(): void {
-    this.#isUncertain = true;
+  /** The record may name another owner of these nodes, or of any if null: compare them at the next turn. */
+  doubt(nodeIds: readonly string[] | null): void {
+    if (nodeIds === null) this.#doubted = null;
+    for (const id of nodeIds ?? []) this.#doubted?.add(id);
+    if (this.#doubted !== null && this.#doubted.size > MOST_DOUBTED) this.#doubted = null;
   }
 
   /** Adopt what there is. Does nothing without the lease. */
@@ -50,7 +55,7 @@ export class OrphanAdopter {
     await this.#options.knowPeers();
     // Read first: adopted nodes are at this revision or later, so no event above it is skipped.
     const asOfRevision = await record.currentRevision();
-    if (this.#isUncertain) await this.#recount(asOfRevision);
+    if (this.isUncertain) await this.#recount(asOfRevision);
     let taken = MOST_NODES_A_BATCH;
     while (taken === MOST_NODES_A_BATCH && replica.mayOpen) {
       const nodes = await this.#adoptBatch();
@@ -67,21 +72,23 @@ export class OrphanAdopter {
       return await this.#options.record.adoptOrphans(MOST_NODES_A_BATCH);
     } catch (error) {
       // The commit may have succeeded although its answer was lost.
-      this.#isUncertain = true;
+      this.doubt(null);
       throw error;
     }
   }
 
   async #recount(asOfRevision: bigint): Promise<void> {
     const { record, replica, isOpening } = this.#options;
-    this.#isUncertain = false;
-    const before = [...replica.nodes.all()].map((node) => ({ node, epoch: node.epoch }));
-    const recorded = await record.held().catch((error: unknown) => {
-      this.#isUncertain = true;
+    const doubted = this.#doubted && [...this.#doubted];
+    this.#doubted = new Set();
+    const nodes = doubted?.flatMap((id) => replica.nodes.find(id) ?? []) ?? [...replica.nodes.all()];
+    const before = nodes.map((node) => ({ node, epoch: node.epoch }));
+    const recorded = await record.held(doubted).catch((error: unknown) => {
+      this.doubt(doubted);
       throw error;
     });
     const settled = recorded.filter(({ nodeId }) => !isOpening(nodeId));
-    if (settled.length < recorded.length) this.#isUncertain = true;
+    this.doubt(recorded.flatMap(({ nodeId }) => (isOpening(nodeId) ? [nodeId] : [])));
     const owned = new Set(recorded.map(({ nodeId }) => nodeId));
     for (const { node, epoch } of before) {
       const isUnchanged = replica.nodes.find(node.id) === node && node.epoch === epoch;
@@ -96,7 +103,7 @@ export class OrphanAdopter {
     const ids = nodes.map(({ nodeId }) => nodeId);
     const labels = await record.labelsOf(ids).catch((error: unknown) => {
       // The record names this replica their owner, and it does not hold them.
-      this.#isUncertain = true;
+      this.doubt(ids);
       throw error;
     });
     replica.adopt(nodes, asOfRevision, labels);

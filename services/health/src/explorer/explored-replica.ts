@@ -155,7 +155,7 @@ export class ExploredReplica {
       },
       writeTransitions: (items) => this.#call("write", false, () => record.write(instance, items)),
       adoptOrphans: (limit) => this.#call("adopt", true, () => record.adopt(instance, limit)),
-      held: () => this.#call("held", false, () => record.heldBy(instance)),
+      held: (nodeIds) => this.#call("held", false, () => record.heldBy(instance, nodeIds)),
     };
   }
 

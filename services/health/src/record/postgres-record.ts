@@ -36,6 +36,6 @@ export function createPostgresRecord(options: {
     },
     writeTransitions: (transitions) => writeTransitions(store, instance, transitions),
     adoptOrphans: (limit) => adoptOrphans(store, instance, limit),
-    held: () => heldBy(store.db, instance),
+    held: (nodeIds) => heldBy(store.db, instance, nodeIds),
   };
 }

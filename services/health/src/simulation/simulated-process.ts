@@ -171,7 +171,7 @@ export class SimulatedProcess {
       },
       writeTransitions: (items) => call(() => record.write(instance, items)),
       adoptOrphans: (limit) => call(() => record.adopt(instance, limit)),
-      held: () => call(() => record.heldBy(instance)),
+      held: (nodeIds) => call(() => record.heldBy(instance, nodeIds)),
     };
   }
 

@@ -149,9 +149,10 @@ export class SimulatedRecord {
     return taken;
   }
 
-  /** What belongs to a replica. */
-  heldBy(instance: string): readonly OwnedSession[] {
-    return [...(this.#owned.get(instance) ?? [])].map(toHeld);
+  /** What belongs to a replica, or what does among these. */
+  heldBy(instance: string, nodeIds: readonly string[] | null): readonly OwnedSession[] {
+    const sessions = nodeIds?.map((id) => this.#session(id)) ?? [...(this.#owned.get(instance) ?? [])];
+    return sessions.filter(({ replica }) => replica === instance).map(toHeld);
   }
 
   /** Append events of others. */

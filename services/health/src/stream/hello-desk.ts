@@ -62,8 +62,8 @@ export interface HelloDeskOptions {
   readonly admission: HelloAdmission;
   /** Where agents go when they are sent away. */
   readonly reconnects: Pick<Reconnects, "others" | "all" | "windowMs">;
-  /** Called when the record may have opened sessions that this process does not know. */
-  readonly onUncertain: () => void;
+  /** Called when the record may have opened sessions of these nodes that this process does not know. */
+  readonly onUncertain: (nodeIds: readonly string[]) => void;
   /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
   /** Verifies the proof of a Hello at once; by its signature when absent, those of a batch beside the event loop. */
@@ -178,7 +178,7 @@ export class HelloDesk {
       if (isTelling) admission.tookIn(candidates.length, clock.nowMs() - startMs);
     } catch (error) {
       // The commit may have succeeded although its answer was lost.
-      onUncertain();
+      onUncertain(idsOf(waiting));
       if (!isStoreUnavailable(error)) log.error({ err: error }, "hellos failed");
       for (const arrival of waiting.filter(({ stream }) => stream.isOpening)) {
         const away = isStoreUnavailable(error) ? storeAway(random) : farewellFrom(error);
@@ -272,7 +272,7 @@ export class HelloDesk {
         } else {
           // Since the session was opened, the node was deleted and registered again, or its key replaced: this stream
           // belongs to the old one.
-          this.#options.onUncertain();
+          this.#options.onUncertain([nodeId]);
           this.#refuse(candidate, proofInvalid(nodeId, random));
         }
         break;
