@@ -362,6 +362,8 @@ describeOnDebian("packages on fresh machines", () => {
       await second.run(["systemd-analyze", ...words]);
     }
 
+    // As systemd would stop it.
+    await up.end();
     await second.run(["dpkg", "--purge", "rollcall"]);
     const left = ["/etc/rollcall", "/var/lib/rollcall", "/usr/lib/rollcall", enabled];
     expect(left.filter((path) => existsSync(join(second.root, path)))).toEqual([]);

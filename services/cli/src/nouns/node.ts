@@ -102,7 +102,7 @@ export function defineNode(node: Command, shell: Shell): void {
 function addFilters(command: Command): Command {
   return command
     .option(
-      "--labels <selector>",
+      "-l, --labels <selector>",
       "Only nodes whose labels match, in the syntax of Kubernetes: zone=a,gpu in (h100,a100),!spot",
     )
     .option("--filter-approval <states>", "Only approved, pending or rejected nodes; several with commas")
