@@ -28,14 +28,16 @@ describe("localAgentOptions()", () => {
     expect(options.command).toEqual({
       program: "/bin/node",
       args: [
-        ...["--x", "/repo/bin/rollcall", "agent", "--config", "c.yaml", "--log-level", "debug"],
-        ...["--set", "Compute.Name=it's me", "--server", "127.0.0.1:7700", "--state-dir", "/data/agent"],
+        ...["--max-semi-space-size=1", "--x", "/repo/bin/rollcall", "agent", "--config", "c.yaml"],
+        ...["--log-level", "debug", "--set", "Compute.Name=it's me"],
+        ...["--server", "127.0.0.1:7700", "--state-dir", "/data/agent"],
       ],
     });
     expect(options.commandForPeople).toBe(
       "bin/rollcall agent --config c.yaml --log-level debug --set 'Compute.Name=it'\\''s me' --server " +
         "127.0.0.1:7700 --state-dir /data/agent",
     );
+    expect(options.env).toEqual({ MALLOC_ARENA_MAX: "1", A: "b" });
     expect(options.stateDirectory).toBe("/data/agent");
   });
 });
