@@ -31,7 +31,7 @@ describe("the SDK for TypeScript", () => {
 
   it("should call, follow and keep nodes over crashes of the control plane", async () => {
     const env = { ...process.env, ROLLCALL_BIN: join(workspaceRoot, "bin/rollcall"), NODE_OPTIONS: "" };
-    const files = ["client", "login", "vectors"].map((name) => `tests/${name}.test.mjs`);
+    const files = ["client", "going-away", "login", "vectors"].map((name) => `tests/${name}.test.mjs`);
     const tests = ["--test", "--test-reporter=tap", "--test-concurrency=1", ...files];
     const { stdout } = await run("node", tests, { cwd: folder, timeout: LIMIT_MS, env });
     expect(stdout).toMatch(/^# fail 0$/m);

@@ -1,0 +1,49 @@
+// Against a server that goes away after a call.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
+import { syncBuiltinESMExports } from "node:module";
+import { test } from "node:test";
+import { Client } from "@rollcall/client";
+
+/** An empty message, as gRPC frames it. */
+const EMPTY = Buffer.alloc(5);
+
+/**
+ * The connections of this program, which the client keeps to itself.
+ * @type {import("node:http2").ClientHttp2Session[]}
+ */
+const connections = [];
+const { connect } = http2;
+http2.connect = (...words) => {
+  const connection = Reflect.apply(connect, http2, words);
+  connections.push(connection);
+  return connection;
+};
+syncBuiltinESMExports();
+
+test("does not end its program when it is closed just as its server goes away", async () => {
+  const server = http2.createServer();
+  server.on("stream", (stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc+proto" }, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.end(EMPTY);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const accepted = once(server, "session");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  const client = new Client({ server: `127.0.0.1:${port}`, token: "rca_unused" });
+  assert.equal((await client.registry.getNode({ node: "n" })).node, undefined);
+  assert.equal(connections.length, 1);
+  const [connection] = connections;
+  const ended = new Promise((resolve) => connection.once("close", resolve));
+  connection.once("goaway", () => client.close());
+  const [session] = await accepted;
+  session.goaway();
+  // An error that nobody listens to fails the test.
+  await ended;
+  session.destroy();
+  server.close();
+  await once(server, "close");
+});
