@@ -68,15 +68,27 @@ export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<Clust
   });
 }
 
+/**
+ * Nodes that are approved and eligible, as nearly all are, are counted by their sessions alone: rows of nodes are five
+ * times as large, and indexes find the others.
+ */
 async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
   const { rows } = await sql<NodeGroup>`
+    with unusual as (
+      select id, membership, scheduling_of(holds) as scheduling
+      from nodes
+      where membership in ('PENDING', 'REJECTED')
+        or scheduling_of(holds) in ('INELIGIBLE', 'DRAINING', 'DRAINED')
+    )
     select
-      n.membership, s.connection, scheduling_of(n.holds) as scheduling,
+      coalesce(u.membership, 'APPROVED') as membership,
+      s.connection,
+      coalesce(u.scheduling, 'ELIGIBLE') as scheduling,
       case when s.marked then 'UNHEALTHY' else s.health end as health,
       count(*)::integer as count
-    from nodes as n
-    join node_sessions as s on s.node_id = n.id
-    where n.type = 'COMPUTE'
+    from node_sessions as s
+    left join unusual as u on u.id = s.node_id
+    where s.node_type = 'COMPUTE'
     group by 1, 2, 3, 4`.execute(db);
   return rows;
 }

@@ -39,6 +39,34 @@ describe("takeCensus()", () => {
   });
 });
 
+describe("takeCensus() of nodes", () => {
+  it("should have each node in the group of its states, whichever they are", async () => {
+    const fresh = await createTestDatabase();
+    const holds = {
+      ELIGIBLE: [],
+      INELIGIBLE: [{ kind: "OPERATOR" }],
+      DRAINING: [{ kind: "DRAIN" }],
+      DRAINED: [{ kind: "DRAIN", drained: true }],
+    };
+    const groups = (["PENDING", "APPROVED", "REJECTED"] as const).flatMap((membership) =>
+      Object.entries(holds).map(([scheduling, held]) => ({ membership, scheduling, held: JSON.stringify(held) })),
+    );
+    for (const [index, { membership, held }] of groups.entries()) {
+      await addNode(fresh.store, `n${index}`, { membership });
+      await sql`update nodes set holds = ${held} where id = ${`n${index}`}`.execute(fresh.store.db);
+    }
+    await sql`update node_sessions set marked = true where node_id = 'n5'`.execute(fresh.store.db);
+    const { nodes } = await takeCensus(fresh.store);
+    await fresh.drop();
+    const known = nodes.map(({ membership, scheduling, health, count }) => [membership, scheduling, health, count]);
+    expect(known.toSorted()).toEqual(
+      groups
+        .map(({ membership, scheduling }, index) => [membership, scheduling, index === 5 ? "UNHEALTHY" : "UNKNOWN", 1])
+        .toSorted(),
+    );
+  });
+});
+
 describe("saveProcessReport()", () => {
   const facts: ProcessFacts = {
     ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: -2, recordLatencyMs: 1, feedLagMs: 3 },
