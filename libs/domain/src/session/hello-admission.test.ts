@@ -41,6 +41,13 @@ describe("HelloAdmission", () => {
     const admission = new HelloAdmission(1, 0);
     expect(turns(asks(admission, 1_000, 0)).at(-1)).toBe(60_000);
   });
+
+  it("should count those once that come again before the turn that they would have had", () => {
+    const admission = new HelloAdmission(1, 0);
+    asks(admission, 1_000, 0);
+    // All but one of the minute's turns are over.
+    expect(admission.turnAway(59_000)).toBe(2_000);
+  });
 });
 
 describe("HelloAdmission.tookIn()", () => {

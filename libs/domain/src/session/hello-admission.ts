@@ -53,7 +53,9 @@ export class HelloAdmission {
   turnAway(nowMs: number): number {
     const hellosPerSecond = this.#pacePerSecond;
     const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
-    this.#backlog = Math.max(0, this.#backlog - (elapsedMs * hellosPerSecond) / 1000) + 1;
+    const waiting = Math.max(0, this.#backlog - (elapsedMs * hellosPerSecond) / 1000) + 1;
+    // Those whose turn is later come again after that time, and count then.
+    this.#backlog = Math.min(waiting, (LONGEST_RETRY_MS * hellosPerSecond) / 1000);
     this.#backlogAtMs = Math.max(this.#backlogAtMs, nowMs);
     const windowMs = reconnectWindow({ agents: this.#backlog, replicas: 1, hellosPerSecond });
     return Math.min(LONGEST_RETRY_MS, windowMs);
