@@ -149,6 +149,7 @@ export function createCore(options: CoreOptions): Core {
     tasks: [judging, writing, adoption, probing, rebalanceTask(rebalancer, loops), leaving],
     observe: (events) => {
       desk.observe(events);
+      adopter.observe(events);
       replica.apply(events);
     },
     leaseHeld: () => {

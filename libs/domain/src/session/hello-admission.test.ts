@@ -42,10 +42,10 @@ describe("HelloAdmission", () => {
     expect(turns(asks(admission, 1_000, 0)).at(-1)).toBe(60_000);
   });
 
-  it("should count those once that come again before the turn that they would have had", () => {
+  it("should count no more agents than have their turn within that minute", () => {
     const admission = new HelloAdmission(1, 0);
     asks(admission, 1_000, 0);
-    // All but one of the minute's turns are over.
+    // 60 have their turn within a minute, of which 59 are over.
     expect(admission.turnAway(59_000)).toBe(2_000);
   });
 });

@@ -53,9 +53,10 @@ export class HelloAdmission {
   turnAway(nowMs: number): number {
     const hellosPerSecond = this.#pacePerSecond;
     const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
-    const waiting = Math.max(0, this.#backlog - (elapsedMs * hellosPerSecond) / 1000) + 1;
-    // Those whose turn is later come again after that time, and count then.
-    this.#backlog = Math.min(waiting, (LONGEST_RETRY_MS * hellosPerSecond) / 1000);
+    const waiting = Math.max(0, this.#backlog - (elapsedMs * hellosPerSecond) / 1000);
+    const isCounted = waiting * 1000 < LONGEST_RETRY_MS * hellosPerSecond;
+    // Those whose turn is later than the longest time come again before it: they count then.
+    this.#backlog = waiting + (isCounted ? 1 : 0);
     this.#backlogAtMs = Math.max(this.#backlogAtMs, nowMs);
     const windowMs = reconnectWindow({ agents: this.#backlog, replicas: 1, hellosPerSecond });
     return Math.min(LONGEST_RETRY_MS, windowMs);

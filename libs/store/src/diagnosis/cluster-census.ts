@@ -69,8 +69,8 @@ export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<Clust
 }
 
 /**
- * Nodes that are approved and eligible, as nearly all are, are counted by their sessions alone: rows of nodes are five
- * times as large, and indexes find the others.
+ * Count the compute nodes by their states. Nodes that are approved and eligible, as nearly all are, are counted by
+ * their sessions alone: rows of nodes are five times as large, and indexes find the others.
  */
 async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
   const { rows } = await sql<NodeGroup>`

@@ -94,7 +94,7 @@ export async function openSessions(
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
 
-/** The compute nodes, of all or of these, whose session belongs to this replica, in order of id. */
+/** The compute nodes of these ids (null: of any) whose session belongs to this replica, in order of id. */
 export async function heldBy(
   db: Db,
   replicaId: string,

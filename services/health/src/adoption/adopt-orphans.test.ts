@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
+import type { StoredEvent } from "@rollcall/store";
 import type { HealthRecord } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { adopted } from "../testing/bare-replica.ts";
@@ -16,8 +17,9 @@ function setUp(recorded: readonly string[]) {
   const held: string[][] = [];
   const present = new Map<string, HeldNode>();
   const released: string[] = [];
+  const applied: string[] = [];
   /** Called while the record is asked. */
-  const meanwhile = { act: () => {} };
+  const meanwhile = { act: () => {}, label: () => {} };
   const answer = async <T>(name: keyof HealthRecord, value: T): Promise<T> => {
     if (failing.has(name)) throw AWAY;
     return value;
@@ -35,7 +37,10 @@ function setUp(recorded: readonly string[]) {
         meanwhile.act();
         return answer("held", rowsOf(recorded.filter((id) => nodeIds?.includes(id) ?? true)));
       },
-      labelsOf: () => answer("labelsOf", new Map()),
+      labelsOf: () => {
+        meanwhile.label();
+        return answer("labelsOf", new Map());
+      },
     },
     replica: {
       mayOpen: true,
@@ -45,16 +50,21 @@ function setUp(recorded: readonly string[]) {
         released.push(id);
       },
       adopt: (rows: readonly { readonly nodeId: string }[]) => {
-        if (rows.length > 0) held.push(rows.map(({ nodeId }) => nodeId));
+        const ids = rows.map(({ nodeId }) => nodeId);
+        if (ids.length > 0) held.push(ids);
+        return new Set(ids.filter((id) => !present.has(id)));
       },
+      apply: (events: readonly StoredEvent[]) => void applied.push(...events.map(({ subject }) => subject)),
     },
     isOpening: (nodeId: string) => opening.has(nodeId),
     policiesKnown: async () => {},
     knowPeers: async () => {},
     onAdopted: () => {},
   });
-  return { adopter, opening, failing, orphans, held, present, released, meanwhile };
+  return { adopter, opening, failing, orphans, held, present, released, applied, meanwhile };
 }
+
+const eventOf = (subject: string) => ({ subject }) as StoredEvent;
 
 describe("OrphanAdopter", () => {
   it("should read its nodes from the record only when in doubt", async () => {
@@ -102,9 +112,9 @@ describe("OrphanAdopter", () => {
     expect(adopter.isUncertain).toBe(false);
   });
 
-  it("should look up every node once too many are doubted to tell them apart", async () => {
+  it("should look up every node once more of them are doubted than it notes", async () => {
     const { adopter, held } = setUp(["a", "b"]);
-    adopter.doubt(Array.from({ length: 5_001 }, (_, index) => `n${index}`));
+    adopter.doubt(Array.from({ length: 20_001 }, (_, index) => `n${index}`));
     await adopter.turn();
     expect(held).toEqual([["a", "b"]]);
   });
@@ -138,6 +148,39 @@ describe("OrphanAdopter", () => {
       expect(held).toEqual([["a"]]);
     },
   );
+
+  it("should apply what the log says of nodes while they are read, to those that it did not hold", async () => {
+    const { adopter, orphans, present, applied, meanwhile } = setUp([]);
+    orphans.push(["new", "known"]);
+    present.set("known", heldNode("known", { epoch: 2 }));
+    meanwhile.label = () => adopter.observe([eventOf("new"), eventOf("known"), eventOf("other")]);
+    adopter.observe([eventOf("new")]);
+    await adopter.turn();
+    expect(applied).toEqual(["new"]);
+    adopter.observe([eventOf("new")]);
+    expect(adopter.isUncertain).toBe(false);
+  });
+
+  it("should look up every node after more events than it keeps", async () => {
+    const { adopter, applied, meanwhile } = setUp(["a"]);
+    adopter.doubt(["a"]);
+    meanwhile.label = () => adopter.observe(Array.from({ length: 10_001 }, () => eventOf("a")));
+    await adopter.turn();
+    expect(applied).toEqual([]);
+    expect(adopter.isUncertain).toBe(true);
+  });
+
+  it("should look up again a node that it holds and the record does not name, once its session has opened", async () => {
+    const { adopter, opening, present, released } = setUp([]);
+    present.set("a", heldNode("a", { epoch: 1 }));
+    opening.add("a");
+    adopter.doubt(null);
+    await adopter.turn();
+    expect(released).toEqual([]);
+    opening.clear();
+    await adopter.turn();
+    expect(released).toEqual(["a"]);
+  });
 
   it("should adopt batch by batch until there are no more", async () => {
     const { adopter, orphans, held } = setUp([]);

@@ -1,5 +1,5 @@
 import { type Logger, Loop } from "@rollcall/process";
-import type { AdoptedNode, OwnedSession } from "@rollcall/store";
+import type { AdoptedNode, OwnedSession, StoredEvent } from "@rollcall/store";
 import type { HealthRecord, SharedLoop } from "../record/health-record.ts";
 import type { HeldNodes } from "../replica/held-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -7,7 +7,7 @@ import type { Replica } from "../replica/replica.ts";
 export interface AdoptOrphansOptions {
   readonly log: Logger;
   readonly record: Pick<HealthRecord, "currentRevision" | "adoptOrphans" | "held" | "labelsOf">;
-  readonly replica: Pick<Replica, "mayOpen" | "notOurs" | "adopt"> & {
+  readonly replica: Pick<Replica, "mayOpen" | "notOurs" | "adopt" | "apply"> & {
     readonly nodes: Pick<HeldNodes, "all" | "find">;
   };
   /** Whether a session of this node may be opening. */
@@ -22,14 +22,18 @@ export interface AdoptOrphansOptions {
 
 const EVERY_MS = 2_000;
 const MOST_NODES_A_BATCH = 500;
-/** More are not told apart: every node of the replica is compared. */
-const MOST_DOUBTED = 5_000;
+/** With more nodes in doubt, all that the replica holds are compared. A replica holds no more agents than this. */
+const MOST_DOUBTED = 20_000;
+/** With more events while nodes are read, all that the replica holds are compared afterwards. */
+const MOST_EVENTS_KEPT = 10_000;
 
 /** Adopts the nodes of replicas whose lease has run out, this process's predecessor included. */
 export class OrphanAdopter {
   readonly #options: AdoptOrphansOptions;
   /** Nodes of which the record may name another owner than this replica knows; null: any node. */
   #doubted: Set<string> | null = new Set();
+  /** What the log has said since nodes are being read that are not held yet; null at other times. */
+  #meanwhile: StoredEvent[] | null = null;
 
   constructor(options: AdoptOrphansOptions) {
     this.#options = options;
@@ -47,19 +51,27 @@ export class OrphanAdopter {
     if (this.#doubted !== null && this.#doubted.size > MOST_DOUBTED) this.#doubted = null;
   }
 
+  /** Keep events of nodes that are being taken over: the replica does not hold them yet. */
+  observe(events: readonly StoredEvent[]): void {
+    if (this.#meanwhile === null) return;
+    this.#meanwhile.push(...events);
+    if (this.#meanwhile.length <= MOST_EVENTS_KEPT) return;
+    this.#meanwhile = [];
+    this.doubt(null);
+  }
+
   /** Adopt what there is. Does nothing without the lease. */
   async turn(): Promise<void> {
     const { record, replica, log } = this.#options;
     if (!replica.mayOpen) return;
     await this.#options.policiesKnown();
     await this.#options.knowPeers();
-    // Read first: adopted nodes are at this revision or later, so no event above it is skipped.
+    // Read first: adopted nodes are at this revision or later, and events above it are applied to them.
     const asOfRevision = await record.currentRevision();
-    if (this.isUncertain) await this.#recount(asOfRevision);
+    if (this.isUncertain) await this.#hold(asOfRevision, () => this.#recount());
     let taken = MOST_NODES_A_BATCH;
     while (taken === MOST_NODES_A_BATCH && replica.mayOpen) {
-      const nodes = await this.#adoptBatch();
-      await this.#hold(nodes, asOfRevision);
+      const nodes = await this.#hold(asOfRevision, () => this.#adoptBatch());
       this.#options.onAdopted(nodes);
       taken = nodes.length;
       const replicas = [...new Set(nodes.map((node) => node.previousReplicaId))];
@@ -77,7 +89,8 @@ export class OrphanAdopter {
     }
   }
 
-  async #recount(asOfRevision: bigint): Promise<void> {
+  /** Release the doubted nodes of others, and return the replica's own. */
+  async #recount(): Promise<readonly OwnedSession[]> {
     const { record, replica, isOpening } = this.#options;
     const doubted = this.#doubted && [...this.#doubted];
     this.#doubted = new Set();
@@ -87,26 +100,37 @@ export class OrphanAdopter {
       this.doubt(doubted);
       throw error;
     });
-    const settled = recorded.filter(({ nodeId }) => !isOpening(nodeId));
-    this.doubt(recorded.flatMap(({ nodeId }) => (isOpening(nodeId) ? [nodeId] : [])));
+    const known = [...recorded.map(({ nodeId }) => nodeId), ...nodes.map(({ id }) => id)];
+    this.doubt(known.filter(isOpening));
     const owned = new Set(recorded.map(({ nodeId }) => nodeId));
     for (const { node, epoch } of before) {
       const isUnchanged = replica.nodes.find(node.id) === node && node.epoch === epoch;
       if (isUnchanged && !owned.has(node.id) && !isOpening(node.id)) replica.notOurs(node);
     }
-    await this.#hold(settled, asOfRevision);
+    return recorded.filter(({ nodeId }) => !isOpening(nodeId));
   }
 
-  /** Labels are read after the revision: an event tells of every later change. */
-  async #hold(nodes: readonly OwnedSession[], asOfRevision: bigint): Promise<void> {
+  /**
+   * Hold nodes as they are read. Labels are read after the revision, and what the log says until the nodes are held is
+   * applied to them then.
+   */
+  async #hold<N extends OwnedSession>(asOfRevision: bigint, read: () => Promise<readonly N[]>): Promise<readonly N[]> {
     const { record, replica } = this.#options;
-    const ids = nodes.map(({ nodeId }) => nodeId);
-    const labels = await record.labelsOf(ids).catch((error: unknown) => {
-      // The record names this replica their owner, and it does not hold them.
-      this.doubt(ids);
-      throw error;
-    });
-    replica.adopt(nodes, asOfRevision, labels);
+    this.#meanwhile = [];
+    try {
+      const nodes = await read();
+      const ids = nodes.map(({ nodeId }) => nodeId);
+      const labels = await record.labelsOf(ids).catch((error: unknown) => {
+        // The record names this replica their owner, and it does not hold them.
+        this.doubt(ids);
+        throw error;
+      });
+      const added = replica.adopt(nodes, asOfRevision, labels);
+      replica.apply(this.#meanwhile.filter(({ subject }) => added.has(subject)));
+      return nodes;
+    } finally {
+      this.#meanwhile = null;
+    }
   }
 }
 

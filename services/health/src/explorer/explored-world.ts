@@ -154,6 +154,8 @@ export class ExploredWorld {
     const owner = this.#replicas.find(({ instance }) => instance === session.replica);
     const held = owner?.core.replica.nodes.find(NODE);
     if (held === undefined || held.epoch !== session.epoch) return "each node whose owner lives is known to it";
+    const holders = this.#replicas.filter(({ core }) => core.replica.nodes.find(NODE) !== undefined);
+    if (holders.length > 1) return "a node is held by its owner alone";
     const isSame = held.connection.state === session.connection.state && held.health.state === session.health.state;
     return isSame ? null : "every transition comes to be in the record";
   }

@@ -51,6 +51,6 @@ export interface HealthRecord {
   writeTransitions(transitions: readonly Transition[]): Promise<ReadonlySet<string>>;
   /** Adopt up to `limit` nodes of replicas without a lease. None for a replica without a lease of its own. */
   adoptOrphans(limit: number): Promise<readonly AdoptedNode[]>;
-  /** The nodes whose session belongs to the replica, or those among these. */
+  /** The nodes whose session belongs to the replica, of these ids; null: all of them. */
   held(nodeIds: readonly string[] | null): Promise<readonly OwnedSession[]>;
 }

@@ -157,6 +157,7 @@ export class Replica {
 
   /**
    * Hold nodes without a stream, each with its full grace. Nodes held under this epoch or a later one do not change.
+   * Returns the ids of the others.
    *
    * @param labels labels of token and operator, by node id.
    */
@@ -164,11 +165,13 @@ export class Replica {
     rows: readonly OwnedSession[],
     asOfRevision: bigint,
     labels: ReadonlyMap<string, { readonly trusted: TrustedLabels }> = new Map(),
-  ): void {
+  ): ReadonlySet<string> {
+    const added = new Set<string>();
     for (const row of rows) {
       const held = this.nodes.find(row.nodeId);
       if (held !== undefined && held.epoch >= row.epoch) continue;
       if (held !== undefined) this.notOurs(held);
+      added.add(row.nodeId);
       const node = this.#hold(row, labels.get(row.nodeId)?.trusted ?? NO_LABELS);
       node.epoch = row.epoch;
       node.asOfRevision = asOfRevision;
@@ -176,6 +179,7 @@ export class Replica {
       // The record may call it connected, by a session whose Welcome was never sent.
       if (row.connection.state === "CONNECTED") this.#disconnect(node);
     }
+    return added;
   }
 
   /** Note a frame of a node's current stream. */

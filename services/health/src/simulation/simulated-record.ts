@@ -149,7 +149,7 @@ export class SimulatedRecord {
     return taken;
   }
 
-  /** What belongs to a replica, or what does among these. */
+  /** What belongs to a replica, of these ids; null: all of it. */
   heldBy(instance: string, nodeIds: readonly string[] | null): readonly OwnedSession[] {
     const sessions = nodeIds?.map((id) => this.#session(id)) ?? [...(this.#owned.get(instance) ?? [])];
     return sessions.filter(({ replica }) => replica === instance).map(toHeld);

@@ -178,7 +178,7 @@ export class HelloDesk {
       if (isTelling) admission.tookIn(candidates.length, clock.nowMs() - startMs);
     } catch (error) {
       // The commit may have succeeded although its answer was lost.
-      onUncertain(idsOf(waiting));
+      onUncertain([...this.#candidates.keys()]);
       if (!isStoreUnavailable(error)) log.error({ err: error }, "hellos failed");
       for (const arrival of waiting.filter(({ stream }) => stream.isOpening)) {
         const away = isStoreUnavailable(error) ? storeAway(random) : farewellFrom(error);
