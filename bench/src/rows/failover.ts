@@ -27,12 +27,13 @@ export const failover: Bench = {
       { figure: "until all are HEALTHY", measured: tookMs, unit: "ms", ...aim, beside: returnAimMs(agents) },
       { figure: "loop lag, p99 at most", measured: lagMs, unit: "ms", ...aim, beside: AIM_LAG_MS },
       {
-        figure: "nodes judged",
-        measured: falselyJudged.length + rightlyJudged,
-        unit: "",
-        against: "aim",
-        beside: 0,
-        target: "0",
+        figure: "judged, though the agent tried to return in time",
+        ...{ measured: falselyJudged.length, unit: "", against: "aim", beside: 0, target: "0" },
+      },
+      // A load process connects so many at a time: in a large fleet the others wait in it, and are silent.
+      {
+        figure: "judged, whose agent did not try",
+        ...{ measured: rightlyJudged, unit: "", against: "aim", beside: 0, target: "" },
       },
     ];
   },
