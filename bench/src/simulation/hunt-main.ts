@@ -5,7 +5,7 @@ import { simulateWork } from "./simulate-work.ts";
  * there is none. `make mutants` runs it on each mutated copy whose patch touches work.
  */
 const MINUTE_MS = 60_000;
-const SEEDS = 6;
+const SEEDS = 10;
 const WORLD = { agents: 40, replicas: 3, durationMs: 40 * MINUTE_MS, faultEveryMs: 8_000 };
 
 for (let seed = 1; seed <= SEEDS && process.exitCode === undefined; seed += 1) {
