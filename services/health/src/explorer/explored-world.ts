@@ -101,6 +101,8 @@ export class ExploredWorld {
   async settle(): Promise<string | null> {
     for (let round = 0; round < SETTLE_ROUNDS; round += 1) {
       for (const { instance, core } of this.#replicas) {
+        // A process whose lease has run out is in doubt before it takes it again.
+        if (!this.#record.leases.has(instance)) core.leaseDoubted(0);
         this.#record.take(instance);
         core.leaseHeld();
       }
