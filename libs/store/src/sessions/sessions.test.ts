@@ -232,6 +232,6 @@ describe("heldBy()", () => {
       expect.objectContaining({ nodeId: "h3" }),
     ]);
     expect(await heldBy(store.db, "holder", ["h3", "h2", "unknown"])).toEqual([held[1]]);
-    expect(await heldBy(store.db, "nobody", null)).toEqual([]);
+    expect(await heldBy(store.db, "another-replica", null)).toEqual([]);
   });
 });
