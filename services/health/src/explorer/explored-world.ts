@@ -96,13 +96,22 @@ export class ExploredWorld {
 
   /**
    * Deliver everything under way, hold the leases, and let each replica write and adopt what it can: then the record
-   * and the node's owner must agree. Returns the broken invariant; null for none.
+   * and the node's owner must agree, and once those that had lost their lease were in doubt, no other replica holds the node.
+   * Returns the broken invariant; null for none.
    */
   async settle(): Promise<string | null> {
+    const fenced = this.#replicas.filter(({ instance }) => !this.#record.leases.has(instance));
+    await this.#comeToRest();
+    const broken = this.violation() ?? this.#disagreement();
+    if (broken !== null) return broken;
+    for (const { core } of fenced) core.leaseDoubted(0);
+    await this.#comeToRest();
+    return this.violation() ?? this.#disagreement() ?? this.#secondHolder();
+  }
+
+  async #comeToRest(): Promise<void> {
     for (let round = 0; round < SETTLE_ROUNDS; round += 1) {
       for (const { instance, core } of this.#replicas) {
-        // A process whose lease has run out is in doubt before it takes it again.
-        if (!this.#record.leases.has(instance)) core.leaseDoubted(0);
         this.#record.take(instance);
         core.leaseHeld();
       }
@@ -119,7 +128,6 @@ export class ExploredWorld {
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
-    return this.violation() ?? this.#disagreement();
   }
 
   /**
@@ -156,10 +164,13 @@ export class ExploredWorld {
     const owner = this.#replicas.find(({ instance }) => instance === session.replica);
     const held = owner?.core.replica.nodes.find(NODE);
     if (held === undefined || held.epoch !== session.epoch) return "each node whose owner lives is known to it";
-    const holders = this.#replicas.filter(({ core }) => core.replica.nodes.find(NODE) !== undefined);
-    if (holders.length > 1) return "a node is held by its owner alone";
     const isSame = held.connection.state === session.connection.state && held.health.state === session.health.state;
     return isSame ? null : "every transition comes to be in the record";
+  }
+
+  #secondHolder(): string | null {
+    const holders = this.#replicas.filter(({ core }) => core.replica.nodes.find(NODE) !== undefined);
+    return holders.length > 1 ? "a node is held by its owner alone" : null;
   }
 
   #agentActions(actions: Action[]): void {
