@@ -96,8 +96,8 @@ export class ExploredWorld {
 
   /**
    * Deliver everything under way, hold the leases, and let each replica write and adopt what it can: then the record
-   * and the node's owner must agree, and once those that had lost their lease were in doubt, no other replica holds the node.
-   * Returns the broken invariant; null for none.
+   * and the node's owner must agree. A process that lost its lease is in doubt about it before it takes it again: after
+   * that, no other replica may hold the node. Returns the broken invariant; null for none.
    */
   async settle(): Promise<string | null> {
     const fenced = this.#replicas.filter(({ instance }) => !this.#record.leases.has(instance));
