@@ -254,7 +254,7 @@ func (a *Agent) logEnd(how end, next nextStep) {
 		level = slog.LevelError
 	}
 	a.log.Log(context.Background(), level, "not connected", "how", how.Kind, "reason", how.Reason, "detail", how.Message,
-		"idle", next.isIdle, "retry_in_ms", next.delayMs, "register", next.register)
+		"idle", next.isIdle, "retry_in_ms", next.delayMs, "must_register", next.mustRegister)
 }
 
 func (a *Agent) warn(message string, err error) {

@@ -18,9 +18,11 @@ const (
 // An attempt is endpoints that are tried one after the other.
 type attempt struct {
 	endpoint string
-	// rest follows when nothing answers there; places is where it began, for the same round with the node's other key.
+	// rest follows when no replica takes agents there; places is where it began, for the same round with the node's other key.
 	rest, places []string
 	isOtherKey   bool
+	// isFresh: it opens what the registry has just named, which is not asked again before a wait.
+	isFresh bool
 }
 
 type heldSession struct {
@@ -32,20 +34,20 @@ type heldSession struct {
 // agentState is all that decides what an agent does next. Points in time are monotonic milliseconds.
 type agentState struct {
 	stage string
-	// isOptional: in registering, a stream is opened also where the registry cannot be reached.
-	isOptional bool
+	// unanswered: in registering, how the round ended after which the registry is asked for endpoints; nil for a due registration.
+	unanswered *end
 	attempt    *attempt
 	move       *move
 	untilMs    float64
-	// register is "no" or "try", in waiting.
-	register     string
-	held         *heldSession
-	membership   string
+	held       *heldSession
+	membership string
+	// endpoints are those that registration, a Welcome or an order to move named last.
 	endpoints    []string
 	turn         int
 	pace         pace
 	mustRegister bool
 	failures     float64
+	// unreachable counts endpoints in a row that could not be reached.
 	unreachable  int
 	hasConnected bool
 	// rejectedAtMs is when the node was first told that it is rejected, unless it was taken in since; nil for not.
@@ -111,16 +113,22 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 	case "loaded":
 		if s.stage == starting {
 			s.mustRegister, s.endpoints = !event.IsRegistered, event.Endpoints
-			return s.beginAttempt("no", in)
+			return s.beginAttempt(in)
 		}
 	case "registered":
 		if s.stage == registering {
-			s.membership, s.endpoints, s.mustRegister, s.unreachable = event.Membership, event.Endpoints, false, 0
-			return s.beginOpening(in)
+			before := s.endpoints
+			s.membership, s.mustRegister = event.Membership, false
+			s.learn(event.Endpoints)
+			if s.unanswered != nil && len(without(s.endpoints, before...)) == 0 {
+				return s.afterEnd(*s.unanswered, in)
+			}
+			s.unreachable = 0
+			return s.beginOpening(true, in)
 		}
 	case "not-registered":
-		if s.stage == registering && s.isOptional && event.End.Kind == unreachable {
-			return s.beginOpening(in)
+		if s.stage == registering && s.unanswered != nil && event.End.Kind == unreachable {
+			return s.afterEnd(*s.unanswered, in)
 		} else if s.stage == registering {
 			return s.afterEnd(event.End, in)
 		}
@@ -132,7 +140,8 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 		return s.onSessionEnded(event, in)
 	case "move-asked":
 		if s.stage == connected && s.move == nil {
-			s.move = beginMove(event.IsOwnWish, event.Endpoints, event.RetryAfterMs, in)
+			s.endpoints = s.knownAfter(event.Endpoints)
+			s.move = beginMove(event.IsOwnWish, event.RetryAfterMs, in)
 		}
 	case "acked":
 		s.rejectedAtMs = nil
@@ -173,23 +182,25 @@ func (s agentState) onOpened(event agentEvent, in input) (agentState, []agentEff
 	if at == nil {
 		return s, nil
 	}
-	if s.held == nil {
-		s.unreachable = 0
-	}
+	s.unreachable = 0
 	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch, in.nowMs}
 	if event.Membership != "" {
 		s.membership = event.Membership
 	}
-	// A control plane without a health replica names none: what was known before is the best guess then.
-	if len(event.Endpoints) > 0 {
-		s.endpoints = event.Endpoints
-	}
+	s.learn(event.Endpoints)
 	s.hasConnected = true
 	// The wish for a stream with that key came while this one was being opened, and was passed over.
 	if event.HasNewerKey {
-		s.move = beginMove(true, nil, 0, in)
+		s.move = beginMove(true, 0, in)
 	}
 	return s, []agentEffect{{kind: "hold"}}
+}
+
+// learn: a control plane without a health replica names no endpoint; what was known before is the best guess then.
+func (s *agentState) learn(named []string) {
+	if len(named) > 0 {
+		s.endpoints = named
+	}
 }
 
 func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agentEffect) {
@@ -198,26 +209,29 @@ func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agent
 		return s, nil
 	}
 	s.turn++
-	if event.End.Kind == unreachable && len(at.rest) > 0 {
+	if event.End.Kind == unreachable {
+		s.unreachable++
+	} else {
+		s.unreachable = 0
+	}
+	if event.End.isOfEndpoint() && len(at.rest) > 0 {
 		next := *at
 		next.endpoint, next.rest = at.rest[0], at.rest[1:]
 		return s.open(next)
 	}
 	if event.HasOtherKey && !at.isOtherKey && len(at.places) > 0 {
-		return s.open(attempt{at.places[0], at.places[1:], at.places, true})
+		return s.open(attempt{at.places[0], at.places[1:], at.places, true, at.isFresh})
 	}
-	return s.afterFailure(event.End, in)
+	return s.afterFailure(event.End, at.isFresh, in)
 }
 
 // afterFailure: no endpoint has taken the agent in.
-func (s agentState) afterFailure(how end, in input) (agentState, []agentEffect) {
+func (s agentState) afterFailure(how end, isFresh bool, in input) (agentState, []agentEffect) {
 	if s.stage == connected && s.move != nil {
 		return s.afterFailedMove(how, in)
 	}
-	if how.Kind == unreachable {
-		s.unreachable++
-	} else {
-		s.unreachable = 0
+	if how.Kind == unreachable && !isFresh && asksForEndpoints(s.unreachable, s.hasConnected) {
+		return s.register(&how)
 	}
 	return s.afterEnd(how, in)
 }
@@ -256,20 +270,13 @@ func (s agentState) onDue(in input) (agentState, []agentEffect) {
 		return s, nil
 	}
 	if s.stage == waiting {
-		return s.beginAttempt(s.register, in)
+		return s.beginAttempt(in)
 	}
 	if s.held == nil {
 		return s, nil
 	}
-	places := []string{s.held.endpoint}
-	if !s.move.isOwnWish {
-		places = s.placesToMoveTo()
-	}
-	places = inTurn(places, s.turn)
-	if len(places) == 0 {
-		return s.afterFailedMove(noReplica, in)
-	}
-	return s.open(attempt{places[0], places[1:], places, false})
+	places := s.placesToMoveTo()
+	return s.open(attempt{places[0], places[1:], places, false, false})
 }
 
 func (s agentState) close() (agentState, []agentEffect) {
@@ -287,20 +294,24 @@ func (s agentState) close() (agentState, []agentEffect) {
 }
 
 // beginAttempt registers where that is due, then opens a stream.
-func (s agentState) beginAttempt(register string, in input) (agentState, []agentEffect) {
-	if !s.mustRegister && register == "no" {
-		return s.beginOpening(in)
+func (s agentState) beginAttempt(in input) (agentState, []agentEffect) {
+	if !s.mustRegister {
+		return s.beginOpening(false, in)
 	}
-	s.stage, s.isOptional = registering, !s.mustRegister
+	return s.register(nil)
+}
+
+func (s agentState) register(unanswered *end) (agentState, []agentEffect) {
+	s.stage, s.unanswered = registering, unanswered
 	return s, []agentEffect{{kind: "register"}}
 }
 
-func (s agentState) beginOpening(in input) (agentState, []agentEffect) {
+func (s agentState) beginOpening(isFresh bool, in input) (agentState, []agentEffect) {
 	places := inTurn(s.endpoints, s.turn)
 	if len(places) == 0 {
-		return s.afterFailure(noReplica, in)
+		return s.afterFailure(noReplica, isFresh, in)
 	}
-	return s.open(attempt{places[0], places[1:], places, false})
+	return s.open(attempt{places[0], places[1:], places, false, isFresh})
 }
 
 func (s agentState) open(next attempt) (agentState, []agentEffect) {
@@ -327,7 +338,7 @@ func (s agentState) decide(how end, in input) (nextStep, agentState) {
 	if s.rejectedAtMs != nil {
 		rejectedFor = in.nowMs - *s.rejectedAtMs
 	}
-	next := decideNextStep(how, attempts{s.failures, s.unreachable, s.hasConnected, rejectedFor, s.pace.silenceLimitMs(), in.random01})
+	next := decideNextStep(how, attempts{s.failures, rejectedFor, s.pace.silenceLimitMs(), in.random01})
 	s.failures++
 	return next, s
 }
@@ -339,11 +350,8 @@ func (s agentState) follow(how end, next nextStep, in input) (agentState, []agen
 		s.stage = idle
 		return s, append(effects, agentEffect{kind: "forget"})
 	}
-	s.stage, s.untilMs, s.register = waiting, in.nowMs+next.delayMs, "no"
-	if next.register == "try" {
-		s.register = "try"
-	}
-	s.mustRegister = s.mustRegister || next.register == "must"
+	s.stage, s.untilMs = waiting, in.nowMs+next.delayMs
+	s.mustRegister = s.mustRegister || next.mustRegister
 	return s, effects
 }
 

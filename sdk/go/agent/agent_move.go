@@ -6,9 +6,7 @@ import "slices"
 type move struct {
 	// isOwnWish: for a new key, at the same replica.
 	isOwnWish bool
-	// named is where the server sends it; empty for anywhere else.
-	named    []string
-	attempts int
+	attempts  int
 	// attempt is under way; nil while it waits until untilMs.
 	attempt *attempt
 	untilMs float64
@@ -16,15 +14,15 @@ type move struct {
 	over *end
 }
 
-func beginMove(isOwnWish bool, named []string, retryAfterMs float64, in input) *move {
+func beginMove(isOwnWish bool, retryAfterMs float64, in input) *move {
 	jitter := fullJitter(0, moveJitterMs, moveJitterMs, in.random01)
-	return &move{isOwnWish: isOwnWish, named: named, untilMs: in.nowMs + retryAfterMs + jitter}
+	return &move{isOwnWish: isOwnWish, untilMs: in.nowMs + retryAfterMs + jitter}
 }
 
 func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffect) {
 	now := *s.move
 	next, counted := s.decide(how, in)
-	if next.isIdle || next.register == "must" || how.isDecision() {
+	if next.isIdle || next.mustRegister || how.isDecision() {
 		counted.held = nil
 		after, effects := counted.follow(how, next, in)
 		if now.over == nil {
@@ -42,17 +40,25 @@ func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffec
 	return counted, nil
 }
 
-// placesToMoveTo: where the server says, else anywhere but here, else here: one address may stand for many replicas.
+// knownAfter: where a server sends its agents is newer than what they know; it does not name itself.
+func (s agentState) knownAfter(named []string) []string {
+	if len(named) == 0 || s.held == nil {
+		return s.endpoints
+	}
+	return append(without(named, s.held.endpoint), s.held.endpoint)
+}
+
+// placesToMoveTo: here where no other one takes agents, since one address may stand for many replicas.
 func (s agentState) placesToMoveTo() []string {
-	if s.move.attempts == 0 && len(s.move.named) > 0 {
-		return s.move.named
-	}
 	here := s.held.endpoint
-	others := slices.DeleteFunc(slices.Clone(s.endpoints), func(one string) bool { return one == here })
-	if len(others) > 0 {
-		return others
+	if s.move.isOwnWish {
+		return []string{here}
 	}
-	return s.endpoints
+	return append(inTurn(without(s.endpoints, here), s.turn), here)
+}
+
+func without(endpoints []string, others ...string) []string {
+	return slices.DeleteFunc(slices.Clone(endpoints), func(one string) bool { return slices.Contains(others, one) })
 }
 
 // endOfMove: a Hello of this move may have taken the session although its Welcome was lost, so no other process has the identity.

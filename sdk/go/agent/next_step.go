@@ -30,18 +30,14 @@ type nextStep struct {
 	// isIdle: forget the registration, and do nothing until the agent is started again.
 	isIdle  bool
 	delayMs float64
-	// register is "no", "try" (register first, and open a stream whether or not that succeeds) or "must".
-	register string
+	// mustRegister: a stream is of no use before a registration has succeeded.
+	mustRegister bool
 }
 
 // attempts is what happened before an end.
 type attempts struct {
 	// Failures counts ends since a session was last steady, this one not counted.
 	Failures float64 `json:"failures"`
-	// Unreachable counts times in a row that no health endpoint could be reached, this one counted.
-	Unreachable int `json:"unreachable"`
-	// HasConnected: what this process knows of the endpoints was good once.
-	HasConnected bool `json:"hasConnected"`
 	// RejectedForMs is the time since the node was first told that it is rejected or banned.
 	RejectedForMs float64 `json:"rejectedForMs"`
 	BackoffMaxMs  float64 `json:"backoffMaxMs"`
@@ -50,7 +46,7 @@ type attempts struct {
 }
 
 const (
-	// An agent that was just started asks the registry at once where the endpoints are now.
+	// After as many endpoints in a row that it could not reach, an agent asks the registry where they are now.
 	unreachableLimit  = 5
 	decisionRetryMs   = 120_000
 	supersededRetryMs = 30_000
@@ -86,31 +82,31 @@ func (e end) isDecision() bool  { return e.Kind == refused && decisions[e.Reason
 func (e end) isRejection() bool { return e.Kind == refused && rejections[e.Reason] }
 func (e end) isCastOut() bool   { return e.Kind == refused && castOuts[e.Reason] }
 
+// isOfEndpoint: this address has no replica that takes agents, while another one may have.
+func (e end) isOfEndpoint() bool {
+	return e.Kind == unreachable || e.Kind == refused && e.Reason == "SERVER_SHUTTING_DOWN"
+}
+
+// asksForEndpoints decides whether an agent asks the registry for endpoints, having reached none of those that it knows. What an agent
+// knows that has not connected since it was started comes from a file and may be old.
+func asksForEndpoints(count int, hasConnected bool) bool {
+	return !hasConnected || count >= unreachableLimit
+}
+
 // decideNextStep says what follows the end of a stream or the failure to open one.
 func decideNextStep(how end, at attempts) nextStep {
 	switch how.Kind {
 	case unreachable:
-		limit := 1
-		if at.HasConnected {
-			limit = unreachableLimit
-		}
-		register := "no"
-		if at.Unreachable >= limit {
-			register = "try"
-		}
-		return nextStep{delayMs: at.backoff(), register: register}
+		return nextStep{delayMs: at.backoff()}
 	case refused:
 		if how.Action == "STOP" || how.Reason == "NODE_DELETED" {
 			return nextStep{isIdle: true}
 		}
-		register := "no"
-		if how.Action == "REGISTER" || how.Reason == "NODE_NOT_REGISTERED" {
-			register = "must"
-		}
-		return nextStep{delayMs: delayAfterRefusal(how, at), register: register}
+		mustRegister := how.Action == "REGISTER" || how.Reason == "NODE_NOT_REGISTERED"
+		return nextStep{delayMs: delayAfterRefusal(how, at), mustRegister: mustRegister}
 	}
 	// The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
-	return nextStep{register: "no"}
+	return nextStep{}
 }
 
 func delayAfterRefusal(how end, at attempts) float64 {

@@ -120,11 +120,12 @@ func TestNextStep(t *testing.T) {
 		End      end
 		Attempts attempts
 		Next     struct {
-			Kind, Register string
-			DelayMs        float64
+			Kind         string
+			MustRegister bool
+			DelayMs      float64
 		}
 	}](t, "next-step") {
-		want := nextStep{isIdle: it.Next.Kind == "idle", delayMs: it.Next.DelayMs, register: it.Next.Register}
+		want := nextStep{isIdle: it.Next.Kind == "idle", delayMs: it.Next.DelayMs, mustRegister: it.Next.MustRegister}
 		same(t, fmt.Sprintf("%+v %+v", it.End, it.Attempts), decideNextStep(it.End, it.Attempts), want)
 	}
 }
@@ -203,7 +204,11 @@ func agentEffectText(effect agentEffect) string {
 		if effect.next.isIdle {
 			return fmt.Sprintf("log-end %s %s idle", effect.end.Kind, effect.end.Reason)
 		}
-		return fmt.Sprintf("log-end %s %s %s %d", effect.end.Kind, effect.end.Reason, effect.next.register, int64(math.Round(effect.next.delayMs)))
+		what := "open"
+		if effect.next.mustRegister {
+			what = "register"
+		}
+		return fmt.Sprintf("log-end %s %s %s %d", effect.end.Kind, effect.end.Reason, what, int64(math.Round(effect.next.delayMs)))
 	}
 	return effect.kind
 }

@@ -70,8 +70,6 @@ def test_next_step(it: dict[str, Any]) -> None:
     at = it["attempts"]
     attempts = next_step.Attempts(
         at["failures"],
-        at["unreachable"],
-        at["hasConnected"],
         at["rejectedForMs"],
         at["backoffMaxMs"],
         at["random01"],
@@ -80,7 +78,7 @@ def test_next_step(it: dict[str, Any]) -> None:
     if it["next"]["kind"] == "idle":
         assert found == next_step.NextStep(is_idle=True)
     else:
-        assert found == next_step.NextStep(False, it["next"]["delayMs"], it["next"]["register"])
+        assert found == next_step.NextStep(False, it["next"]["delayMs"], it["next"]["mustRegister"])
 
 
 @pytest.mark.parametrize("it", vectors("pace"))
@@ -184,8 +182,10 @@ def agent_effect_text(effect: agent_machine.Effect) -> str:
         return f"open {effect.endpoint}"
     if effect.kind != "log-end" or effect.end is None or effect.next is None:
         return effect.kind
-    what = "idle" if effect.next.is_idle else f"{effect.next.register} {rounded(effect.next.delay_ms)}"
-    return f"log-end {effect.end.kind} {effect.end.reason} {what}"
+    if effect.next.is_idle:
+        return f"log-end {effect.end.kind} {effect.end.reason} idle"
+    what = "register" if effect.next.must_register else "open"
+    return f"log-end {effect.end.kind} {effect.end.reason} {what} {rounded(effect.next.delay_ms)}"
 
 
 def session_event(found: dict[str, Any], phase: str) -> session_machine.SessionEvent:

@@ -66,6 +66,8 @@ exec chroot "$root" /usr/bin/setpriv --reuid "$user" --regid "$user" --groups "$
   --bounding-set=-all --inh-caps=-all --no-new-privs "$@"`;
 
 const READY_EVERY_MS = 250;
+/** The failureThreshold of the manifests: a pod that was ready stays so until as many probes in a row have failed. */
+const MOST_FAILURES = 2;
 const PRE_STOP_S = 5;
 const START_LIMIT_MS = 120_000;
 
@@ -167,9 +169,11 @@ class RunningPod implements Pod {
 
   /** As a kubelet asks for it; agents and jobs answer nothing. */
   async #probe(): Promise<void> {
+    let failures = MOST_FAILURES;
     while (this.#end() === null) {
       const answer = await fetch(`http://${this.address}:7790/readyz`).catch(() => null);
-      this.#answers = answer?.ok ?? false;
+      failures = answer?.ok ? 0 : failures + 1;
+      this.#answers = failures < MOST_FAILURES;
       await answer?.body?.cancel();
       await delay(READY_EVERY_MS);
     }

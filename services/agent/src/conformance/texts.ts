@@ -11,7 +11,8 @@ export function agentEffectText(effect: AgentEffect): string {
     case "log-end": {
       const { end, next } = effect;
       const reason = end.kind === "refused" ? (end.reason ?? "") : "";
-      const what = next.kind === "idle" ? "idle" : `${next.register} ${Math.round(next.delayMs)}`;
+      const what =
+        next.kind === "idle" ? "idle" : `${next.mustRegister ? "register" : "open"} ${Math.round(next.delayMs)}`;
       return `log-end ${end.kind} ${reason} ${what}`;
     }
     default:

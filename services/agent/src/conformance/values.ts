@@ -149,8 +149,6 @@ export function nextStepVectors() {
       const told = end.kind === "refused" && retryAfterMs !== undefined ? { ...end, retryAfterMs } : end;
       const attempts = {
         failures: count,
-        unreachable: count,
-        hasConnected: random() < 0.5,
         rejectedForMs: Math.floor(random() * 4_000_000),
         backoffMaxMs: 20_000,
         random01: random(),

@@ -85,26 +85,57 @@ describe("stepAgent()", () => {
     const run = new Run(loaded(true));
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open b"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open c"]);
-    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
-    expect(run.state).toMatchObject({ stage: { kind: "waiting" }, unreachable: 1, failures: 1 });
     // It was just started, and what it knows may be old.
-    expect(run.wait()).toEqual(["register"]);
-    expect(run.step(notRegistered(UNREACHABLE))).toEqual(["open a"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
+    expect(run.step(notRegistered(refused("OVERLOADED")))).toEqual(["log retry"]);
+    expect(run.state).toMatchObject({ stage: { kind: "waiting" }, unreachable: 3, failures: 1 });
+    expect(run.wait()).toEqual(["open a"]);
     expect(run.step(notOpened(refused("OVERLOADED")))).toEqual(["log retry"]);
     expect(run.state.unreachable).toBe(0);
     expect(run.wait()).toEqual(["open b"]);
   });
 
-  it("should ask the registry after five rounds without an answer, and continue without it", () => {
-    const run = new Run(loaded(true, ["a"]), opened(), ended({ kind: "silent" }));
-    expect(run.wait()).toEqual(["open a"]);
-    for (let round = 1; round < 5; round += 1) {
-      run.step(notOpened(UNREACHABLE));
+  it("should ask the registry at the end of the round in which the fifth endpoint in a row does not answer", () => {
+    const run = new Run(loaded(true, ["a", "b"]), opened(), ended({ kind: "silent" }));
+    for (const _ of [1, 2]) {
+      expect(run.wait()).toEqual(["open b"]);
+      expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
+      expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+    }
+    run.wait();
+    run.step(notOpened(UNREACHABLE));
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
+    expect(run.state.unreachable).toBe(6);
+    expect(run.step({ ...registered, endpoints: ["y", "z"] })).toEqual(["open z"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open y"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+  });
+
+  it("should ask the registry once before it waits, and go on without it", () => {
+    const run = new Run(loaded(true, ["a"]));
+    for (let round = 1; round < 4; round += 1) {
+      expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
+      expect(run.step(notRegistered({ kind: "unreachable", message: "the registry" }))).toEqual(["log retry"]);
       expect(run.wait()).toEqual(["open a"]);
     }
     run.step(notOpened(UNREACHABLE));
-    expect(run.wait()).toEqual(["register"]);
-    expect(run.step(notRegistered(UNREACHABLE))).toEqual(["open a"]);
+    expect(run.step({ ...registered, endpoints: [] })).toEqual(["log retry"]);
+    expect(run.wait()).toEqual(["open a"]);
+    run.step(notOpened(UNREACHABLE));
+    expect(run.step({ ...registered, endpoints: ["a"] })).toEqual(["log retry"]);
+  });
+
+  it("should ask the registry for endpoints when it knows none", () => {
+    const run = new Run();
+    expect(run.step(loaded(true, []))).toEqual(["register"]);
+  });
+
+  it("should go on to the next endpoint where a replica is ending", () => {
+    const run = connected();
+    run.step(ended(refused("SERVER_SHUTTING_DOWN")));
+    expect(run.wait()).toEqual(["open b"]);
+    expect(run.step(notOpened(refused("SERVER_SHUTTING_DOWN")))).toEqual(["open c"]);
+    expect(run.step(notOpened(refused("OVERLOADED")))).toEqual(["log retry"]);
   });
 
   it("should not open a stream before a registration that the server asks for", () => {
@@ -161,13 +192,29 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open a"]);
   });
 
-  it("should try to move again, anywhere then, while the present stream goes on", () => {
+  it("should try to move again, there too, while the present stream goes on", () => {
+    const run = connected();
+    run.step(moveAsked(["y", "z"]));
+    expect(run.wait()).toEqual(["open y"]);
+    expect(run.step(notOpened(refused("OVERLOADED")))).toEqual([]);
+    expect(run.state.held?.endpoint).toBe("a");
+    expect(run.wait()).toEqual(["open z"]);
+  });
+
+  it("should open a stream at its own address, behind which others may be, where no other one takes it", () => {
     const run = connected();
     run.step(moveAsked(["z"]));
-    run.wait();
-    expect(run.step(notOpened(UNREACHABLE))).toEqual([]);
-    expect(run.state.held?.endpoint).toBe("a");
-    expect(run.wait()).toEqual(["open c"]);
+    expect(run.wait()).toEqual(["open z"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
+    expect(run.step(opened([], 2n))).toEqual(["hold"]);
+  });
+
+  it("should come back where it was sent, when its stream ends before it has moved", () => {
+    const run = connected();
+    run.step(moveAsked(["y", "z"]));
+    run.step(ended(refused("SERVER_SHUTTING_DOWN")));
+    expect(run.state.endpoints).toEqual(["y", "z", "a"]);
+    expect(run.wait()).toEqual(["open z"]);
   });
 
   it("should keep opening the next stream when the present one ends meanwhile", () => {
@@ -176,6 +223,7 @@ describe("stepAgent()", () => {
     run.wait();
     // The Hello of the move took the session: that is no other process with this identity.
     expect(run.step(ended(refused("SESSION_SUPERSEDED")))).toEqual([]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
     expect(run.state).toMatchObject({ held: null, stage: { kind: "waiting", untilMs: run.nowMs } });
   });

@@ -11,7 +11,7 @@ import {
   dueAtMs,
   type Move,
 } from "./agent-state.ts";
-import { decideNextStep, isDecision, isRejection, type NextStep } from "./next-step.ts";
+import { asksForEndpoints, decideNextStep, isDecision, isOfEndpoint, isRejection, type NextStep } from "./next-step.ts";
 
 /** How long a goodbye may take to be delivered. */
 export const GOODBYE_LIMIT_MS = 5_000;
@@ -32,18 +32,20 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
     case "loaded": {
       if (stage.kind !== "starting") return stay(state);
       const { isRegistered, endpoints } = event;
-      return beginAttempt({ ...state, mustRegister: !isRegistered, endpoints }, "no", input);
+      return beginAttempt({ ...state, mustRegister: !isRegistered, endpoints }, input);
     }
     case "registered": {
       if (stage.kind !== "registering") return stay(state);
-      const { membership, endpoints } = event;
-      return beginOpening({ ...state, membership, endpoints, mustRegister: false, unreachable: 0 }, input);
+      const { membership } = event;
+      const endpoints = namedOrKnown(event.endpoints, state);
+      const known = { ...state, membership, endpoints, mustRegister: false };
+      const isNews = endpoints.some((endpoint) => !state.endpoints.includes(endpoint));
+      if (stage.unanswered !== null && !isNews) return afterEnd(known, stage.unanswered, input);
+      return beginOpening({ ...known, unreachable: 0 }, true, input);
     }
     case "not-registered":
       if (stage.kind !== "registering") return stay(state);
-      return stage.isOptional && event.end.kind === "unreachable"
-        ? beginOpening(state, input)
-        : afterEnd(state, event.end, input);
+      return afterEnd(state, event.end.kind === "unreachable" ? (stage.unanswered ?? event.end) : event.end, input);
     case "opened":
       return onOpened(state, event, input);
     case "not-opened":
@@ -79,20 +81,24 @@ function onOpened(
   if (attempt === null) return stay(state);
   const { epoch, endpoints, membership, hasNewerKey } = event;
   // The wish for a stream with that key came while this one was being opened, and was passed over.
-  const move = hasNewerKey ? beginMove({ isOwnWish: true, endpoints: [], retryAfterMs: 0 }, input) : null;
+  const move = hasNewerKey ? beginMove({ isOwnWish: true, retryAfterMs: 0 }, input) : null;
   return {
     state: {
       ...state,
       stage: { kind: "connected", move },
       held: { endpoint: attempt.endpoint, epoch, sinceMs: input.nowMs },
       membership: membership ?? state.membership,
-      // A control plane without a health replica names none: what was known before is the best guess then.
-      endpoints: endpoints.length > 0 ? endpoints : state.endpoints,
-      unreachable: state.held === null ? 0 : state.unreachable,
+      endpoints: namedOrKnown(endpoints, state),
+      unreachable: 0,
       hasConnected: true,
     },
     effects: [{ kind: "hold" }],
   };
+}
+
+/** A control plane without a health replica names none: what was known before is the best guess then. */
+function namedOrKnown(named: readonly string[], { endpoints }: AgentState): readonly string[] {
+  return named.length > 0 ? named : endpoints;
 }
 
 function onNotOpened(
@@ -102,26 +108,27 @@ function onNotOpened(
 ): AgentStep {
   const attempt = attemptOf(state);
   if (attempt === null) return stay(state);
-  const turned = { ...state, turn: state.turn + 1 };
+  const unreachable = end.kind === "unreachable" ? state.unreachable + 1 : 0;
+  const turned = { ...state, turn: state.turn + 1, unreachable };
   const [next, ...rest] = attempt.rest;
-  if (end.kind === "unreachable" && next !== undefined) return open(turned, { ...attempt, endpoint: next, rest });
+  if (isOfEndpoint(end) && next !== undefined) return open(turned, { ...attempt, endpoint: next, rest });
   if (hasOtherKey && !attempt.isOtherKey) {
-    return openFirst(turned, attempt.places, true) ?? afterFailure(turned, end, input);
+    return openFirst(turned, { ...attempt, isOtherKey: true }) ?? afterFailure(turned, end, attempt.isFresh, input);
   }
-  return afterFailure(turned, end, input);
+  return afterFailure(turned, end, attempt.isFresh, input);
 }
 
 /** No endpoint has taken the agent in. */
-function afterFailure(state: AgentState, end: SessionEnd, input: AgentInput): AgentStep {
+function afterFailure(state: AgentState, end: SessionEnd, isFresh: boolean, input: AgentInput): AgentStep {
   const { stage } = state;
   if (stage.kind === "connected" && stage.move !== null) return afterFailedMove(state, stage.move, end, input);
-  const unreachable = end.kind === "unreachable" ? state.unreachable + 1 : 0;
-  return afterEnd({ ...state, unreachable }, end, input);
+  if (end.kind === "unreachable" && !isFresh && asksForEndpoints(state)) return register(state, end);
+  return afterEnd(state, end, input);
 }
 
 function afterFailedMove(state: AgentState, move: Move, end: SessionEnd, input: AgentInput): AgentStep {
   const { next, state: counted } = decide(state, end, input);
-  if (next.kind === "idle" || next.register === "must" || isDecision(end)) {
+  if (next.kind === "idle" || next.mustRegister || isDecision(end)) {
     const drop: readonly AgentEffect[] = move.over === null ? [{ kind: "drop" }] : [];
     return prepend(drop, follow({ ...counted, held: null }, end, next, input));
   }
@@ -153,29 +160,38 @@ function onMoveAsked(
 ): AgentStep {
   const { stage } = state;
   if (stage.kind !== "connected" || stage.move !== null) return stay(state);
-  return stay({ ...state, stage: { kind: "connected", move: beginMove(event, input) } });
+  const known = { ...state, endpoints: knownAfter(state, event.endpoints) };
+  return stay({ ...known, stage: { kind: "connected", move: beginMove(event, input) } });
+}
+
+/** Where a server sends its agents is newer than what they know; it does not name itself. */
+function knownAfter({ endpoints, held }: AgentState, named: readonly string[]): readonly string[] {
+  if (named.length === 0 || held === null) return endpoints;
+  return [...named.filter((endpoint) => endpoint !== held.endpoint), held.endpoint];
 }
 
 function beginMove(
-  asked: Pick<Extract<AgentEvent, { readonly kind: "move-asked" }>, "isOwnWish" | "endpoints" | "retryAfterMs">,
+  asked: Pick<Extract<AgentEvent, { readonly kind: "move-asked" }>, "isOwnWish" | "retryAfterMs">,
   { nowMs, random01 }: AgentInput,
 ): Move {
   const jitterMs = fullJitter({ attempt: 0, baseMs: MOVE_JITTER_MS, maxMs: MOVE_JITTER_MS, random01 });
-  const { isOwnWish, endpoints: named, retryAfterMs } = asked;
+  const { isOwnWish, retryAfterMs } = asked;
   const step = { kind: "waiting", untilMs: nowMs + retryAfterMs + jitterMs } as const;
-  return { isOwnWish, named, attempts: 0, step, over: null };
+  return { isOwnWish, attempts: 0, step, over: null };
 }
 
 function onDue(state: AgentState, input: AgentInput): AgentStep {
   const atMs = dueAtMs(state);
   if (atMs === null || atMs > input.nowMs) return stay(state);
   const { stage, held } = state;
-  if (stage.kind === "waiting") return beginAttempt(state, stage.register, input);
+  if (stage.kind === "waiting") return beginAttempt(state, input);
   if (stage.kind !== "connected" || stage.move === null || held === null) return stay(state);
   const { move } = stage;
-  const named = move.attempts === 0 ? move.named : [];
-  const places = move.isOwnWish ? [held.endpoint] : placesToMoveTo(held.endpoint, named, state.endpoints);
-  return openFirst(state, inTurn(places, state.turn)) ?? afterFailedMove(state, move, NO_REPLICA, input);
+  // Here where no other one takes agents: one address may stand for many replicas.
+  const others = move.isOwnWish ? [] : state.endpoints.filter((endpoint) => endpoint !== held.endpoint);
+  const places = [...inTurn(others, state.turn), held.endpoint];
+  const round = { places, isOtherKey: false, isFresh: false };
+  return openFirst(state, round) ?? afterFailedMove(state, move, NO_REPLICA, input);
 }
 
 function close(state: AgentState, reason: string): AgentStep {
@@ -196,23 +212,23 @@ function closed(state: AgentState): AgentState {
 }
 
 /** Register where that is due, then open a stream. */
-function beginAttempt(state: AgentState, register: "no" | "try", input: AgentInput): AgentStep {
-  const { mustRegister } = state;
-  if (!mustRegister && register === "no") return beginOpening(state, input);
-  return {
-    state: { ...state, stage: { kind: "registering", isOptional: !mustRegister } },
-    effects: [{ kind: "register" }],
-  };
+function beginAttempt(state: AgentState, input: AgentInput): AgentStep {
+  return state.mustRegister ? register(state, null) : beginOpening(state, false, input);
 }
 
-function beginOpening(state: AgentState, input: AgentInput): AgentStep {
-  return openFirst(state, inTurn(state.endpoints, state.turn)) ?? afterFailure(state, NO_REPLICA, input);
+function register(state: AgentState, unanswered: SessionEnd | null): AgentStep {
+  return { state: { ...state, stage: { kind: "registering", unanswered } }, effects: [{ kind: "register" }] };
+}
+
+function beginOpening(state: AgentState, isFresh: boolean, input: AgentInput): AgentStep {
+  const round = { places: inTurn(state.endpoints, state.turn), isOtherKey: false, isFresh };
+  return openFirst(state, round) ?? afterFailure(state, NO_REPLICA, isFresh, input);
 }
 
 /** Null when there is no place to open a stream at. */
-function openFirst(state: AgentState, places: readonly string[], isOtherKey = false): AgentStep | null {
-  const [endpoint, ...rest] = places;
-  return endpoint === undefined ? null : open(state, { endpoint, rest, places, isOtherKey });
+function openFirst(state: AgentState, round: Pick<Attempt, "places" | "isOtherKey" | "isFresh">): AgentStep | null {
+  const [endpoint, ...rest] = round.places;
+  return endpoint === undefined ? null : open(state, { ...round, endpoint, rest });
 }
 
 function open(state: AgentState, attempt: Attempt): AgentStep {
@@ -241,8 +257,6 @@ function decide(state: AgentState, end: SessionEnd, { nowMs, random01 }: AgentIn
   const rejectedAtMs = isRejection(end) ? (state.rejectedAtMs ?? nowMs) : state.rejectedAtMs;
   const next = decideNextStep(end, {
     failures: state.failures,
-    unreachable: state.unreachable,
-    hasConnected: state.hasConnected,
     rejectedForMs: nowMs - (rejectedAtMs ?? nowMs),
     backoffMaxMs: silenceLimitMs(state.pace),
     random01,
@@ -255,10 +269,9 @@ function follow(state: AgentState, end: SessionEnd, next: NextStep, { nowMs }: A
   if (next.kind === "idle") {
     return { state: { ...state, stage: { kind: "idle" } }, effects: [log, { kind: "forget" }] };
   }
-  const register = next.register === "try" ? "try" : "no";
-  const mustRegister = state.mustRegister || next.register === "must";
+  const mustRegister = state.mustRegister || next.mustRegister;
   return {
-    state: { ...state, mustRegister, stage: { kind: "waiting", untilMs: nowMs + next.delayMs, register } },
+    state: { ...state, mustRegister, stage: { kind: "waiting", untilMs: nowMs + next.delayMs } },
     effects: [log],
   };
 }
@@ -269,16 +282,6 @@ const NO_REPLICA: SessionEnd = { kind: "unreachable", message: "no health replic
 function endOfMove(end: SessionEnd): SessionEnd {
   const isSuperseded = end.kind === "refused" && end.reason === "SESSION_SUPERSEDED";
   return isSuperseded ? { kind: "silent" } : end;
-}
-
-/**
- * Where to open the next stream: where the server says, else anywhere but here, else here: one address may stand for
- * many replicas.
- */
-function placesToMoveTo(here: string, named: readonly string[], known: readonly string[]): readonly string[] {
-  if (named.length > 0) return named;
-  const others = known.filter((endpoint) => endpoint !== here);
-  return others.length > 0 ? others : known;
 }
 
 function inTurn(places: readonly string[], turn: number): readonly string[] {

@@ -6,14 +6,14 @@ import type { NextStep } from "./next-step.ts";
 /** What the agent is at. */
 export type Stage =
   | { readonly kind: "starting" }
-  /** `isOptional`: where the registry cannot be reached, a stream is opened without it. */
-  | { readonly kind: "registering"; readonly isOptional: boolean }
+  /** `unanswered`: how the round ended after which the registry is asked for endpoints; null for a due registration. */
+  | { readonly kind: "registering"; readonly unanswered: SessionEnd | null }
   /** Opens the first stream since the last one was lost. */
   | { readonly kind: "opening"; readonly attempt: Attempt }
   /** Holds a session. */
   | { readonly kind: "connected"; readonly move: Move | null }
   /** Between two attempts. */
-  | { readonly kind: "waiting"; readonly untilMs: number; readonly register: "no" | "try" }
+  | { readonly kind: "waiting"; readonly untilMs: number }
   /** Deleted by an operator: it does nothing until it is started again. */
   | { readonly kind: "idle" }
   /** Its goodbye is on its way. */
@@ -23,19 +23,19 @@ export type Stage =
 /** Endpoints that are tried one after the other. */
 export interface Attempt {
   readonly endpoint: string;
-  /** Those that follow when nothing answers there. */
+  /** Those that follow when no replica takes agents there. */
   readonly rest: readonly string[];
   /** Where it began, for the same round with the node's other key. */
   readonly places: readonly string[];
   readonly isOtherKey: boolean;
+  /** Whether it opens what the registry has just named: the registry is not asked again before a wait. */
+  readonly isFresh: boolean;
 }
 
 /** A stream that is opened elsewhere while the present one goes on. */
 export interface Move {
   /** Whether this agent wants it, for a new key; it stays at its replica then. */
   readonly isOwnWish: boolean;
-  /** Where the server sends it; empty for anywhere else. */
-  readonly named: readonly string[];
   readonly attempts: number;
   readonly step:
     | { readonly kind: "waiting"; readonly untilMs: number }
@@ -57,7 +57,7 @@ export interface AgentState {
   readonly held: HeldSession | null;
   /** What the operators decided, as far as the agent knows. */
   readonly membership: MembershipState | undefined;
-  /** Health endpoints, as registration or the last Welcome named them. */
+  /** Health endpoints, as registration, a Welcome or an order to move named them last. */
   readonly endpoints: readonly string[];
   /** With which of them the next attempt begins. */
   readonly turn: number;
@@ -66,7 +66,7 @@ export interface AgentState {
   readonly mustRegister: boolean;
   /** Ends since a session was last steady: held for a while, and acknowledged. */
   readonly failures: number;
-  /** Times in a row that no health endpoint could be reached. */
+  /** Endpoints in a row that could not be reached. */
   readonly unreachable: number;
   /** Whether this process has held a session. */
   readonly hasConnected: boolean;

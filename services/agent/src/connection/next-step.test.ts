@@ -1,11 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import type { SessionEnd } from "../stream/session-end.ts";
-import { decideNextStep, isDecision, isRejection } from "./next-step.ts";
+import { asksForEndpoints, decideNextStep, isDecision, isOfEndpoint, isRejection } from "./next-step.ts";
 
 const FIRST = {
   failures: 0,
-  unreachable: 0,
-  hasConnected: true,
   rejectedForMs: 0,
   backoffMaxMs: 20_000,
   random01: 0.5,
@@ -24,14 +22,14 @@ function refused(change: Partial<SessionEnd & { kind: "refused" }>): SessionEnd 
 
 describe("decideNextStep()", () => {
   it.each<[string, SessionEnd, object]>([
-    ["a dead path", { kind: "silent" }, { delayMs: 0, register: "no" }],
-    ["no server", { kind: "unreachable", message: "" }, { delayMs: 500, register: "no" }],
-    ["an end without a reason", refused({}), { delayMs: 500, register: "no" }],
+    ["a dead path", { kind: "silent" }, { delayMs: 0, mustRegister: false }],
+    ["no server", { kind: "unreachable", message: "" }, { delayMs: 500, mustRegister: false }],
+    ["an end without a reason", refused({}), { delayMs: 500, mustRegister: false }],
     ["an end with a time", refused({ retryAfterMs: 7_000 }), { delayMs: 7_500 }],
-    ["an unknown node", refused({ reason: "NODE_NOT_REGISTERED" }), { register: "must" }],
-    ["an order to register", refused({ action: "REGISTER" }), { register: "must" }],
-    ["a rejection", refused({ reason: "NODE_REJECTED" }), { delayMs: 14_625, register: "no" }],
-    ["a ban", refused({ reason: "NODE_BANNED" }), { delayMs: 14_625, register: "no" }],
+    ["an unknown node", refused({ reason: "NODE_NOT_REGISTERED" }), { mustRegister: true }],
+    ["an order to register", refused({ action: "REGISTER" }), { mustRegister: true }],
+    ["a rejection", refused({ reason: "NODE_REJECTED" }), { delayMs: 14_625, mustRegister: false }],
+    ["a ban", refused({ reason: "NODE_BANNED" }), { delayMs: 14_625, mustRegister: false }],
     ["a rejection with a time", refused({ reason: "NODE_REJECTED", retryAfterMs: 10_000 }), { delayMs: 11_250 }],
     ["no join token", refused({ reason: "JOIN_TOKEN_REQUIRED" }), { delayMs: 135_000 }],
     ["a used join token", refused({ reason: "JOIN_TOKEN_USED_UP" }), { delayMs: 135_000 }],
@@ -95,19 +93,30 @@ describe("decideNextStep()", () => {
       delayMs,
     });
   });
+});
 
-  it("should ask the registry at once when it was started with endpoints that cannot be reached", () => {
-    const end: SessionEnd = { kind: "unreachable", message: "" };
-    expect(decideNextStep(end, { ...FIRST, unreachable: 1, hasConnected: false })).toMatchObject({ register: "try" });
-  });
-
+describe("asksForEndpoints()", () => {
   it.each([
-    [4, "no"],
-    [5, "try"],
-    [6, "try"],
-  ])("should ask the registry after five failures to reach anyone: %d", (unreachable, register) => {
-    const end: SessionEnd = { kind: "unreachable", message: "" };
-    expect(decideNextStep(end, { ...FIRST, unreachable })).toMatchObject({ register });
+    [true, 4, false],
+    [true, 5, true],
+    [true, 6, true],
+    [false, 1, true],
+    // It knows no endpoint at all.
+    [false, 0, true],
+  ])("should answer, having connected %j and reached none of %d endpoints: %j", (hasConnected, unreachable, asks) => {
+    expect(asksForEndpoints({ hasConnected, unreachable })).toBe(asks);
+  });
+});
+
+describe("isOfEndpoint()", () => {
+  it.each([
+    [{ kind: "unreachable", message: "" } as const, true],
+    [refused({ reason: "SERVER_SHUTTING_DOWN" }), true],
+    [refused({ reason: "OVERLOADED" }), false],
+    [refused({}), false],
+    [{ kind: "silent" } as const, false],
+  ])("should tell what says nothing of other endpoints", (end, isOf) => {
+    expect(isOfEndpoint(end)).toBe(isOf);
   });
 });
 

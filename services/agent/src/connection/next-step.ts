@@ -7,11 +7,8 @@ export type NextStep =
   | {
       readonly kind: "retry";
       readonly delayMs: number;
-      /**
-       * `no`: open a stream. `try`: register first, and open a stream whether or not that succeeds. `must`: a stream is
-       * of no use before a registration has succeeded.
-       */
-      readonly register: "no" | "try" | "must";
+      /** Whether a stream is of no use before a registration has succeeded. */
+      readonly mustRegister: boolean;
     }
   /** Forget the registration, and do nothing until the agent is started again. */
   | { readonly kind: "idle" };
@@ -20,10 +17,6 @@ export type NextStep =
 export interface Attempts {
   /** Ends since a session was last steady, this one not counted. */
   readonly failures: number;
-  /** Times in a row that no health endpoint could be reached, this one counted. */
-  readonly unreachable: number;
-  /** Whether this process has held a session: what it knows of the endpoints was good then. */
-  readonly hasConnected: boolean;
   /**
    * Since the node was first told that it is rejected or banned, without having been taken in again; 0 when this is the
    * first time.
@@ -35,10 +28,7 @@ export interface Attempts {
   readonly random01: number;
 }
 
-/**
- * Times in a row to reach no health endpoint before the agent asks the registry where they are now. One that has just
- * been started knows them from a file, and asks at once.
- */
+/** After as many endpoints in a row that it could not reach, an agent asks the registry where they are now. */
 const UNREACHABLE_LIMIT = 5;
 
 /** What only a person can lift is asked about again no sooner than this. For a rejection see rejectedRetry(). */
@@ -75,19 +65,23 @@ const DECISIONS: ReadonlySet<string> = new Set([
 /** Decisions of an operator who may have named the wrong node. */
 const REJECTIONS: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED"]);
 
+/**
+ * Decide whether an agent asks the registry for endpoints, having reached none of those that it knows. What an agent
+ * knows that has not connected since it was started comes from a file and may be old.
+ */
+export function asksForEndpoints(before: { readonly unreachable: number; readonly hasConnected: boolean }): boolean {
+  return !before.hasConnected || before.unreachable >= UNREACHABLE_LIMIT;
+}
+
 /** Decide what follows the end of a stream or the failure to open one. */
 export function decideNextStep(end: SessionEnd, attempts: Attempts): NextStep {
   switch (end.kind) {
     case "left":
     case "silent":
       // The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
-      return { kind: "retry", delayMs: 0, register: "no" };
+      return { kind: "retry", delayMs: 0, mustRegister: false };
     case "unreachable":
-      return {
-        kind: "retry",
-        delayMs: backoff(attempts),
-        register: attempts.unreachable >= (attempts.hasConnected ? UNREACHABLE_LIMIT : 1) ? "try" : "no",
-      };
+      return { kind: "retry", delayMs: backoff(attempts), mustRegister: false };
     case "refused":
       return afterRefusal(end, attempts);
   }
@@ -98,6 +92,11 @@ export function isDecision(end: SessionEnd): boolean {
   return end.kind === "refused" && end.reason !== undefined && DECISIONS.has(end.reason);
 }
 
+/** Whether this address has no replica that takes agents, while another one may have. */
+export function isOfEndpoint(end: SessionEnd): boolean {
+  return end.kind === "unreachable" || (end.kind === "refused" && end.reason === "SERVER_SHUTTING_DOWN");
+}
+
 /** Whether an operator has rejected or banned the node. */
 export function isRejection(end: SessionEnd): boolean {
   return end.kind === "refused" && end.reason !== undefined && REJECTIONS.has(end.reason);
@@ -105,8 +104,8 @@ export function isRejection(end: SessionEnd): boolean {
 
 function afterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): NextStep {
   if (end.action === "STOP" || end.reason === "NODE_DELETED") return { kind: "idle" };
-  const register = end.action === "REGISTER" || end.reason === "NODE_NOT_REGISTERED" ? "must" : "no";
-  return { kind: "retry", delayMs: delayAfterRefusal(end, attempts), register };
+  const mustRegister = end.action === "REGISTER" || end.reason === "NODE_NOT_REGISTERED";
+  return { kind: "retry", delayMs: delayAfterRefusal(end, attempts), mustRegister };
 }
 
 function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): number {

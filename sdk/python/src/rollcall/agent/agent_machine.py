@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from .next_step import Attempts, End, NextStep, decide_next_step, full_jitter
+from .next_step import Attempts, End, NextStep, asks_for_endpoints, decide_next_step, full_jitter
 from .pace import Pace
 
 GOODBYE_LIMIT_MS = 5_000.0
@@ -25,6 +25,8 @@ class Attempt:
     places: tuple[str, ...]
     """Where it began, for the same round with the node's other key."""
     is_other_key: bool = False
+    is_fresh: bool = False
+    """It opens what the registry has just named, which is not asked again before a wait."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,6 @@ class Move:
 
     is_own_wish: bool
     """For a new key, at the same replica."""
-    named: tuple[str, ...]
     attempts: int
     until_ms: float
     attempt: Attempt | None = None
@@ -90,19 +91,20 @@ class AgentState:
     stage: str
     """"starting", "registering", "opening", "connected", "waiting", "idle", "closing" or "closed"."""
     turn: int
-    is_optional: bool = False
-    """In registering: a stream is opened also where the registry cannot be reached."""
+    unanswered: End | None = None
+    """In registering: how the round ended after which the registry is asked for endpoints; None for a due one."""
     attempt: Attempt | None = None
     move: Move | None = None
     until_ms: float = 0.0
-    register: str = "no"
     held: HeldSession | None = None
     membership: str = ""
     endpoints: tuple[str, ...] = ()
+    """Health endpoints, as registration, a Welcome or an order to move named them last."""
     pace: Pace = field(default_factory=Pace)
     must_register: bool = True
     failures: int = 0
     unreachable: int = 0
+    """Endpoints in a row that could not be reached."""
     has_connected: bool = False
     rejected_at_ms: float | None = None
 
@@ -141,15 +143,16 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
     kind, stage = event.kind, state.stage
     if kind == "loaded" and stage == "starting":
         known = replace(state, must_register=not event.is_registered, endpoints=event.endpoints)
-        return _begin_attempt(known, "no", at)
+        return _begin_attempt(known, at)
     if kind == "registered" and stage == "registering":
-        known = replace(
-            state, membership=event.membership, endpoints=event.endpoints, must_register=False, unreachable=0
-        )
-        return _begin_opening(known, at)
+        endpoints = event.endpoints or state.endpoints
+        known = replace(state, membership=event.membership, endpoints=endpoints, must_register=False)
+        if state.unanswered is not None and set(endpoints) <= set(state.endpoints):
+            return _after_end(known, state.unanswered, at)
+        return _begin_opening(replace(known, unreachable=0), True, at)
     if kind == "not-registered" and stage == "registering":
-        is_passed_over = state.is_optional and event.end.kind == "unreachable"
-        return _begin_opening(state, at) if is_passed_over else _after_end(state, event.end, at)
+        unanswered = state.unanswered if event.end.kind == "unreachable" else None
+        return _after_end(state, unanswered or event.end, at)
     if kind == "opened":
         return _on_opened(state, event, at)
     if kind == "not-opened":
@@ -157,7 +160,8 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
     if kind == "session-ended":
         return _on_session_ended(state, event, at)
     if kind == "move-asked" and stage == "connected" and state.move is None:
-        return replace(state, move=_begin_move(event.is_own_wish, event.endpoints, event.retry_after_ms, at)), ()
+        known = replace(state, endpoints=_known_after(state, event.endpoints))
+        return replace(known, move=_begin_move(event.is_own_wish, event.retry_after_ms, at)), ()
     if kind == "acked":
         is_steady = state.held is not None and now_ms - state.held.since_ms >= _STEADY_AFTER_MS
         return replace(state, failures=0 if is_steady else state.failures, rejected_at_ms=None), ()
@@ -180,45 +184,55 @@ def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
         state,
         stage="connected",
         # The wish for a stream with that key came while this one was being opened, and was passed over.
-        move=_begin_move(True, (), 0.0, at) if event.has_newer_key else None,
+        move=_begin_move(True, 0.0, at) if event.has_newer_key else None,
         attempt=None,
         held=HeldSession(attempt.endpoint, event.epoch, at.now_ms),
         membership=event.membership or state.membership,
         # A control plane without a health replica names none: what was known before is the best guess then.
         endpoints=event.endpoints or state.endpoints,
-        unreachable=0 if state.held is None else state.unreachable,
+        unreachable=0,
         has_connected=True,
     )
     return opened, (Effect("hold"),)
 
 
-def _begin_move(is_own_wish: bool, named: tuple[str, ...], retry_after_ms: float, at: _Input) -> Move:
+def _known_after(state: AgentState, named: tuple[str, ...]) -> tuple[str, ...]:
+    # Where a server sends its agents is newer than what they know; it does not name itself.
+    if not named or state.held is None:
+        return state.endpoints
+    here = state.held.endpoint
+    return (*(one for one in named if one != here), here)
+
+
+def _begin_move(is_own_wish: bool, retry_after_ms: float, at: _Input) -> Move:
     jitter = full_jitter(0, _MOVE_JITTER_MS, _MOVE_JITTER_MS, at.random01)
-    return Move(is_own_wish, named, 0, at.now_ms + retry_after_ms + jitter)
+    return Move(is_own_wish, 0, at.now_ms + retry_after_ms + jitter)
 
 
 def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:
     attempt = state.attempt_under_way
     if attempt is None:
         return state, ()
-    turned = replace(state, turn=state.turn + 1)
-    if event.end.kind == "unreachable" and attempt.rest:
+    unreachable = state.unreachable + 1 if event.end.kind == "unreachable" else 0
+    turned = replace(state, turn=state.turn + 1, unreachable=unreachable)
+    if event.end.is_of_endpoint and attempt.rest:
         return _open(turned, replace(attempt, endpoint=attempt.rest[0], rest=attempt.rest[1:]))
     if event.has_other_key and not attempt.is_other_key and attempt.places:
-        return _open(turned, Attempt(attempt.places[0], attempt.places[1:], attempt.places, True))
-    return _after_failure(turned, event.end, at)
+        return _open(turned, Attempt(attempt.places[0], attempt.places[1:], attempt.places, True, attempt.is_fresh))
+    return _after_failure(turned, event.end, attempt.is_fresh, at)
 
 
-def _after_failure(state: AgentState, end: End, at: _Input) -> Step:
+def _after_failure(state: AgentState, end: End, is_fresh: bool, at: _Input) -> Step:
     if state.stage == "connected" and state.move is not None:
         return _after_failed_move(state, state.move, end, at)
-    unreachable = state.unreachable + 1 if end.kind == "unreachable" else 0
-    return _after_end(replace(state, unreachable=unreachable), end, at)
+    if end.kind == "unreachable" and not is_fresh and asks_for_endpoints(state.unreachable, state.has_connected):
+        return _register(state, end)
+    return _after_end(state, end, at)
 
 
 def _after_failed_move(state: AgentState, move: Move, end: End, at: _Input) -> Step:
     following, counted = _decide(state, end, at)
-    if following.is_idle or following.register == "must" or end.is_decision:
+    if following.is_idle or following.must_register or end.is_decision:
         after, effects = _follow(replace(counted, held=None), end, following, at)
         return after, effects if move.over else (Effect("drop"), *effects)
     if move.over is not None:
@@ -246,21 +260,14 @@ def _on_due(state: AgentState, at: _Input) -> Step:
     if due is None or due > at.now_ms:
         return state, ()
     if state.stage == "waiting":
-        return _begin_attempt(state, state.register, at)
+        return _begin_attempt(state, at)
     if state.move is None or state.held is None:
         return state, ()
-    places = (state.held.endpoint,) if state.move.is_own_wish else _places_to_move_to(state, state.move, state.held)
-    places = _in_turn(places, state.turn)
-    if not places:
-        return _after_failed_move(state, state.move, _NO_REPLICA, at)
+    here = state.held.endpoint
+    # Here where no other one takes agents: one address may stand for many replicas.
+    others = () if state.move.is_own_wish else tuple(one for one in state.endpoints if one != here)
+    places = (*_in_turn(others, state.turn), here)
     return _open(state, Attempt(places[0], places[1:], places))
-
-
-def _places_to_move_to(state: AgentState, move: Move, held: HeldSession) -> tuple[str, ...]:
-    # Where the server says, else anywhere but here, else here: one address may stand for many replicas.
-    if move.attempts == 0 and move.named:
-        return move.named
-    return tuple(one for one in state.endpoints if one != held.endpoint) or state.endpoints
 
 
 def _close(state: AgentState) -> Step:
@@ -273,15 +280,19 @@ def _close(state: AgentState) -> Step:
     return replace(state, stage="closing"), (Effect("give-up"), Effect("goodbye"))
 
 
-def _begin_attempt(state: AgentState, register: str, at: _Input) -> Step:
-    if not state.must_register and register == "no":
-        return _begin_opening(state, at)
-    return replace(state, stage="registering", is_optional=not state.must_register), (Effect("register"),)
+def _begin_attempt(state: AgentState, at: _Input) -> Step:
+    return _register(state, None) if state.must_register else _begin_opening(state, False, at)
 
 
-def _begin_opening(state: AgentState, at: _Input) -> Step:
+def _register(state: AgentState, unanswered: End | None) -> Step:
+    return replace(state, stage="registering", unanswered=unanswered), (Effect("register"),)
+
+
+def _begin_opening(state: AgentState, is_fresh: bool, at: _Input) -> Step:
     places = _in_turn(state.endpoints, state.turn)
-    return _open(state, Attempt(places[0], places[1:], places)) if places else _after_failure(state, _NO_REPLICA, at)
+    if not places:
+        return _after_failure(state, _NO_REPLICA, is_fresh, at)
+    return _open(state, Attempt(places[0], places[1:], places, is_fresh=is_fresh))
 
 
 def _open(state: AgentState, attempt: Attempt) -> Step:
@@ -304,8 +315,6 @@ def _decide(state: AgentState, end: End, at: _Input) -> tuple[NextStep, AgentSta
         end,
         Attempts(
             state.failures,
-            state.unreachable,
-            state.has_connected,
             0.0 if rejected_at is None else at.now_ms - rejected_at,
             state.pace.silence_limit_ms,
             at.random01,
@@ -323,8 +332,7 @@ def _follow(state: AgentState, end: End, following: NextStep, at: _Input) -> Ste
         quiet,
         stage="waiting",
         until_ms=at.now_ms + following.delay_ms,
-        register="try" if following.register == "try" else "no",
-        must_register=state.must_register or following.register == "must",
+        must_register=state.must_register or following.must_register,
     )
     return waiting, (log,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+# After as many endpoints in a row that it could not reach, an agent asks the registry where they are now.
 _UNREACHABLE_LIMIT = 5
 _DECISION_RETRY_MS = 120_000.0
 _SUPERSEDED_RETRY_MS = 30_000.0
@@ -53,6 +54,11 @@ class End:
         return self.kind == "refused" and self.reason in _DECISIONS
 
     @property
+    def is_of_endpoint(self) -> bool:
+        """Whether this address has no replica that takes agents, while another one may have."""
+        return self.kind == "unreachable" or (self.kind == "refused" and self.reason == "SERVER_SHUTTING_DOWN")
+
+    @property
     def is_rejection(self) -> bool:
         """Whether an operator has rejected or banned the node."""
         return self.kind == "refused" and self.reason in _REJECTIONS
@@ -65,8 +71,8 @@ class NextStep:
     is_idle: bool = False
     """Forget the registration, and do nothing until the agent is started again."""
     delay_ms: float = 0.0
-    register: str = "no"
-    """"no", "try" (register first, and open a stream whether or not that succeeds) or "must"."""
+    must_register: bool = False
+    """A stream is of no use before a registration has succeeded."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,6 @@ class Attempts:
 
     failures: int
     """Ends since a session was last steady, this one not counted."""
-    unreachable: int
-    """Times in a row that no health endpoint could be reached, this one counted."""
-    has_connected: bool
     rejected_for_ms: float
     backoff_max_ms: float
     random01: float
@@ -88,17 +91,23 @@ class Attempts:
         return full_jitter(self.failures, BACKOFF_BASE_MS, self.backoff_max_ms, self.random01)
 
 
+def asks_for_endpoints(unreachable: int, has_connected: bool) -> bool:
+    """Decide whether an agent asks the registry for endpoints, having reached none of those that it knows.
+
+    What an agent knows that has not connected since it was started comes from a file and may be old.
+    """
+    return not has_connected or unreachable >= _UNREACHABLE_LIMIT
+
+
 def decide_next_step(end: End, at: Attempts) -> NextStep:
     """Say what follows."""
     if end.kind == "unreachable":
-        # An agent that was just started asks the registry at once where the endpoints are now.
-        limit = _UNREACHABLE_LIMIT if at.has_connected else 1
-        return NextStep(delay_ms=at.backoff, register="try" if at.unreachable >= limit else "no")
+        return NextStep(delay_ms=at.backoff)
     if end.kind == "refused":
         if end.action == "STOP" or end.reason == "NODE_DELETED":
             return NextStep(is_idle=True)
         is_unknown = end.action == "REGISTER" or end.reason == "NODE_NOT_REGISTERED"
-        return NextStep(delay_ms=_delay_after_refusal(end, at), register="must" if is_unknown else "no")
+        return NextStep(delay_ms=_delay_after_refusal(end, at), must_register=is_unknown)
     # The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
     return NextStep()
 
