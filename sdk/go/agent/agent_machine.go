@@ -18,7 +18,7 @@ const (
 // An attempt is endpoints that are tried one after the other.
 type attempt struct {
 	endpoint string
-	// rest follows when no replica takes agents there; places is where it began, for the same round with the node's other key.
+	// rest follows when it takes no agents; places is where it began, for the same round with the node's other key.
 	rest, places []string
 	isOtherKey   bool
 	// isFresh: it opens what the registry has just named, which is not asked again before a wait.
@@ -47,8 +47,10 @@ type agentState struct {
 	pace         pace
 	mustRegister bool
 	failures     float64
-	// unreachable counts endpoints in a row that could not be reached.
-	unreachable  int
+	// unreachable counts endpoints in a row that took no agents.
+	unreachable int
+	// asksAtMs: the registry is not asked for endpoints before.
+	asksAtMs     float64
 	hasConnected bool
 	// rejectedAtMs is when the node was first told that it is rejected, unless it was taken in since; nil for not.
 	rejectedAtMs *float64
@@ -86,6 +88,8 @@ const (
 	steadyAfterMs = 10_000
 	// The agents of one replica must not move at once.
 	moveJitterMs = 1_000
+	// More endpoints than this are not remembered.
+	mostEndpoints = 64
 )
 
 var noReplica = end{Kind: unreachable, Message: "no health replica is known"}
@@ -117,14 +121,7 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 		}
 	case "registered":
 		if s.stage == registering {
-			before := s.endpoints
-			s.membership, s.mustRegister = event.Membership, false
-			s.learn(event.Endpoints)
-			if s.unanswered != nil && len(without(s.endpoints, before...)) == 0 {
-				return s.afterEnd(*s.unanswered, in)
-			}
-			s.unreachable = 0
-			return s.beginOpening(true, in)
+			return s.onRegistered(event, in)
 		}
 	case "not-registered":
 		if s.stage == registering && s.unanswered != nil && event.End.Kind == unreachable {
@@ -139,10 +136,7 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 	case "session-ended":
 		return s.onSessionEnded(event, in)
 	case "move-asked":
-		if s.stage == connected && s.move == nil {
-			s.endpoints = s.knownAfter(event.Endpoints)
-			s.move = beginMove(event.IsOwnWish, event.RetryAfterMs, in)
-		}
+		return s.onMoveAsked(event, in), nil
 	case "acked":
 		s.rejectedAtMs = nil
 		if s.held != nil && in.nowMs-s.held.sinceMs >= steadyAfterMs {
@@ -166,6 +160,21 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 }
 
 type input struct{ nowMs, random01 float64 }
+
+func (s agentState) onRegistered(event agentEvent, in input) (agentState, []agentEffect) {
+	before := s.endpoints
+	s.membership, s.mustRegister = event.Membership, false
+	s.learn(event.Endpoints)
+	if news := without(s.endpoints, before...); len(news) > 0 {
+		s.endpoints, s.turn, s.unreachable = preferring(inTurn(news, s.turn), s.endpoints), 0, 0
+		return s.beginOpening(true, in)
+	}
+	if s.unanswered == nil {
+		return s.beginOpening(true, in)
+	}
+	s.asksAtMs = asksAfterNothingNew(in)
+	return s.afterEnd(*s.unanswered, in)
+}
 
 func (s agentState) attemptUnderWay() *attempt {
 	if s.stage == opening {
@@ -209,10 +218,12 @@ func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agent
 		return s, nil
 	}
 	s.turn++
-	if event.End.Kind == unreachable {
-		s.unreachable++
-	} else {
+	s.unreachable++
+	if !event.End.isOfEndpoint() {
 		s.unreachable = 0
+	}
+	if s.mayAsk(event.End, len(at.rest) == 0, at.isFresh, in) {
+		return s.register(&event.End)
 	}
 	if event.End.isOfEndpoint() && len(at.rest) > 0 {
 		next := *at
@@ -222,16 +233,19 @@ func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agent
 	if event.HasOtherKey && !at.isOtherKey && len(at.places) > 0 {
 		return s.open(attempt{at.places[0], at.places[1:], at.places, true, at.isFresh})
 	}
-	return s.afterFailure(event.End, at.isFresh, in)
+	return s.afterFailure(event.End, in)
+}
+
+// mayAsk: whether the registry is asked now where the replicas are.
+func (s agentState) mayAsk(how end, isRoundOver, isFresh bool, in input) bool {
+	isAway := s.held == nil && how.isOfEndpoint()
+	return isAway && !isFresh && in.nowMs >= s.asksAtMs && asksForEndpoints(s.unreachable, s.hasConnected, isRoundOver)
 }
 
 // afterFailure: no endpoint has taken the agent in.
-func (s agentState) afterFailure(how end, isFresh bool, in input) (agentState, []agentEffect) {
+func (s agentState) afterFailure(how end, in input) (agentState, []agentEffect) {
 	if s.stage == connected && s.move != nil {
 		return s.afterFailedMove(how, in)
-	}
-	if how.Kind == unreachable && !isFresh && asksForEndpoints(s.unreachable, s.hasConnected) {
-		return s.register(&how)
 	}
 	return s.afterEnd(how, in)
 }
@@ -246,6 +260,7 @@ func (s agentState) onSessionEnded(event agentEvent, in input) (agentState, []ag
 	}
 	s.pace = event.Pace
 	s.turn++
+	s.asksAtMs = asksAfterLoss(in)
 	if s.move == nil {
 		s.held = nil
 		return s.afterEnd(event.End, in)
@@ -309,7 +324,10 @@ func (s agentState) register(unanswered *end) (agentState, []agentEffect) {
 func (s agentState) beginOpening(isFresh bool, in input) (agentState, []agentEffect) {
 	places := inTurn(s.endpoints, s.turn)
 	if len(places) == 0 {
-		return s.afterFailure(noReplica, isFresh, in)
+		if s.mayAsk(noReplica, true, isFresh, in) {
+			return s.register(&noReplica)
+		}
+		return s.afterFailure(noReplica, in)
 	}
 	return s.open(attempt{places[0], places[1:], places, false, isFresh})
 }

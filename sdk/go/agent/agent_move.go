@@ -40,25 +40,64 @@ func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffec
 	return counted, nil
 }
 
-// knownAfter: where a server sends its agents is newer than what they know; it does not name itself.
-func (s agentState) knownAfter(named []string) []string {
-	if len(named) == 0 || s.held == nil {
-		return s.endpoints
+func (s agentState) onMoveAsked(event agentEvent, in input) agentState {
+	if s.stage != connected {
+		return s
 	}
-	return append(without(named, s.held.endpoint), s.held.endpoint)
+	next := beginMove(event.IsOwnWish, event.RetryAfterMs, in)
+	if s.move != nil {
+		if event.IsOwnWish {
+			return s
+		}
+		// What is being opened goes on. The server's order is for a wish of the agent's own as well.
+		next.attempts = s.move.attempts
+		if s.move.attempt != nil {
+			now := *s.move
+			now.isOwnWish = false
+			next = &now
+		}
+	}
+	s.learnMove(event.Endpoints)
+	s.move = next
+	return s
 }
 
-// placesToMoveTo: here where no other one takes agents, since one address may stand for many replicas.
+// learnMove: where a server sends its agents comes first from now on, and the server itself last.
+func (s *agentState) learnMove(named []string) {
+	if len(named) == 0 {
+		return
+	}
+	here := s.held.endpoint
+	s.endpoints = preferring(named, append(without(s.endpoints, here), here))
+	// The move begins with the first of the others, and so does the round after the loss of this session.
+	s.turn = len(s.endpoints) - 1
+}
+
+// placesToMoveTo: one address may stand for many replicas, so here is tried, too, once no other one took the agent.
 func (s agentState) placesToMoveTo() []string {
 	here := s.held.endpoint
 	if s.move.isOwnWish {
 		return []string{here}
 	}
-	return append(inTurn(without(s.endpoints, here), s.turn), here)
+	others := inTurn(without(s.endpoints, here), s.turn)
+	if len(others) == 0 || s.move.attempts > 0 {
+		others = append(others, here)
+	}
+	return others
 }
 
 func without(endpoints []string, others ...string) []string {
 	return slices.DeleteFunc(slices.Clone(endpoints), func(one string) bool { return slices.Contains(others, one) })
+}
+
+func preferring(first, all []string) []string {
+	var known []string
+	for _, one := range slices.Concat(first, all) {
+		if len(known) < mostEndpoints && !slices.Contains(known, one) {
+			known = append(known, one)
+		}
+	}
+	return known
 }
 
 // endOfMove: a Hello of this move may have taken the session although its Welcome was lost, so no other process has the identity.

@@ -46,8 +46,12 @@ type attempts struct {
 }
 
 const (
-	// After as many endpoints in a row that it could not reach, an agent asks the registry where they are now.
-	unreachableLimit  = 5
+	// After this many endpoints in a row that took no agents, an agent asks the registry where they are now.
+	unreachableLimit = 5
+	// Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once.
+	asksSpreadMs = 15_000
+	// A registry that knew no further endpoint is asked again no sooner than this.
+	nothingNewMs      = 10_000
 	decisionRetryMs   = 120_000
 	supersededRetryMs = 30_000
 	backoffBaseMs     = 1_000
@@ -87,10 +91,20 @@ func (e end) isOfEndpoint() bool {
 	return e.Kind == unreachable || e.Kind == refused && e.Reason == "SERVER_SHUTTING_DOWN"
 }
 
-// asksForEndpoints decides whether an agent asks the registry for endpoints, having reached none of those that it knows. What an agent
-// knows that has not connected since it was started comes from a file and may be old.
-func asksForEndpoints(count int, hasConnected bool) bool {
-	return !hasConnected || count >= unreachableLimit
+// asksForEndpoints decides whether an agent asks the registry for endpoints, once an endpoint took no agents. What an agent knows that has
+// not connected since it was started comes from a file and may be old: it asks after one round over its endpoints.
+func asksForEndpoints(count int, hasConnected, isRoundOver bool) bool {
+	return count >= unreachableLimit || isRoundOver && !hasConnected
+}
+
+// asksAfterLoss is from when on an agent may ask the registry for endpoints that has just lost its session.
+func asksAfterLoss(in input) float64 {
+	return in.nowMs + math.Floor(in.random01*asksSpreadMs)
+}
+
+// asksAfterNothingNew is from when on an agent may ask the registry again that has just known no further endpoint.
+func asksAfterNothingNew(in input) float64 {
+	return nothingNewMs + asksAfterLoss(in)
 }
 
 // decideNextStep says what follows the end of a stream or the failure to open one.

@@ -59,11 +59,12 @@ func (a *Agent) joinToken(isKnown bool) (string, error) {
 func (a *Agent) registered(key ed25519.PrivateKey, answer *registryv1.RegisterNodeResponse) {
 	a.accepted(key)
 	endpoints := resolveEndpoints(answer.GetHealthEndpoints(), a.registrar.host)
+	known := endpoints
 	// A control plane without a health replica answers none: what was known before is the best guess then.
-	if len(endpoints) == 0 && a.sentinel != nil {
-		endpoints = a.sentinel.HealthEndpoints
+	if len(known) == 0 && a.sentinel != nil {
+		known = a.sentinel.HealthEndpoints
 	}
-	a.remember(answer.GetClusterId(), endpoints)
+	a.remember(answer.GetClusterId(), known)
 	membership := membershipName(answer.GetNode().GetMembership())
 	a.log.Info("registered", "cluster_id", answer.GetClusterId(), "membership", membership, "created", answer.GetCreated())
 	a.dispatch(agentEvent{Kind: "registered", Membership: membership, Endpoints: endpoints})

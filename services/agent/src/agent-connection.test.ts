@@ -96,7 +96,8 @@ describe("createAgent(): losing a connection", () => {
     plane.endpoints = ["10.0.0.9:7701"];
     await clock.pass(60_000);
     // At first the registry, too, named the former one.
-    expect(plane.attempts).toEqual(["10.0.0.1:7701", "10.0.0.1:7701", "10.0.0.9:7701"]);
+    expect(new Set(plane.attempts.slice(0, -1))).toEqual(new Set(["10.0.0.1:7701"]));
+    expect(plane.attempts.at(-1)).toBe("10.0.0.9:7701");
     expect(plane.registrations).toHaveLength(2);
     expect(agent.status().phase).toBe("connected");
     expect(harness.sentinel?.healthEndpoints).toEqual(["10.0.0.9:7701"]);

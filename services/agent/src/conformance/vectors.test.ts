@@ -42,6 +42,11 @@ describe("the vectors of sdk/conformance", () => {
     const stages = new Set(seeds.flatMap((seed) => agentWalk(seed).steps.map(({ state }) => state.split(" ")[0])));
     const known = ["registering", "opening", "connected", "waiting", "idle", "closing", "closed"];
     expect([...stages].sort()).toEqual(known.sort());
+    // A connected agent that lost its session asks the registry, which knows something new, or nothing.
+    const walks = seeds.flatMap((seed) => turnsOf(agentWalk(seed).steps));
+    for (const turn of ["not-opened: register", "registered: open", "registered: log-end"]) {
+      expect([turn, walks.filter((it) => it === turn).length > 2]).toEqual([turn, true]);
+    }
     const effects = new Set(
       seeds.flatMap((seed) => sessionWalk(seed).steps.flatMap((step) => step.effects)).map(first),
     );
@@ -56,6 +61,15 @@ describe("the vectors of sdk/conformance", () => {
     );
   });
 });
+
+/** What each event leads to, once a session was held and while the agent knows that it is registered. */
+function turnsOf(steps: ReturnType<typeof agentWalk>["steps"]): readonly string[] {
+  const held = steps.findIndex(({ effects }) => effects.includes("hold"));
+  const afterwards = held < 0 ? [] : steps.slice(held);
+  const hasToRegister = afterwards.findIndex(({ effects }) => effects.some((it) => it.includes(" register ")));
+  const known = hasToRegister < 0 ? afterwards : afterwards.slice(0, hasToRegister);
+  return known.map(({ event, effects }) => `${String(event.kind)}: ${first(effects[0] ?? "")}`);
+}
 
 function first(text: string): string | undefined {
   return text.split(" ")[0];

@@ -8,7 +8,9 @@ import { beginSession, nextDueMs, stepSession } from "../stream/session-machine.
 import type { SessionEvent } from "../stream/session-state.ts";
 import { agentEffectText, agentStateText, sessionEffectText, sessionStateText } from "./texts.ts";
 
-const STEPS = 40;
+/** Long enough to lose a session, find no replica, and ask the registry. */
+const AGENT_STEPS = 60;
+const SESSION_STEPS = 40;
 const ENDPOINTS = ["10.0.0.1:7701", "10.0.0.2:7701", "10.0.0.3:7701"];
 const REASONS = [
   ["NODE_REJECTED", undefined],
@@ -34,12 +36,14 @@ export function seeded(seed: number): () => number {
 export function agentWalk(seed: number) {
   const random = seeded(seed);
   const begin01 = random();
+  // In one walk of two hardly any endpoint takes agents.
+  const chances = { random, away: seed % 2 === 0 ? 0.9 : 0.35 };
   let state = beginAgent(begin01);
   let nowMs = 1_000;
   const steps = [];
-  for (let index = 0; index < STEPS; index += 1) {
+  for (let index = 0; index < AGENT_STEPS; index += 1) {
     const dueMs = dueAtMs(state);
-    const event = index === 0 ? agentEvent("loaded", random) : likelyEvent(state.stage.kind, dueMs !== null, random);
+    const event = index === 0 ? agentEvent("loaded", chances) : likelyEvent(state.stage.kind, dueMs !== null, chances);
     nowMs = event.kind === "due" && dueMs !== null && random() < 0.9 ? Math.max(nowMs, dueMs) : nowMs + grow(random);
     const random01 = random();
     const step = stepAgent(state, event, { nowMs, random01 });
@@ -50,19 +54,27 @@ export function agentWalk(seed: number) {
   return { seed, begin01, steps };
 }
 
-function likelyEvent(stage: string, isDue: boolean, random: () => number): AgentEvent {
+interface Chances {
+  readonly random: () => number;
+  /** How likely an end is that of an endpoint that takes no agents. */
+  readonly away: number;
+}
+
+function likelyEvent(stage: string, isDue: boolean, chances: Chances): AgentEvent {
+  const { random, away } = chances;
+  const opened: readonly AgentEvent["kind"][] = random() < away ? [] : ["opened", "opened"];
   const likely: Readonly<Record<string, readonly AgentEvent["kind"][]>> = {
     registering: ["registered", "registered", "not-registered"],
-    opening: ["opened", "opened", "not-opened", "not-opened"],
+    opening: [...opened, "not-opened"],
     connected: ["acked", "session-ended", "move-asked", "move-asked", "opened", "not-opened", "membership"],
     waiting: ["due"],
     closing: ["session-ended"],
   };
   const chance = random();
-  if (isDue && chance < 0.5) return agentEvent("due", random);
-  if (chance > 0.995) return agentEvent("close", random);
-  if (chance > 0.9) return agentEvent(pick(KINDS, random), random);
-  return agentEvent(pick(likely[stage] ?? KINDS, random), random);
+  if (isDue && chance < 0.5) return agentEvent("due", chances);
+  if (chance > 0.995) return agentEvent("close", chances);
+  if (chance > 0.9) return agentEvent(pick(KINDS, random), chances);
+  return agentEvent(pick(likely[stage] ?? KINDS, random), chances);
 }
 
 const KINDS: readonly AgentEvent["kind"][] = [
@@ -77,7 +89,7 @@ const KINDS: readonly AgentEvent["kind"][] = [
   "due",
 ];
 
-function agentEvent(kind: AgentEvent["kind"], random: () => number): AgentEvent {
+function agentEvent(kind: AgentEvent["kind"], { random, away }: Chances): AgentEvent {
   const endpoints = ENDPOINTS.filter(() => random() < 0.6);
   switch (kind) {
     case "loaded":
@@ -93,11 +105,11 @@ function agentEvent(kind: AgentEvent["kind"], random: () => number): AgentEvent 
         hasNewerKey: random() < 0.2,
       };
     case "not-registered":
-      return { kind, end: anyEnd(random) };
+      return { kind, end: anyEnd(random, away) };
     case "not-opened":
-      return { kind, end: anyEnd(random), hasOtherKey: random() < 0.3 };
+      return { kind, end: anyEnd(random, away), hasOtherKey: random() < 0.3 };
     case "session-ended":
-      return { kind, end: anyEnd(random), pace: { ...DEFAULT_PACE, unhealthyAfterMs: 1_000 + grow(random) } };
+      return { kind, end: anyEnd(random, away), pace: { ...DEFAULT_PACE, unhealthyAfterMs: 1_000 + grow(random) } };
     case "move-asked":
       return { kind, isOwnWish: random() < 0.3, retryAfterMs: Math.floor(random() * 3_000), endpoints };
     case "membership":
@@ -109,10 +121,10 @@ function agentEvent(kind: AgentEvent["kind"], random: () => number): AgentEvent 
   }
 }
 
-function anyEnd(random: () => number) {
+function anyEnd(random: () => number, away: number) {
   const chance = random();
-  if (chance < 0.35) return { kind: "unreachable", message: "" } as const;
-  if (chance < 0.45) return { kind: "silent" } as const;
+  if (chance < away) return { kind: "unreachable", message: "" } as const;
+  if (chance < away + 0.05) return { kind: "silent" } as const;
   const [reason, action] = pick(REASONS, random);
   const retryAfterMs = random() < 0.5 ? Math.floor(random() * 9_000) : undefined;
   return { kind: "refused", reason: random() < 0.1 ? undefined : reason, message: "", retryAfterMs, action } as const;
@@ -144,7 +156,7 @@ export function sessionWalk(seed: number) {
   let state = beginSession({ pace: DEFAULT_PACE, infoCheckMs: 60_000, nowMs, work });
   const first = { runsWork: work !== null, isKnown, nowMs, infoCheckMs: 60_000 };
   const steps = [];
-  for (let index = 0; index < STEPS; index += 1) {
+  for (let index = 0; index < SESSION_STEPS; index += 1) {
     const dueMs = nextDueMs(state);
     const json = sessionJson(state.phase, index, random);
     nowMs = json.kind === "due" && dueMs !== null && random() < 0.9 ? Math.max(nowMs, dueMs) : nowMs + grow(random) / 4;

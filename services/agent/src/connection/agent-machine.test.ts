@@ -95,23 +95,40 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open b"]);
   });
 
-  it("should ask the registry at the end of the round in which the fifth endpoint in a row does not answer", () => {
+  it("should ask the registry when the fifth endpoint in a row takes no agents, and begin with what is new to it", () => {
     const run = new Run(loaded(true, ["a", "b"]), opened(), ended({ kind: "silent" }));
     for (const _ of [1, 2]) {
       expect(run.wait()).toEqual(["open b"]);
       expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
-      expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+      expect(run.step(notOpened(refused("SERVER_SHUTTING_DOWN")))).toEqual(["log retry"]);
     }
     run.wait();
-    run.step(notOpened(UNREACHABLE));
+    run.nowMs = 10_000;
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
-    expect(run.state.unreachable).toBe(6);
-    expect(run.step({ ...registered, endpoints: ["y", "z"] })).toEqual(["open z"]);
-    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open y"]);
+    expect(run.step({ ...registered, endpoints: ["a", "b", "y", "z"] })).toEqual(["open y"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open z"]);
+    for (const endpoint of ["a", "b"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
   });
 
-  it("should ask the registry once before it waits, and go on without it", () => {
+  it("should not ask before a time that differs from agent to agent", () => {
+    const run = new Run(loaded(true), opened());
+    run.step(ended({ kind: "silent" }), 0.9);
+    const asked = () => {
+      run.step(due);
+      for (;;) {
+        const [effect] = run.step(notOpened(UNREACHABLE), 0);
+        if (effect === "register") return true;
+        if (effect === "log retry") return false;
+      }
+    };
+    run.nowMs = 13_499;
+    expect([asked(), asked()]).toEqual([false, false]);
+    run.nowMs = 13_500;
+    expect(asked()).toBe(true);
+  });
+
+  it("should ask once before it waits, go on without the registry, and leave one alone that knows nothing new", () => {
     const run = new Run(loaded(true, ["a"]));
     for (let round = 1; round < 4; round += 1) {
       expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
@@ -120,8 +137,12 @@ describe("stepAgent()", () => {
     }
     run.step(notOpened(UNREACHABLE));
     expect(run.step({ ...registered, endpoints: [] })).toEqual(["log retry"]);
-    expect(run.wait()).toEqual(["open a"]);
-    run.step(notOpened(UNREACHABLE));
+    const fromMs = run.nowMs;
+    for (;;) {
+      expect(run.wait()).toEqual(["open a"]);
+      if (run.step(notOpened(UNREACHABLE))[0] === "register") break;
+    }
+    expect(run.nowMs).toBeGreaterThanOrEqual(fromMs + 17_500);
     expect(run.step({ ...registered, endpoints: ["a"] })).toEqual(["log retry"]);
   });
 
@@ -192,18 +213,22 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open a"]);
   });
 
-  it("should try to move again, there too, while the present stream goes on", () => {
+  it("should begin a move where the server says, and go on to all that it knows", () => {
     const run = connected();
-    run.step(moveAsked(["y", "z"]));
+    run.step(moveAsked(["y", "c"]));
+    expect(run.state.endpoints).toEqual(["y", "c", "b", "a"]);
     expect(run.wait()).toEqual(["open y"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open c"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open b"]);
     expect(run.step(notOpened(refused("OVERLOADED")))).toEqual([]);
     expect(run.state.held?.endpoint).toBe("a");
-    expect(run.wait()).toEqual(["open z"]);
   });
 
-  it("should open a stream at its own address, behind which others may be, where no other one takes it", () => {
-    const run = connected();
+  it("should try its own address, behind which others may be, once no other one has taken it", () => {
+    const run = new Run(loaded(true, ["a"]), opened());
     run.step(moveAsked(["z"]));
+    expect(run.wait()).toEqual(["open z"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual([]);
     expect(run.wait()).toEqual(["open z"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
     expect(run.step(opened([], 2n))).toEqual(["hold"]);
@@ -213,8 +238,30 @@ describe("stepAgent()", () => {
     const run = connected();
     run.step(moveAsked(["y", "z"]));
     run.step(ended(refused("SERVER_SHUTTING_DOWN")));
-    expect(run.state.endpoints).toEqual(["y", "z", "a"]);
-    expect(run.wait()).toEqual(["open z"]);
+    expect(run.wait()).toEqual(["open y"]);
+  });
+
+  it.each([
+    ["waits", () => {}, ["open y"]],
+    ["is being opened", (run: Run) => run.wait(), ["log retry"]],
+  ])("should follow an order to move although a move of its own %s", (_, before, then) => {
+    const run = connected();
+    run.step(moveAsked([], true));
+    before(run);
+    expect(run.step(moveAsked(["y"]))).toEqual([]);
+    expect(run.state.endpoints).toEqual(["y", "b", "c", "a"]);
+    if (then[0] === "open y") {
+      expect(run.wait()).toEqual(then);
+      return;
+    }
+    expect(run.step(notOpened(refused("SERVER_SHUTTING_DOWN")))).toEqual([]);
+    expect(run.wait()).toEqual(["open b"]);
+  });
+
+  it("should remember a bounded number of endpoints", () => {
+    const run = connected();
+    run.step(moveAsked(Array.from({ length: 1_000 }, (_, index) => `e${index}`)));
+    expect(run.state.endpoints).toHaveLength(64);
   });
 
   it("should keep opening the next stream when the present one ends meanwhile", () => {
@@ -223,7 +270,7 @@ describe("stepAgent()", () => {
     run.wait();
     // The Hello of the move took the session: that is no other process with this identity.
     expect(run.step(ended(refused("SESSION_SUPERSEDED")))).toEqual([]);
-    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
+    for (const endpoint of ["b", "c"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
     expect(run.state).toMatchObject({ held: null, stage: { kind: "waiting", untilMs: run.nowMs } });
   });

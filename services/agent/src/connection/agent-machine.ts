@@ -11,7 +11,16 @@ import {
   dueAtMs,
   type Move,
 } from "./agent-state.ts";
-import { asksForEndpoints, decideNextStep, isDecision, isOfEndpoint, isRejection, type NextStep } from "./next-step.ts";
+import {
+  asksAfterLoss,
+  asksAfterNothingNew,
+  asksForEndpoints,
+  decideNextStep,
+  isDecision,
+  isOfEndpoint,
+  isRejection,
+  type NextStep,
+} from "./next-step.ts";
 
 /** How long a goodbye may take to be delivered. */
 export const GOODBYE_LIMIT_MS = 5_000;
@@ -25,6 +34,9 @@ const STEADY_AFTER_MS = 10_000;
 /** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
 const MOVE_JITTER_MS = 1_000;
 
+/** More endpoints than this are not remembered. */
+const MOST_ENDPOINTS = 64;
+
 /** Decide what an event does to an agent. Events that come too late for its stage change nothing. */
 export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInput): AgentStep {
   const { stage } = state;
@@ -34,15 +46,8 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
       const { isRegistered, endpoints } = event;
       return beginAttempt({ ...state, mustRegister: !isRegistered, endpoints }, input);
     }
-    case "registered": {
-      if (stage.kind !== "registering") return stay(state);
-      const { membership } = event;
-      const endpoints = namedOrKnown(event.endpoints, state);
-      const known = { ...state, membership, endpoints, mustRegister: false };
-      const isNews = endpoints.some((endpoint) => !state.endpoints.includes(endpoint));
-      if (stage.unanswered !== null && !isNews) return afterEnd(known, stage.unanswered, input);
-      return beginOpening({ ...known, unreachable: 0 }, true, input);
-    }
+    case "registered":
+      return onRegistered(state, event, input);
     case "not-registered":
       if (stage.kind !== "registering") return stay(state);
       return afterEnd(state, event.end.kind === "unreachable" ? (stage.unanswered ?? event.end) : event.end, input);
@@ -66,6 +71,25 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
       if (stage.kind === "closed") return stay(state);
       return { state: closed(state), effects: [{ kind: "give-up" }, { kind: "drop" }] };
   }
+}
+
+function onRegistered(
+  state: AgentState,
+  event: Extract<AgentEvent, { readonly kind: "registered" }>,
+  input: AgentInput,
+): AgentStep {
+  const { stage, turn } = state;
+  if (stage.kind !== "registering") return stay(state);
+  const { membership } = event;
+  const endpoints = namedOrKnown(event.endpoints, state);
+  const known = { ...state, membership, endpoints, mustRegister: false };
+  const news = endpoints.filter((endpoint) => !state.endpoints.includes(endpoint));
+  if (news.length > 0) {
+    const newFirst = preferring(inTurn(news, turn), endpoints);
+    return beginOpening({ ...known, endpoints: newFirst, turn: 0, unreachable: 0 }, true, input);
+  }
+  if (stage.unanswered === null) return beginOpening(known, true, input);
+  return afterEnd({ ...known, asksAtMs: asksAfterNothingNew(input) }, stage.unanswered, input);
 }
 
 function isSteady({ held }: AgentState, { nowMs }: AgentInput): boolean {
@@ -108,21 +132,33 @@ function onNotOpened(
 ): AgentStep {
   const attempt = attemptOf(state);
   if (attempt === null) return stay(state);
-  const unreachable = end.kind === "unreachable" ? state.unreachable + 1 : 0;
+  const unreachable = isOfEndpoint(end) ? state.unreachable + 1 : 0;
   const turned = { ...state, turn: state.turn + 1, unreachable };
+  if (mayAsk(turned, end, attempt, input)) return register(turned, end);
   const [next, ...rest] = attempt.rest;
   if (isOfEndpoint(end) && next !== undefined) return open(turned, { ...attempt, endpoint: next, rest });
   if (hasOtherKey && !attempt.isOtherKey) {
-    return openFirst(turned, { ...attempt, isOtherKey: true }) ?? afterFailure(turned, end, attempt.isFresh, input);
+    const [first = attempt.endpoint, ...others] = attempt.places;
+    return open(turned, { ...attempt, endpoint: first, rest: others, isOtherKey: true });
   }
-  return afterFailure(turned, end, attempt.isFresh, input);
+  return afterFailure(turned, end, input);
+}
+
+/** Whether the registry is asked now where the replicas are. */
+function mayAsk(
+  state: AgentState,
+  end: SessionEnd,
+  { rest, isFresh }: Pick<Attempt, "rest" | "isFresh">,
+  { nowMs }: AgentInput,
+): boolean {
+  const isAway = state.held === null && isOfEndpoint(end);
+  return isAway && !isFresh && nowMs >= state.asksAtMs && asksForEndpoints(state, rest.length === 0);
 }
 
 /** No endpoint has taken the agent in. */
-function afterFailure(state: AgentState, end: SessionEnd, isFresh: boolean, input: AgentInput): AgentStep {
+function afterFailure(state: AgentState, end: SessionEnd, input: AgentInput): AgentStep {
   const { stage } = state;
   if (stage.kind === "connected" && stage.move !== null) return afterFailedMove(state, stage.move, end, input);
-  if (end.kind === "unreachable" && !isFresh && asksForEndpoints(state)) return register(state, end);
   return afterEnd(state, end, input);
 }
 
@@ -145,7 +181,7 @@ function onSessionEnded(
   const { stage } = state;
   if (stage.kind === "closing") return stay(closed(state));
   if (stage.kind !== "connected") return stay(state);
-  const lost = { ...state, pace, turn: state.turn + 1 };
+  const lost = { ...state, pace, turn: state.turn + 1, asksAtMs: asksAfterLoss(input) };
   const { move } = stage;
   if (move === null) return afterEnd({ ...lost, held: null }, end, input);
   if (move.step.kind === "opening")
@@ -159,15 +195,27 @@ function onMoveAsked(
   input: AgentInput,
 ): AgentStep {
   const { stage } = state;
-  if (stage.kind !== "connected" || stage.move !== null) return stay(state);
-  const known = { ...state, endpoints: knownAfter(state, event.endpoints) };
-  return stay({ ...known, stage: { kind: "connected", move: beginMove(event, input) } });
+  if (stage.kind !== "connected") return stay(state);
+  const { move } = stage;
+  const known = learnMove(state, event.endpoints);
+  if (move === null) return stay({ ...known, stage: { kind: "connected", move: beginMove(event, input) } });
+  if (event.isOwnWish) return stay(state);
+  // What is being opened goes on. The server's order is for a wish of the agent's own as well.
+  const ordered = move.step.kind === "opening" ? { ...move, isOwnWish: false } : beginMove(event, input);
+  return stay({ ...known, stage: { kind: "connected", move: { ...ordered, attempts: move.attempts } } });
 }
 
-/** Where a server sends its agents is newer than what they know; it does not name itself. */
-function knownAfter({ endpoints, held }: AgentState, named: readonly string[]): readonly string[] {
-  if (named.length === 0 || held === null) return endpoints;
-  return [...named.filter((endpoint) => endpoint !== held.endpoint), held.endpoint];
+/** Where a server sends its agents comes first from now on, and the server itself last. */
+function learnMove(state: AgentState, named: readonly string[]): AgentState {
+  const { held } = state;
+  if (named.length === 0 || held === null) return state;
+  const endpoints = preferring(named, [...without(state.endpoints, held.endpoint), held.endpoint]);
+  // The move begins with the first of the others, and so does the round after the loss of this session.
+  return { ...state, endpoints, turn: endpoints.length - 1 };
+}
+
+function preferring(first: readonly string[], all: readonly string[]): readonly string[] {
+  return [...new Set([...first, ...all])].slice(0, MOST_ENDPOINTS);
 }
 
 function beginMove(
@@ -187,11 +235,12 @@ function onDue(state: AgentState, input: AgentInput): AgentStep {
   if (stage.kind === "waiting") return beginAttempt(state, input);
   if (stage.kind !== "connected" || stage.move === null || held === null) return stay(state);
   const { move } = stage;
-  // Here where no other one takes agents: one address may stand for many replicas.
-  const others = move.isOwnWish ? [] : state.endpoints.filter((endpoint) => endpoint !== held.endpoint);
-  const places = [...inTurn(others, state.turn), held.endpoint];
-  const round = { places, isOtherKey: false, isFresh: false };
-  return openFirst(state, round) ?? afterFailedMove(state, move, NO_REPLICA, input);
+  const here = held.endpoint;
+  const others = move.isOwnWish ? [] : inTurn(without(state.endpoints, here), state.turn);
+  // One address may stand for many replicas: here is tried, too, once no other one took the agent.
+  const isHereLast = others.length > 0 && move.attempts > 0;
+  const [endpoint = here, ...rest] = isHereLast ? [...others, here] : others;
+  return open(state, { endpoint, rest, places: [endpoint, ...rest], isOtherKey: false, isFresh: false });
 }
 
 function close(state: AgentState, reason: string): AgentStep {
@@ -221,14 +270,11 @@ function register(state: AgentState, unanswered: SessionEnd | null): AgentStep {
 }
 
 function beginOpening(state: AgentState, isFresh: boolean, input: AgentInput): AgentStep {
-  const round = { places: inTurn(state.endpoints, state.turn), isOtherKey: false, isFresh };
-  return openFirst(state, round) ?? afterFailure(state, NO_REPLICA, isFresh, input);
-}
-
-/** Null when there is no place to open a stream at. */
-function openFirst(state: AgentState, round: Pick<Attempt, "places" | "isOtherKey" | "isFresh">): AgentStep | null {
-  const [endpoint, ...rest] = round.places;
-  return endpoint === undefined ? null : open(state, { ...round, endpoint, rest });
+  const places = inTurn(state.endpoints, state.turn);
+  const [endpoint, ...rest] = places;
+  if (endpoint !== undefined) return open(state, { endpoint, rest, places, isOtherKey: false, isFresh });
+  if (mayAsk(state, NO_REPLICA, { rest, isFresh }, input)) return register(state, NO_REPLICA);
+  return afterFailure(state, NO_REPLICA, input);
 }
 
 function open(state: AgentState, attempt: Attempt): AgentStep {
@@ -282,6 +328,10 @@ const NO_REPLICA: SessionEnd = { kind: "unreachable", message: "no health replic
 function endOfMove(end: SessionEnd): SessionEnd {
   const isSuperseded = end.kind === "refused" && end.reason === "SESSION_SUPERSEDED";
   return isSuperseded ? { kind: "silent" } : end;
+}
+
+function without(endpoints: readonly string[], one: string): readonly string[] {
+  return endpoints.filter((endpoint) => endpoint !== one);
 }
 
 function inTurn(places: readonly string[], turn: number): readonly string[] {

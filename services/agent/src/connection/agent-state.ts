@@ -23,7 +23,7 @@ export type Stage =
 /** Endpoints that are tried one after the other. */
 export interface Attempt {
   readonly endpoint: string;
-  /** Those that follow when no replica takes agents there. */
+  /** Those that follow when it takes no agents. */
   readonly rest: readonly string[];
   /** Where it began, for the same round with the node's other key. */
   readonly places: readonly string[];
@@ -66,8 +66,10 @@ export interface AgentState {
   readonly mustRegister: boolean;
   /** Ends since a session was last steady: held for a while, and acknowledged. */
   readonly failures: number;
-  /** Endpoints in a row that could not be reached. */
+  /** Endpoints in a row that took no agents. */
   readonly unreachable: number;
+  /** The registry is not asked for endpoints before. */
+  readonly asksAtMs: number;
   /** Whether this process has held a session. */
   readonly hasConnected: boolean;
   /** When the node was first told that it is rejected, unless it was taken in since. */
@@ -155,6 +157,7 @@ export function beginAgent(random01: number): AgentState {
     mustRegister: true,
     failures: 0,
     unreachable: 0,
+    asksAtMs: 0,
     hasConnected: false,
     rejectedAtMs: null,
   };

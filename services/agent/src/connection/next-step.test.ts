@@ -1,6 +1,14 @@
 import { describe, expect, it } from "@jest/globals";
 import type { SessionEnd } from "../stream/session-end.ts";
-import { asksForEndpoints, decideNextStep, isDecision, isOfEndpoint, isRejection } from "./next-step.ts";
+import {
+  asksAfterLoss,
+  asksAfterNothingNew,
+  asksForEndpoints,
+  decideNextStep,
+  isDecision,
+  isOfEndpoint,
+  isRejection,
+} from "./next-step.ts";
 
 const FIRST = {
   failures: 0,
@@ -97,14 +105,30 @@ describe("decideNextStep()", () => {
 
 describe("asksForEndpoints()", () => {
   it.each([
-    [true, 4, false],
-    [true, 5, true],
-    [true, 6, true],
-    [false, 1, true],
+    [true, 4, true, false],
+    [true, 5, false, true],
+    [true, 6, true, true],
+    [false, 1, false, false],
+    [false, 1, true, true],
+    [false, 5, false, true],
     // It knows no endpoint at all.
-    [false, 0, true],
-  ])("should answer, having connected %j and reached none of %d endpoints: %j", (hasConnected, unreachable, asks) => {
-    expect(asksForEndpoints({ hasConnected, unreachable })).toBe(asks);
+    [false, 0, true, true],
+  ])(
+    "should answer for hasConnected %j, unreachable %d, isRoundOver %j: %j",
+    (hasConnected, unreachable, over, asks) => {
+      expect(asksForEndpoints({ hasConnected, unreachable }, over)).toBe(asks);
+    },
+  );
+});
+
+describe("asksAfterLoss(), asksAfterNothingNew()", () => {
+  it.each([
+    [0, 1_000, 11_000],
+    [0.5, 8_500, 18_500],
+    [0.9999, 15_998, 25_998],
+  ])("should spread the agents of a fleet: %d", (random01, afterLoss, afterNothingNew) => {
+    expect(asksAfterLoss({ nowMs: 1_000, random01 })).toBe(afterLoss);
+    expect(asksAfterNothingNew({ nowMs: 1_000, random01 })).toBe(afterNothingNew);
   });
 });
 

@@ -28,8 +28,14 @@ export interface Attempts {
   readonly random01: number;
 }
 
-/** After as many endpoints in a row that it could not reach, an agent asks the registry where they are now. */
+/** After this many endpoints in a row that took no agents, an agent asks the registry where they are now. */
 const UNREACHABLE_LIMIT = 5;
+
+/** Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once. */
+const ASKS_SPREAD_MS = 15_000;
+
+/** A registry that knew no further endpoint is asked again no sooner than this. */
+const NOTHING_NEW_MS = 10_000;
 
 /** What only a person can lift is asked about again no sooner than this. For a rejection see rejectedRetry(). */
 const DECISION_RETRY_MS = 120_000;
@@ -66,11 +72,24 @@ const DECISIONS: ReadonlySet<string> = new Set([
 const REJECTIONS: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED"]);
 
 /**
- * Decide whether an agent asks the registry for endpoints, having reached none of those that it knows. What an agent
- * knows that has not connected since it was started comes from a file and may be old.
+ * Decide whether an agent asks the registry for endpoints, once an endpoint took no agents. What an agent knows that
+ * has not connected since it was started comes from a file and may be old: it asks after one round over its endpoints.
  */
-export function asksForEndpoints(before: { readonly unreachable: number; readonly hasConnected: boolean }): boolean {
-  return !before.hasConnected || before.unreachable >= UNREACHABLE_LIMIT;
+export function asksForEndpoints(
+  before: { readonly unreachable: number; readonly hasConnected: boolean },
+  isRoundOver: boolean,
+): boolean {
+  return before.unreachable >= UNREACHABLE_LIMIT || (isRoundOver && !before.hasConnected);
+}
+
+/** From when on an agent may ask the registry for endpoints that has just lost its session. */
+export function asksAfterLoss({ nowMs, random01 }: { readonly nowMs: number; readonly random01: number }): number {
+  return nowMs + Math.floor(random01 * ASKS_SPREAD_MS);
+}
+
+/** From when on an agent may ask the registry again that has just known no further endpoint. */
+export function asksAfterNothingNew(at: { readonly nowMs: number; readonly random01: number }): number {
+  return NOTHING_NEW_MS + asksAfterLoss(at);
 }
 
 /** Decide what follows the end of a stream or the failure to open one. */

@@ -174,8 +174,8 @@ export class StayConnected {
     if (stop.signal.aborted) return;
     this.#begun = null;
     if (outcome.ok) {
-      const endpoints = this.#enrolment.sentinel?.healthEndpoints ?? [];
-      this.#dispatch({ kind: "registered", membership: outcome.membership, endpoints });
+      const { membership, endpoints } = outcome;
+      this.#dispatch({ kind: "registered", membership, endpoints });
     } else {
       const { end } = outcome;
       if (isCastOut(end) && end.castOutBy !== undefined) this.#options.work?.castOut(end.castOutBy);

@@ -52,7 +52,7 @@ function enrolment(
 describe("Enrolment", () => {
   it("should write the sentinel when something changes, and only then", async () => {
     const { subject, plane, written } = enrolment();
-    expect(await subject.register(RUNNING)).toEqual({ ok: true, membership: "APPROVED" });
+    expect(await subject.register(RUNNING)).toMatchObject({ ok: true, membership: "APPROVED" });
     await subject.register(RUNNING);
     await subject.remember(plane.clusterId, plane.endpoints);
     expect(written).toHaveLength(1);

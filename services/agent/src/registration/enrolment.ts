@@ -23,7 +23,7 @@ export interface EnrolmentOptions {
 
 /** How a registration went. */
 export type RegistrationOutcome =
-  | { readonly ok: true; readonly membership: MembershipState | undefined }
+  | { readonly ok: true; readonly membership: MembershipState | undefined; readonly endpoints: readonly string[] }
   | { readonly ok: false; readonly end: SessionEnd };
 
 /** The node's registration, and the sentinel that remembers it. Trouble with the file never stands in the way. */
@@ -69,11 +69,11 @@ export class Enrolment {
       const { clusterId, membership, created } = answer;
       await keys.accepted(keyPair);
       log.info({ cluster_id: clusterId, membership, created }, "registered");
+      const { healthEndpoints: endpoints } = answer;
       // A control plane without a health replica answers none: what was known before is the best guess then.
       const known = this.#sentinel?.healthEndpoints ?? [];
-      const endpoints = answer.healthEndpoints.length > 0 ? answer.healthEndpoints : known;
-      await this.remember(clusterId, endpoints);
-      return { ok: true, membership };
+      await this.remember(clusterId, endpoints.length > 0 ? endpoints : known);
+      return { ok: true, membership, endpoints };
     } catch (error) {
       return { ok: false, end: signal.aborted ? { kind: "left" } : endOfRegistration(error) };
     }

@@ -27,7 +27,7 @@ function setUp(facts: { readonly sessions: number; readonly stay: number; readon
     reconnects: reconnectsOf(facts.replicas),
     mover: {
       leaving: () => facts.stay,
-      ask: (_: number, farewell: () => Farewell) => {
+      askAll: (farewell: () => Farewell) => {
         done.push("ask");
         farewells.push(farewell());
         return facts.sessions;

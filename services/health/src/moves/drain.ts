@@ -10,7 +10,7 @@ export interface DrainOptions {
   readonly replica: Pick<Replica, "drain"> & { readonly nodes: Pick<HeldNodes, "sessions"> };
   readonly peers: Pick<PeerList, "refresh">;
   readonly reconnects: Reconnects;
-  readonly mover: Pick<SessionMover, "leaving" | "ask">;
+  readonly mover: Pick<SessionMover, "leaving" | "askAll">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;
@@ -41,7 +41,7 @@ export async function drain(options: DrainOptions): Promise<void> {
   await peers.refresh(0);
   if (reconnects.others === 0) return;
   const windowMs = Math.min(reconnects.windowMs(sessions), MOST_WINDOW_MS);
-  mover.ask(Number.POSITIVE_INFINITY, () => moveBeforeEnd(windowMs, shuffled(reconnects.endpoints, random), random));
+  mover.askAll(() => moveBeforeEnd(windowMs, shuffled(reconnects.endpoints, random), random));
   const untilMs = clock.nowMs() + windowMs + MOVE_TAKES_MS;
   while (mover.leaving() > 0 && clock.nowMs() < untilMs) await clock.sleep(LOOK_EVERY_MS, signal);
   log.info({ sessions, left: replica.nodes.sessions }, "agents were handed on");

@@ -42,6 +42,14 @@ describe("SessionMover", () => {
     expect(asked).toEqual(["n0", "n0"]);
   });
 
+  it("should ask all again, where all are asked", () => {
+    const { ask, asked, mover } = setUp(3);
+    ask(2);
+    expect(mover.askAll(() => moveForBalance(null))).toBe(3);
+    expect(asked.toSorted()).toEqual(["n0", "n0", "n1", "n1", "n2"]);
+    expect(mover.leaving()).toBe(3);
+  });
+
   it("should not wait for an agent that has left, or is back on another stream", () => {
     const { ask, mover, nodes } = setUp(3);
     ask(3);

@@ -37,6 +37,12 @@ export class SessionMover {
     return this.#asked.size;
   }
 
+  /** Ask every session to move, also those that were asked before: where they were sent may be out of date. */
+  askAll(farewell: () => Farewell): number {
+    this.#asked.clear();
+    return this.ask(Number.POSITIVE_INFINITY, farewell);
+  }
+
   /** Ask up to `count` sessions to move. Returns how many were asked; sessions by calls cannot be. */
   ask(count: number, farewell: () => Farewell): number {
     const { nodes, clock } = this.#options;

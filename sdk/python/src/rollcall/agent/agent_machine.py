@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from .next_step import Attempts, End, NextStep, asks_for_endpoints, decide_next_step, full_jitter
+from .next_step import (
+    Attempts,
+    End,
+    NextStep,
+    asks_after_loss,
+    asks_after_nothing_new,
+    asks_for_endpoints,
+    decide_next_step,
+    full_jitter,
+)
 from .pace import Pace
 
 GOODBYE_LIMIT_MS = 5_000.0
-# The agents of one replica must not move at once.
 # Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
 # their streams is not asked in a tight loop.
 _STEADY_AFTER_MS = 10_000.0
+# The agents of one replica must not move at once.
 _MOVE_JITTER_MS = 1_000.0
+# More endpoints than this are not remembered.
+_MOST_ENDPOINTS = 64
 _NO_REPLICA = End("unreachable", message="no health replica is known")
 
 
@@ -104,7 +115,9 @@ class AgentState:
     must_register: bool = True
     failures: int = 0
     unreachable: int = 0
-    """Endpoints in a row that could not be reached."""
+    """Endpoints in a row that took no agents."""
+    asks_at_ms: float = 0.0
+    """The registry is not asked for endpoints before."""
     has_connected: bool = False
     rejected_at_ms: float | None = None
 
@@ -145,11 +158,7 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
         known = replace(state, must_register=not event.is_registered, endpoints=event.endpoints)
         return _begin_attempt(known, at)
     if kind == "registered" and stage == "registering":
-        endpoints = event.endpoints or state.endpoints
-        known = replace(state, membership=event.membership, endpoints=endpoints, must_register=False)
-        if state.unanswered is not None and set(endpoints) <= set(state.endpoints):
-            return _after_end(known, state.unanswered, at)
-        return _begin_opening(replace(known, unreachable=0), True, at)
+        return _on_registered(state, event, at)
     if kind == "not-registered" and stage == "registering":
         unanswered = state.unanswered if event.end.kind == "unreachable" else None
         return _after_end(state, unanswered or event.end, at)
@@ -159,9 +168,8 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
         return _on_not_opened(state, event, at)
     if kind == "session-ended":
         return _on_session_ended(state, event, at)
-    if kind == "move-asked" and stage == "connected" and state.move is None:
-        known = replace(state, endpoints=_known_after(state, event.endpoints))
-        return replace(known, move=_begin_move(event.is_own_wish, event.retry_after_ms, at)), ()
+    if kind == "move-asked":
+        return _on_move_asked(state, event, at), ()
     if kind == "acked":
         is_steady = state.held is not None and now_ms - state.held.since_ms >= _STEADY_AFTER_MS
         return replace(state, failures=0 if is_steady else state.failures, rejected_at_ms=None), ()
@@ -174,6 +182,19 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
     if kind == "abort" and stage != "closed":
         return replace(state, stage="closed", held=None), (Effect("give-up"), Effect("drop"))
     return state, ()
+
+
+def _on_registered(state: AgentState, event: Event, at: _Input) -> Step:
+    endpoints = event.endpoints or state.endpoints
+    known = replace(state, membership=event.membership, endpoints=endpoints, must_register=False)
+    news = tuple(one for one in endpoints if one not in state.endpoints)
+    if news:
+        new_first = _preferring(_in_turn(news, state.turn), endpoints)
+        return _begin_opening(replace(known, endpoints=new_first, turn=0, unreachable=0), True, at)
+    if state.unanswered is None:
+        return _begin_opening(known, True, at)
+    waiting = replace(known, asks_at_ms=asks_after_nothing_new(at.now_ms, at.random01))
+    return _after_end(waiting, state.unanswered, at)
 
 
 def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
@@ -196,12 +217,36 @@ def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
     return opened, (Effect("hold"),)
 
 
-def _known_after(state: AgentState, named: tuple[str, ...]) -> tuple[str, ...]:
-    # Where a server sends its agents is newer than what they know; it does not name itself.
+def _on_move_asked(state: AgentState, event: Event, at: _Input) -> AgentState:
+    if state.stage != "connected":
+        return state
+    following = _begin_move(event.is_own_wish, event.retry_after_ms, at)
+    if state.move is not None:
+        if event.is_own_wish:
+            return state
+        # What is being opened goes on. The server's order is for a wish of the agent's own as well.
+        following = replace(following, attempts=state.move.attempts)
+        if state.move.attempt is not None:
+            following = replace(state.move, is_own_wish=False)
+    return replace(_learn_move(state, event.endpoints), move=following)
+
+
+def _learn_move(state: AgentState, named: tuple[str, ...]) -> AgentState:
+    # Where a server sends its agents comes first from now on, and the server itself last.
     if not named or state.held is None:
-        return state.endpoints
+        return state
     here = state.held.endpoint
-    return (*(one for one in named if one != here), here)
+    endpoints = _preferring(named, (*_without(state.endpoints, here), here))
+    # The move begins with the first of the others, and so does the round after the loss of this session.
+    return replace(state, endpoints=endpoints, turn=len(endpoints) - 1)
+
+
+def _without(endpoints: tuple[str, ...], one: str) -> tuple[str, ...]:
+    return tuple(endpoint for endpoint in endpoints if endpoint != one)
+
+
+def _preferring(first: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *every)))[:_MOST_ENDPOINTS]
 
 
 def _begin_move(is_own_wish: bool, retry_after_ms: float, at: _Input) -> Move:
@@ -213,20 +258,27 @@ def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:
     attempt = state.attempt_under_way
     if attempt is None:
         return state, ()
-    unreachable = state.unreachable + 1 if event.end.kind == "unreachable" else 0
+    unreachable = state.unreachable + 1 if event.end.is_of_endpoint else 0
     turned = replace(state, turn=state.turn + 1, unreachable=unreachable)
+    if _may_ask(turned, event.end, not attempt.rest, attempt.is_fresh, at):
+        return _register(turned, event.end)
     if event.end.is_of_endpoint and attempt.rest:
         return _open(turned, replace(attempt, endpoint=attempt.rest[0], rest=attempt.rest[1:]))
     if event.has_other_key and not attempt.is_other_key and attempt.places:
         return _open(turned, Attempt(attempt.places[0], attempt.places[1:], attempt.places, True, attempt.is_fresh))
-    return _after_failure(turned, event.end, attempt.is_fresh, at)
+    return _after_failure(turned, event.end, at)
 
 
-def _after_failure(state: AgentState, end: End, is_fresh: bool, at: _Input) -> Step:
+def _may_ask(state: AgentState, end: End, is_round_over: bool, is_fresh: bool, at: _Input) -> bool:
+    # Whether the registry is asked now where the replicas are.
+    is_away = state.held is None and end.is_of_endpoint
+    is_due = is_away and not is_fresh and at.now_ms >= state.asks_at_ms
+    return is_due and asks_for_endpoints(state.unreachable, state.has_connected, is_round_over)
+
+
+def _after_failure(state: AgentState, end: End, at: _Input) -> Step:
     if state.stage == "connected" and state.move is not None:
         return _after_failed_move(state, state.move, end, at)
-    if end.kind == "unreachable" and not is_fresh and asks_for_endpoints(state.unreachable, state.has_connected):
-        return _register(state, end)
     return _after_end(state, end, at)
 
 
@@ -246,7 +298,8 @@ def _on_session_ended(state: AgentState, event: Event, at: _Input) -> Step:
         return replace(state, stage="closed", held=None), ()
     if state.stage != "connected":
         return state, ()
-    lost = replace(state, pace=event.pace, turn=state.turn + 1)
+    asks_at = asks_after_loss(at.now_ms, at.random01)
+    lost = replace(state, pace=event.pace, turn=state.turn + 1, asks_at_ms=asks_at)
     move = state.move
     if move is None:
         return _after_end(replace(lost, held=None), event.end, at)
@@ -264,9 +317,9 @@ def _on_due(state: AgentState, at: _Input) -> Step:
     if state.move is None or state.held is None:
         return state, ()
     here = state.held.endpoint
-    # Here where no other one takes agents: one address may stand for many replicas.
-    others = () if state.move.is_own_wish else tuple(one for one in state.endpoints if one != here)
-    places = (*_in_turn(others, state.turn), here)
+    others = () if state.move.is_own_wish else _in_turn(_without(state.endpoints, here), state.turn)
+    # One address may stand for many replicas: here is tried, too, once no other one took the agent.
+    places = (*others, here) if state.move.attempts > 0 or not others else others
     return _open(state, Attempt(places[0], places[1:], places))
 
 
@@ -291,7 +344,9 @@ def _register(state: AgentState, unanswered: End | None) -> Step:
 def _begin_opening(state: AgentState, is_fresh: bool, at: _Input) -> Step:
     places = _in_turn(state.endpoints, state.turn)
     if not places:
-        return _after_failure(state, _NO_REPLICA, is_fresh, at)
+        if _may_ask(state, _NO_REPLICA, True, is_fresh, at):
+            return _register(state, _NO_REPLICA)
+        return _after_failure(state, _NO_REPLICA, at)
     return _open(state, Attempt(places[0], places[1:], places, is_fresh=is_fresh))
 
 

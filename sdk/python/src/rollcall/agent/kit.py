@@ -339,8 +339,8 @@ class Agent:
         self.accepted(key)
         known = self._sentinel.health_endpoints if self._sentinel else ()
         # A control plane without a health replica answers none: what was known before is the best guess then.
-        endpoints = tuple(resolve_endpoints(answer.health_endpoints, self.registrar.host)) or known
-        self._remember(answer.cluster_id, endpoints)
+        endpoints = tuple(resolve_endpoints(answer.health_endpoints, self.registrar.host))
+        self._remember(answer.cluster_id, endpoints or known)
         membership = _name_of(answer.node.membership)
         self.log.info("registered in cluster %s, %s", answer.cluster_id, membership)
         self.dispatch(Event("registered", membership=membership, endpoints=endpoints))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# After as many endpoints in a row that it could not reach, an agent asks the registry where they are now.
+# After this many endpoints in a row that took no agents, an agent asks the registry where they are now.
 _UNREACHABLE_LIMIT = 5
+# Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once.
+_ASKS_SPREAD_MS = 15_000.0
+# A registry that knew no further endpoint is asked again no sooner than this.
+_NOTHING_NEW_MS = 10_000.0
 _DECISION_RETRY_MS = 120_000.0
 _SUPERSEDED_RETRY_MS = 30_000.0
 BACKOFF_BASE_MS = 1_000.0
@@ -91,12 +95,23 @@ class Attempts:
         return full_jitter(self.failures, BACKOFF_BASE_MS, self.backoff_max_ms, self.random01)
 
 
-def asks_for_endpoints(unreachable: int, has_connected: bool) -> bool:
-    """Decide whether an agent asks the registry for endpoints, having reached none of those that it knows.
+def asks_for_endpoints(unreachable: int, has_connected: bool, is_round_over: bool) -> bool:
+    """Decide whether an agent asks the registry for endpoints, once an endpoint took no agents.
 
-    What an agent knows that has not connected since it was started comes from a file and may be old.
+    What an agent knows that has not connected since it was started comes from a file and may be old: it asks after one
+    round over its endpoints.
     """
-    return not has_connected or unreachable >= _UNREACHABLE_LIMIT
+    return unreachable >= _UNREACHABLE_LIMIT or (is_round_over and not has_connected)
+
+
+def asks_after_loss(now_ms: float, random01: float) -> float:
+    """From when on an agent may ask the registry for endpoints that has just lost its session."""
+    return now_ms + math.floor(random01 * _ASKS_SPREAD_MS)
+
+
+def asks_after_nothing_new(now_ms: float, random01: float) -> float:
+    """From when on an agent may ask the registry again that has just known no further endpoint."""
+    return _NOTHING_NEW_MS + asks_after_loss(now_ms, random01)
 
 
 def decide_next_step(end: End, at: Attempts) -> NextStep:
