@@ -45,13 +45,16 @@ const LOOK_EVERY_MS = 20;
  * machine a core for looking alone.
  */
 const LOOKS_AN_INTERVAL = 30;
+/** At one time, and in all processes of the fleet together: what waits longer than an agent does is done in vain. */
 const MOST_OPENING = 300;
+const MOST_OPENING_OF_FLEET = 1_500;
 
 const frames = new BeatFrames();
 const machines = new PacedMachines();
 const agents = new Map<number, PacedAgent>();
 let terms: PacedTerms | null = null;
 let looksATime = 0;
+let mostOpening = MOST_OPENING;
 let turn = agents.values();
 const opening = new Set<PacedAgent>();
 
@@ -72,7 +75,7 @@ function look(): void {
   for (const agent of opening) if (!agent.isOpening) opening.delete(agent);
   for (const agent of nextAgents()) {
     agent.look(nowMs);
-    if (opening.size >= MOST_OPENING || !agent.isDue(nowMs)) continue;
+    if (opening.size >= mostOpening || !agent.isDue(nowMs)) continue;
     agent.open(nowMs);
     opening.add(agent);
   }
@@ -90,6 +93,7 @@ function carryOut(order: PacedOrder): PacedOutcome {
     }
     if (looksATime === 0) setInterval(look, LOOK_EVERY_MS);
     looksATime = Math.ceil((agents.size * LOOKS_AN_INTERVAL * LOOK_EVERY_MS) / order.intervalMs);
+    mostOpening = Math.min(MOST_OPENING, Math.ceil((MOST_OPENING_OF_FLEET * order.agents) / order.fleet));
   }
   if (order.kind === "revive" && terms !== null) {
     for (const node of order.nodes) {
