@@ -21,8 +21,16 @@ type attempt struct {
 	// rest follows when it takes no agents; places is where it began, for the same round with the node's other key.
 	rest, places []string
 	isOtherKey   bool
-	// isFresh: it opens what the registry has just named, which is not asked again before a wait.
-	isFresh bool
+	// ending is what a replica of this round said that is ending; nil if none did. Its time to come back holds for the round.
+	ending *end
+	// hasAsked: the registry was asked in this round, and is not asked again before a wait.
+	hasAsked bool
+}
+
+// A question is what led an agent to ask the registry where the replicas are: how the last endpoint answered, and what is left of the round.
+type question struct {
+	end  end
+	next *attempt
 }
 
 type heldSession struct {
@@ -34,15 +42,17 @@ type heldSession struct {
 // agentState is all that decides what an agent does next. Points in time are monotonic milliseconds.
 type agentState struct {
 	stage string
-	// unanswered: in registering, how the round ended after which the registry is asked for endpoints; nil for a due registration.
-	unanswered *end
+	// question: in registering, where it also asks for endpoints, while it opens a stream; nil for a registration that is due.
+	question   *question
 	attempt    *attempt
 	move       *move
 	untilMs    float64
 	held       *heldSession
 	membership string
-	// endpoints are those that registration, a Welcome or an order to move named last.
-	endpoints    []string
+	// endpoints are those that registration or the last Welcome named.
+	endpoints []string
+	// sentTo is where the last order to move since then sent the agent: tried first.
+	sentTo       []string
 	turn         int
 	pace         pace
 	mustRegister bool
@@ -88,8 +98,6 @@ const (
 	steadyAfterMs = 10_000
 	// The agents of one replica must not move at once.
 	moveJitterMs = 1_000
-	// More endpoints than this are not remembered.
-	mostEndpoints = 64
 )
 
 var noReplica = end{Kind: unreachable, Message: "no health replica is known"}
@@ -124,10 +132,8 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 			return s.onRegistered(event, in)
 		}
 	case "not-registered":
-		if s.stage == registering && s.unanswered != nil && event.End.Kind == unreachable {
-			return s.afterEnd(*s.unanswered, in)
-		} else if s.stage == registering {
-			return s.afterEnd(event.End, in)
+		if s.stage == registering {
+			return s.onNotRegistered(event.End, in)
 		}
 	case "opened":
 		return s.onOpened(event, in)
@@ -162,18 +168,37 @@ func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState,
 type input struct{ nowMs, random01 float64 }
 
 func (s agentState) onRegistered(event agentEvent, in input) (agentState, []agentEffect) {
-	before := s.endpoints
+	news := without(event.Endpoints, slices.Concat(s.endpoints, s.sentTo)...)
 	s.membership, s.mustRegister = event.Membership, false
 	s.learn(event.Endpoints)
-	if news := without(s.endpoints, before...); len(news) > 0 {
-		s.endpoints, s.turn, s.unreachable = preferring(inTurn(news, s.turn), s.endpoints), 0, 0
-		return s.beginOpening(true, in)
+	if s.question != nil && len(news) == 0 {
+		return s.afterQuestion(0, in)
 	}
-	if s.unanswered == nil {
-		return s.beginOpening(true, in)
+	s.unreachable = 0
+	return s.beginOpening(news, true, in)
+}
+
+func (s agentState) onNotRegistered(how end, in input) (agentState, []agentEffect) {
+	if s.question == nil || how.endsRound() {
+		return s.afterEnd(how, in)
 	}
-	s.asksAtMs = asksAfterNothingNew(in)
-	return s.afterEnd(*s.unanswered, in)
+	// A registry that is asked to wait for is left alone for as long, and no stream waits for it.
+	var retryAfterMs float64
+	if how.RetryAfterMs != nil {
+		retryAfterMs = *how.RetryAfterMs
+	}
+	return s.afterQuestion(retryAfterMs, in)
+}
+
+// afterQuestion goes on where the agent was: the registry has named nothing new.
+func (s agentState) afterQuestion(retryAfterMs float64, in input) (agentState, []agentEffect) {
+	s.asksAtMs = asksAfterNothingNew(in) + retryAfterMs
+	if s.question.next == nil {
+		return s.afterEnd(s.question.end, in)
+	}
+	next := *s.question.next
+	next.hasAsked = true
+	return s.open(next)
 }
 
 func (s agentState) attemptUnderWay() *attempt {
@@ -197,6 +222,9 @@ func (s agentState) onOpened(event agentEvent, in input) (agentState, []agentEff
 		s.membership = event.Membership
 	}
 	s.learn(event.Endpoints)
+	if len(event.Endpoints) > 0 {
+		s.sentTo = nil
+	}
 	s.hasConnected = true
 	// The wish for a stream with that key came while this one was being opened, and was passed over.
 	if event.HasNewerKey {
@@ -222,24 +250,44 @@ func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agent
 	if !event.End.isOfEndpoint() {
 		s.unreachable = 0
 	}
-	if s.mayAsk(event.End, len(at.rest) == 0, at.isFresh, in) {
-		return s.register(&event.End)
+	next := at.nextOf(event.End)
+	if !at.hasAsked && s.mayAsk(event.End, next, in) {
+		return s.register(&question{at.endOfRound(event.End), next})
 	}
-	if event.End.isOfEndpoint() && len(at.rest) > 0 {
-		next := *at
-		next.endpoint, next.rest = at.rest[0], at.rest[1:]
-		return s.open(next)
+	if event.End.isOfEndpoint() && next != nil {
+		return s.open(*next)
 	}
 	if event.HasOtherKey && !at.isOtherKey && len(at.places) > 0 {
-		return s.open(attempt{at.places[0], at.places[1:], at.places, true, at.isFresh})
+		other := *at
+		other.endpoint, other.rest, other.isOtherKey = at.places[0], at.places[1:], true
+		return s.open(other)
 	}
-	return s.afterFailure(event.End, in)
+	return s.afterFailure(at.endOfRound(event.End), in)
 }
 
-// mayAsk: whether the registry is asked now where the replicas are.
-func (s agentState) mayAsk(how end, isRoundOver, isFresh bool, in input) bool {
+// nextOf is nil after the last endpoint of a round.
+func (at attempt) nextOf(how end) *attempt {
+	if len(at.rest) == 0 {
+		return nil
+	}
+	if how.Kind == refused {
+		at.ending = &how
+	}
+	at.endpoint, at.rest = at.rest[0], at.rest[1:]
+	return &at
+}
+
+func (at attempt) endOfRound(last end) end {
+	if last.Kind == unreachable && at.ending != nil {
+		return *at.ending
+	}
+	return last
+}
+
+// mayAsk: whether the registry may be asked now where the replicas are.
+func (s agentState) mayAsk(how end, next *attempt, in input) bool {
 	isAway := s.held == nil && how.isOfEndpoint()
-	return isAway && !isFresh && in.nowMs >= s.asksAtMs && asksForEndpoints(s.unreachable, s.hasConnected, isRoundOver)
+	return isAway && in.nowMs >= s.asksAtMs && asksForEndpoints(s.unreachable, s.hasConnected, next == nil)
 }
 
 // afterFailure: no endpoint has taken the agent in.
@@ -291,7 +339,7 @@ func (s agentState) onDue(in input) (agentState, []agentEffect) {
 		return s, nil
 	}
 	places := s.placesToMoveTo()
-	return s.open(attempt{places[0], places[1:], places, false, false})
+	return s.open(attempt{endpoint: places[0], rest: places[1:], places: places})
 }
 
 func (s agentState) close() (agentState, []agentEffect) {
@@ -311,25 +359,26 @@ func (s agentState) close() (agentState, []agentEffect) {
 // beginAttempt registers where that is due, then opens a stream.
 func (s agentState) beginAttempt(in input) (agentState, []agentEffect) {
 	if !s.mustRegister {
-		return s.beginOpening(false, in)
+		return s.beginOpening(nil, false, in)
 	}
 	return s.register(nil)
 }
 
-func (s agentState) register(unanswered *end) (agentState, []agentEffect) {
-	s.stage, s.unanswered = registering, unanswered
+func (s agentState) register(asked *question) (agentState, []agentEffect) {
+	s.stage, s.question = registering, asked
 	return s, []agentEffect{{kind: "register"}}
 }
 
-func (s agentState) beginOpening(isFresh bool, in input) (agentState, []agentEffect) {
-	places := inTurn(s.endpoints, s.turn)
+// beginOpening begins with what is new. hasAsked: the registry has just been asked.
+func (s agentState) beginOpening(news []string, hasAsked bool, in input) (agentState, []agentEffect) {
+	places := distinct(inTurn(news, s.turn), s.sentTo, inTurn(s.endpoints, s.turn))
 	if len(places) == 0 {
-		if s.mayAsk(noReplica, true, isFresh, in) {
-			return s.register(&noReplica)
+		if !hasAsked && s.mayAsk(noReplica, nil, in) {
+			return s.register(&question{end: noReplica})
 		}
 		return s.afterFailure(noReplica, in)
 	}
-	return s.open(attempt{places[0], places[1:], places, false, isFresh})
+	return s.open(attempt{endpoint: places[0], rest: places[1:], places: places, hasAsked: hasAsked})
 }
 
 func (s agentState) open(next attempt) (agentState, []agentEffect) {

@@ -57,47 +57,39 @@ func (s agentState) onMoveAsked(event agentEvent, in input) agentState {
 			next = &now
 		}
 	}
-	s.learnMove(event.Endpoints)
+	if len(event.Endpoints) > 0 {
+		s.sentTo = event.Endpoints
+	}
 	s.move = next
 	return s
 }
 
-// learnMove: where a server sends its agents comes first from now on, and the server itself last.
-func (s *agentState) learnMove(named []string) {
-	if len(named) == 0 {
-		return
-	}
-	here := s.held.endpoint
-	s.endpoints = preferring(named, append(without(s.endpoints, here), here))
-	// The move begins with the first of the others, and so does the round after the loss of this session.
-	s.turn = len(s.endpoints) - 1
-}
-
-// placesToMoveTo: one address may stand for many replicas, so here is tried, too, once no other one took the agent.
+// placesToMoveTo: where the server says, then anywhere but here. Where no other endpoint is known, one address may stand for many replicas:
+// it is tried, too, once no replica has taken the agent where the server says.
 func (s agentState) placesToMoveTo() []string {
 	here := s.held.endpoint
 	if s.move.isOwnWish {
 		return []string{here}
 	}
 	others := inTurn(without(s.endpoints, here), s.turn)
-	if len(others) == 0 || s.move.attempts > 0 {
-		others = append(others, here)
+	if len(others) == 0 && (s.move.attempts > 0 || len(s.sentTo) == 0) {
+		others = []string{here}
 	}
-	return others
+	return distinct(s.sentTo, others)
 }
 
 func without(endpoints []string, others ...string) []string {
 	return slices.DeleteFunc(slices.Clone(endpoints), func(one string) bool { return slices.Contains(others, one) })
 }
 
-func preferring(first, all []string) []string {
-	var known []string
-	for _, one := range slices.Concat(first, all) {
-		if len(known) < mostEndpoints && !slices.Contains(known, one) {
-			known = append(known, one)
+func distinct(lists ...[]string) []string {
+	var all []string
+	for _, one := range slices.Concat(lists...) {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
 		}
 	}
-	return known
+	return all
 }
 
 // endOfMove: a Hello of this move may have taken the session although its Welcome was lost, so no other process has the identity.

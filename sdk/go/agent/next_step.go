@@ -50,7 +50,7 @@ const (
 	unreachableLimit = 5
 	// Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once.
 	asksSpreadMs = 15_000
-	// A registry that knew no further endpoint is asked again no sooner than this.
+	// A registry that named no new endpoint is asked again no sooner than this.
 	nothingNewMs      = 10_000
 	decisionRetryMs   = 120_000
 	supersededRetryMs = 30_000
@@ -102,9 +102,14 @@ func asksAfterLoss(in input) float64 {
 	return in.nowMs + math.Floor(in.random01*asksSpreadMs)
 }
 
-// asksAfterNothingNew is from when on an agent may ask the registry again that has just known no further endpoint.
+// asksAfterNothingNew is from when on an agent may ask the registry again that has just named no new endpoint, or did not answer.
 func asksAfterNothingNew(in input) float64 {
 	return nothingNewMs + asksAfterLoss(in)
+}
+
+// endsRound: a registry that refuses so ends the round of endpoints, too, in which it was asked.
+func (e end) endsRound() bool {
+	return e.isDecision() || e.Kind == refused && (e.Action != "" || e.Reason == "NODE_DELETED")
 }
 
 // decideNextStep says what follows the end of a stream or the failure to open one.

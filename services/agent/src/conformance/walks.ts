@@ -11,7 +11,7 @@ import { agentEffectText, agentStateText, sessionEffectText, sessionStateText } 
 /** Long enough to lose a session, find no replica, and ask the registry. */
 const AGENT_STEPS = 60;
 const SESSION_STEPS = 40;
-const ENDPOINTS = ["10.0.0.1:7701", "10.0.0.2:7701", "10.0.0.3:7701"];
+const ENDPOINTS = ["1", "2", "3", "4", "5", "6"].map((host) => `10.0.0.${host}:7701`);
 const REASONS = [
   ["NODE_REJECTED", undefined],
   ["NODE_DELETED", "STOP"],
@@ -22,6 +22,8 @@ const REASONS = [
   ["JOIN_TOKEN_INVALID", undefined],
   ["SERVER_SHUTTING_DOWN", undefined],
 ] as const;
+
+const ENDING = ["SERVER_SHUTTING_DOWN", undefined] as const;
 
 /** Numbers that repeat with their seed, from 0 to less than 1, with few digits. */
 export function seeded(seed: number): () => number {
@@ -123,9 +125,9 @@ function agentEvent(kind: AgentEvent["kind"], { random, away }: Chances): AgentE
 
 function anyEnd(random: () => number, away: number) {
   const chance = random();
-  if (chance < away) return { kind: "unreachable", message: "" } as const;
-  if (chance < away + 0.05) return { kind: "silent" } as const;
-  const [reason, action] = pick(REASONS, random);
+  if (chance < away * 0.8) return { kind: "unreachable", message: "" } as const;
+  if (chance > 0.95) return { kind: "silent" } as const;
+  const [reason, action] = chance < away ? ENDING : pick(REASONS, random);
   const retryAfterMs = random() < 0.5 ? Math.floor(random() * 9_000) : undefined;
   return { kind: "refused", reason: random() < 0.1 ? undefined : reason, message: "", retryAfterMs, action } as const;
 }

@@ -128,22 +128,44 @@ describe("stepAgent()", () => {
     expect(asked()).toBe(true);
   });
 
-  it("should ask once before it waits, go on without the registry, and leave one alone that knows nothing new", () => {
-    const run = new Run(loaded(true, ["a"]));
-    for (let round = 1; round < 4; round += 1) {
-      expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
-      expect(run.step(notRegistered({ kind: "unreachable", message: "the registry" }))).toEqual(["log retry"]);
-      expect(run.wait()).toEqual(["open a"]);
-    }
-    run.step(notOpened(UNREACHABLE));
-    expect(run.step({ ...registered, endpoints: [] })).toEqual(["log retry"]);
+  it.each([
+    ["does not answer", notRegistered({ kind: "unreachable", message: "the registry" })],
+    ["refuses", notRegistered(refused("OVERLOADED"))],
+    ["names nothing new", { ...registered, endpoints: ["a", "b"] } as const],
+    ["names nothing", { ...registered, endpoints: [] } as const],
+  ])("should go on with the round when the registry %s, and leave it alone for a while", (_, answer) => {
+    const run = new Run(loaded(true, ["a", "b", "c", "d", "e", "f", "g"]), opened());
+    run.step(ended({ kind: "silent" }), 0);
+    expect(run.wait()).toEqual(["open b"]);
+    for (const endpoint of ["c", "d", "e", "f"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
+    expect(run.step(answer)).toEqual(["open g"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
     const fromMs = run.nowMs;
-    for (;;) {
-      expect(run.wait()).toEqual(["open a"]);
-      if (run.step(notOpened(UNREACHABLE))[0] === "register") break;
+    for (run.wait(); run.step(notOpened(UNREACHABLE))[0] !== "register"; ) {
+      if (run.state.stage.kind === "waiting") run.wait();
     }
     expect(run.nowMs).toBeGreaterThanOrEqual(fromMs + 17_500);
-    expect(run.step({ ...registered, endpoints: ["a"] })).toEqual(["log retry"]);
+  });
+
+  it.each([
+    ["waits for a person", refused("NODE_BANNED"), ["log retry"]],
+    ["is that the node was deleted", refused("NODE_DELETED"), ["log idle", "forget"]],
+  ])("should leave the round when the registry's answer %s", (_, end, effects) => {
+    const run = new Run(loaded(true, ["a"]));
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
+    expect(run.step(notRegistered(end))).toEqual(effects);
+  });
+
+  it("should wait as long as a replica that is ending has said, although the next one does not answer", () => {
+    const run = connected();
+    run.step(ended({ kind: "silent" }));
+    run.wait();
+    run.step(notOpened({ ...refused("SERVER_SHUTTING_DOWN"), retryAfterMs: 6_000 } as SessionEnd));
+    run.step(notOpened(UNREACHABLE));
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+    expect(dueAtMs(run.state)).toBeGreaterThanOrEqual(run.nowMs + 6_000);
   });
 
   it("should ask the registry for endpoints when it knows none", () => {
@@ -216,15 +238,16 @@ describe("stepAgent()", () => {
   it("should begin a move where the server says, and go on to all that it knows", () => {
     const run = connected();
     run.step(moveAsked(["y", "c"]));
-    expect(run.state.endpoints).toEqual(["y", "c", "b", "a"]);
     expect(run.wait()).toEqual(["open y"]);
-    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open c"]);
-    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open b"]);
+    for (const endpoint of ["c", "b"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
     expect(run.step(notOpened(refused("OVERLOADED")))).toEqual([]);
     expect(run.state.held?.endpoint).toBe("a");
+    expect(run.wait()).toEqual(["open y"]);
+    for (const endpoint of ["c", "b"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual([]);
   });
 
-  it("should try its own address, behind which others may be, once no other one has taken it", () => {
+  it("should try its own address, behind which others may be, where it knows no other", () => {
     const run = new Run(loaded(true, ["a"]), opened());
     run.step(moveAsked(["z"]));
     expect(run.wait()).toEqual(["open z"]);
@@ -232,36 +255,34 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open z"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
     expect(run.step(opened([], 2n))).toEqual(["hold"]);
+    run.step(moveAsked(["a"]));
+    expect(run.wait()).toEqual(["open a"]);
   });
 
-  it("should come back where it was sent, when its stream ends before it has moved", () => {
+  it("should come back where it was sent, when its stream ends before it has moved, until a Welcome names others", () => {
     const run = connected();
     run.step(moveAsked(["y", "z"]));
     run.step(ended(refused("SERVER_SHUTTING_DOWN")));
     expect(run.wait()).toEqual(["open y"]);
+    run.step(opened(["a", "b"]));
+    run.step(ended(refused("SERVER_SHUTTING_DOWN")));
+    expect(run.wait()).not.toEqual(["open y"]);
   });
 
-  it.each([
-    ["waits", () => {}, ["open y"]],
-    ["is being opened", (run: Run) => run.wait(), ["log retry"]],
-  ])("should follow an order to move although a move of its own %s", (_, before, then) => {
+  it("should follow an order to move in place of a move that waits", () => {
     const run = connected();
     run.step(moveAsked([], true));
-    before(run);
     expect(run.step(moveAsked(["y"]))).toEqual([]);
-    expect(run.state.endpoints).toEqual(["y", "b", "c", "a"]);
-    if (then[0] === "open y") {
-      expect(run.wait()).toEqual(then);
-      return;
-    }
-    expect(run.step(notOpened(refused("SERVER_SHUTTING_DOWN")))).toEqual([]);
-    expect(run.wait()).toEqual(["open b"]);
+    expect(run.wait()).toEqual(["open y"]);
   });
 
-  it("should remember a bounded number of endpoints", () => {
+  it("should follow an order to move once what is being opened has failed", () => {
     const run = connected();
-    run.step(moveAsked(Array.from({ length: 1_000 }, (_, index) => `e${index}`)));
-    expect(run.state.endpoints).toHaveLength(64);
+    run.step(moveAsked([], true));
+    expect(run.wait()).toEqual(["open a"]);
+    expect(run.step(moveAsked(["y"]))).toEqual([]);
+    expect(run.step(notOpened(refused("SERVER_SHUTTING_DOWN")))).toEqual([]);
+    expect(run.wait()).toEqual(["open y"]);
   });
 
   it("should keep opening the next stream when the present one ends meanwhile", () => {

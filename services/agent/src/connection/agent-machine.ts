@@ -10,12 +10,14 @@ import {
   type Attempt,
   dueAtMs,
   type Move,
+  type Question,
 } from "./agent-state.ts";
 import {
   asksAfterLoss,
   asksAfterNothingNew,
   asksForEndpoints,
   decideNextStep,
+  endsRound,
   isDecision,
   isOfEndpoint,
   isRejection,
@@ -34,9 +36,6 @@ const STEADY_AFTER_MS = 10_000;
 /** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
 const MOVE_JITTER_MS = 1_000;
 
-/** More endpoints than this are not remembered. */
-const MOST_ENDPOINTS = 64;
-
 /** Decide what an event does to an agent. Events that come too late for its stage change nothing. */
 export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInput): AgentStep {
   const { stage } = state;
@@ -49,8 +48,7 @@ export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInpu
     case "registered":
       return onRegistered(state, event, input);
     case "not-registered":
-      if (stage.kind !== "registering") return stay(state);
-      return afterEnd(state, event.end.kind === "unreachable" ? (stage.unanswered ?? event.end) : event.end, input);
+      return onNotRegistered(state, event.end, input);
     case "opened":
       return onOpened(state, event, input);
     case "not-opened":
@@ -78,18 +76,30 @@ function onRegistered(
   event: Extract<AgentEvent, { readonly kind: "registered" }>,
   input: AgentInput,
 ): AgentStep {
-  const { stage, turn } = state;
+  const { stage } = state;
   if (stage.kind !== "registering") return stay(state);
   const { membership } = event;
   const endpoints = namedOrKnown(event.endpoints, state);
   const known = { ...state, membership, endpoints, mustRegister: false };
-  const news = endpoints.filter((endpoint) => !state.endpoints.includes(endpoint));
-  if (news.length > 0) {
-    const newFirst = preferring(inTurn(news, turn), endpoints);
-    return beginOpening({ ...known, endpoints: newFirst, turn: 0, unreachable: 0 }, true, input);
-  }
-  if (stage.unanswered === null) return beginOpening(known, true, input);
-  return afterEnd({ ...known, asksAtMs: asksAfterNothingNew(input) }, stage.unanswered, input);
+  const news = without(endpoints, [...state.endpoints, ...state.sentTo]);
+  if (stage.question !== null && news.length === 0) return afterQuestion(known, stage.question, input);
+  return beginOpening({ ...known, unreachable: 0 }, { news, hasAsked: true }, input);
+}
+
+function onNotRegistered(state: AgentState, end: SessionEnd, input: AgentInput): AgentStep {
+  const { stage } = state;
+  if (stage.kind !== "registering") return stay(state);
+  const { question } = stage;
+  if (question === null || endsRound(end)) return afterEnd(state, end, input);
+  // A registry that is asked to wait for is left alone for as long, and no stream waits for it.
+  const retryAfterMs = end.kind === "refused" ? (end.retryAfterMs ?? 0) : 0;
+  return afterQuestion(state, question, input, retryAfterMs);
+}
+
+/** Go on where the agent was: the registry has named nothing new. */
+function afterQuestion(state: AgentState, { end, next }: Question, input: AgentInput, retryAfterMs = 0): AgentStep {
+  const asked = { ...state, asksAtMs: asksAfterNothingNew(input) + retryAfterMs };
+  return next === null ? afterEnd(asked, end, input) : open(asked, { ...next, hasAsked: true });
 }
 
 function isSteady({ held }: AgentState, { nowMs }: AgentInput): boolean {
@@ -113,6 +123,7 @@ function onOpened(
       held: { endpoint: attempt.endpoint, epoch, sinceMs: input.nowMs },
       membership: membership ?? state.membership,
       endpoints: namedOrKnown(endpoints, state),
+      sentTo: endpoints.length > 0 ? [] : state.sentTo,
       unreachable: 0,
       hasConnected: true,
     },
@@ -134,25 +145,32 @@ function onNotOpened(
   if (attempt === null) return stay(state);
   const unreachable = isOfEndpoint(end) ? state.unreachable + 1 : 0;
   const turned = { ...state, turn: state.turn + 1, unreachable };
-  if (mayAsk(turned, end, attempt, input)) return register(turned, end);
-  const [next, ...rest] = attempt.rest;
-  if (isOfEndpoint(end) && next !== undefined) return open(turned, { ...attempt, endpoint: next, rest });
+  const next = nextOf(attempt, end);
+  if (!attempt.hasAsked && mayAsk(turned, end, next, input))
+    return register(turned, { end: endOfRound(attempt, end), next });
+  if (isOfEndpoint(end) && next !== null) return open(turned, next);
   if (hasOtherKey && !attempt.isOtherKey) {
     const [first = attempt.endpoint, ...others] = attempt.places;
     return open(turned, { ...attempt, endpoint: first, rest: others, isOtherKey: true });
   }
-  return afterFailure(turned, end, input);
+  return afterFailure(turned, endOfRound(attempt, end), input);
 }
 
-/** Whether the registry is asked now where the replicas are. */
-function mayAsk(
-  state: AgentState,
-  end: SessionEnd,
-  { rest, isFresh }: Pick<Attempt, "rest" | "isFresh">,
-  { nowMs }: AgentInput,
-): boolean {
+/** Null after the last endpoint of a round. */
+function nextOf(attempt: Attempt, end: SessionEnd): Attempt | null {
+  const [endpoint, ...rest] = attempt.rest;
+  const ending = end.kind === "refused" ? end : attempt.ending;
+  return endpoint === undefined ? null : { ...attempt, endpoint, rest, ending };
+}
+
+function endOfRound({ ending }: Attempt, last: SessionEnd): SessionEnd {
+  return last.kind === "unreachable" ? (ending ?? last) : last;
+}
+
+/** Whether the registry may be asked now where the replicas are. */
+function mayAsk(state: AgentState, end: SessionEnd, next: Attempt | null, { nowMs }: AgentInput): boolean {
   const isAway = state.held === null && isOfEndpoint(end);
-  return isAway && !isFresh && nowMs >= state.asksAtMs && asksForEndpoints(state, rest.length === 0);
+  return isAway && nowMs >= state.asksAtMs && asksForEndpoints(state, next === null);
 }
 
 /** No endpoint has taken the agent in. */
@@ -197,25 +215,13 @@ function onMoveAsked(
   const { stage } = state;
   if (stage.kind !== "connected") return stay(state);
   const { move } = stage;
-  const known = learnMove(state, event.endpoints);
+  const { endpoints } = event;
+  const known = endpoints.length > 0 ? { ...state, sentTo: endpoints } : state;
   if (move === null) return stay({ ...known, stage: { kind: "connected", move: beginMove(event, input) } });
   if (event.isOwnWish) return stay(state);
   // What is being opened goes on. The server's order is for a wish of the agent's own as well.
   const ordered = move.step.kind === "opening" ? { ...move, isOwnWish: false } : beginMove(event, input);
   return stay({ ...known, stage: { kind: "connected", move: { ...ordered, attempts: move.attempts } } });
-}
-
-/** Where a server sends its agents comes first from now on, and the server itself last. */
-function learnMove(state: AgentState, named: readonly string[]): AgentState {
-  const { held } = state;
-  if (named.length === 0 || held === null) return state;
-  const endpoints = preferring(named, [...without(state.endpoints, held.endpoint), held.endpoint]);
-  // The move begins with the first of the others, and so does the round after the loss of this session.
-  return { ...state, endpoints, turn: endpoints.length - 1 };
-}
-
-function preferring(first: readonly string[], all: readonly string[]): readonly string[] {
-  return [...new Set([...first, ...all])].slice(0, MOST_ENDPOINTS);
 }
 
 function beginMove(
@@ -234,13 +240,20 @@ function onDue(state: AgentState, input: AgentInput): AgentStep {
   const { stage, held } = state;
   if (stage.kind === "waiting") return beginAttempt(state, input);
   if (stage.kind !== "connected" || stage.move === null || held === null) return stay(state);
-  const { move } = stage;
-  const here = held.endpoint;
-  const others = move.isOwnWish ? [] : inTurn(without(state.endpoints, here), state.turn);
-  // One address may stand for many replicas: here is tried, too, once no other one took the agent.
-  const isHereLast = others.length > 0 && move.attempts > 0;
-  const [endpoint = here, ...rest] = isHereLast ? [...others, here] : others;
-  return open(state, { endpoint, rest, places: [endpoint, ...rest], isOtherKey: false, isFresh: false });
+  const { isOwnWish, attempts } = stage.move;
+  const places = isOwnWish ? [held.endpoint] : placesToMoveTo(state, held.endpoint, attempts);
+  const [endpoint = held.endpoint, ...rest] = places;
+  return open(state, { endpoint, rest, places, isOtherKey: false, ending: null, hasAsked: false });
+}
+
+/**
+ * Where the server says, then anywhere but here. Where no other endpoint is known, one address may stand for many
+ * replicas: it is tried, too, once no replica has taken the agent where the server says.
+ */
+function placesToMoveTo({ endpoints, sentTo, turn }: AgentState, here: string, attempts: number): readonly string[] {
+  const others = inTurn(without(endpoints, [here]), turn);
+  const isHereToo = others.length === 0 && (attempts > 0 || sentTo.length === 0);
+  return distinct([...sentTo, ...others, ...(isHereToo ? [here] : [])]);
 }
 
 function close(state: AgentState, reason: string): AgentStep {
@@ -262,18 +275,24 @@ function closed(state: AgentState): AgentState {
 
 /** Register where that is due, then open a stream. */
 function beginAttempt(state: AgentState, input: AgentInput): AgentStep {
-  return state.mustRegister ? register(state, null) : beginOpening(state, false, input);
+  return state.mustRegister ? register(state, null) : beginOpening(state, { news: [], hasAsked: false }, input);
 }
 
-function register(state: AgentState, unanswered: SessionEnd | null): AgentStep {
-  return { state: { ...state, stage: { kind: "registering", unanswered } }, effects: [{ kind: "register" }] };
+function register(state: AgentState, question: Question | null): AgentStep {
+  return { state: { ...state, stage: { kind: "registering", question } }, effects: [{ kind: "register" }] };
 }
 
-function beginOpening(state: AgentState, isFresh: boolean, input: AgentInput): AgentStep {
-  const places = inTurn(state.endpoints, state.turn);
+/** @param round the endpoints to begin with, and whether the registry has just been asked. */
+function beginOpening(
+  state: AgentState,
+  { news, hasAsked }: { readonly news: readonly string[]; readonly hasAsked: boolean },
+  input: AgentInput,
+): AgentStep {
+  const { endpoints, sentTo, turn } = state;
+  const places = distinct([...inTurn(news, turn), ...sentTo, ...inTurn(endpoints, turn)]);
   const [endpoint, ...rest] = places;
-  if (endpoint !== undefined) return open(state, { endpoint, rest, places, isOtherKey: false, isFresh });
-  if (mayAsk(state, NO_REPLICA, { rest, isFresh }, input)) return register(state, NO_REPLICA);
+  if (endpoint !== undefined) return open(state, { endpoint, rest, places, isOtherKey: false, ending: null, hasAsked });
+  if (!hasAsked && mayAsk(state, NO_REPLICA, null, input)) return register(state, { end: NO_REPLICA, next: null });
   return afterFailure(state, NO_REPLICA, input);
 }
 
@@ -330,8 +349,12 @@ function endOfMove(end: SessionEnd): SessionEnd {
   return isSuperseded ? { kind: "silent" } : end;
 }
 
-function without(endpoints: readonly string[], one: string): readonly string[] {
-  return endpoints.filter((endpoint) => endpoint !== one);
+function without(endpoints: readonly string[], others: readonly string[]): readonly string[] {
+  return endpoints.filter((endpoint) => !others.includes(endpoint));
+}
+
+function distinct(endpoints: readonly string[]): readonly string[] {
+  return [...new Set(endpoints)];
 }
 
 function inTurn(places: readonly string[], turn: number): readonly string[] {

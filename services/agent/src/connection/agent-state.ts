@@ -6,8 +6,8 @@ import type { NextStep } from "./next-step.ts";
 /** What the agent is at. */
 export type Stage =
   | { readonly kind: "starting" }
-  /** `unanswered`: how the round ended after which the registry is asked for endpoints; null for a due registration. */
-  | { readonly kind: "registering"; readonly unanswered: SessionEnd | null }
+  /** `question`: where it also asks for endpoints, while it opens a stream; null for a registration that is due. */
+  | { readonly kind: "registering"; readonly question: Question | null }
   /** Opens the first stream since the last one was lost. */
   | { readonly kind: "opening"; readonly attempt: Attempt }
   /** Holds a session. */
@@ -28,8 +28,18 @@ export interface Attempt {
   /** Where it began, for the same round with the node's other key. */
   readonly places: readonly string[];
   readonly isOtherKey: boolean;
-  /** Whether it opens what the registry has just named: the registry is not asked again before a wait. */
-  readonly isFresh: boolean;
+  /** What a replica of this round said that is ending; null if none did. Its time to come back holds for the round. */
+  readonly ending: SessionEnd | null;
+  /** Whether the registry was asked in this round: it is not asked again before a wait. */
+  readonly hasAsked: boolean;
+}
+
+/** What led an agent to ask the registry where the replicas are. */
+export interface Question {
+  /** How the last endpoint answered. */
+  readonly end: SessionEnd;
+  /** What is left of the round; null for nothing. */
+  readonly next: Attempt | null;
 }
 
 /** A stream that is opened elsewhere while the present one goes on. */
@@ -57,8 +67,10 @@ export interface AgentState {
   readonly held: HeldSession | null;
   /** What the operators decided, as far as the agent knows. */
   readonly membership: MembershipState | undefined;
-  /** Health endpoints, as registration, a Welcome or an order to move named them last. */
+  /** Health endpoints, as registration or the last Welcome named them. */
   readonly endpoints: readonly string[];
+  /** Where the last order to move since then sent it: tried first. */
+  readonly sentTo: readonly string[];
   /** With which of them the next attempt begins. */
   readonly turn: number;
   /** The intervals of the last stream, with which the next one begins. */
@@ -152,6 +164,7 @@ export function beginAgent(random01: number): AgentState {
     held: null,
     membership: undefined,
     endpoints: [],
+    sentTo: [],
     turn: Math.floor(random01 * 1_024),
     pace: DEFAULT_PACE,
     mustRegister: true,

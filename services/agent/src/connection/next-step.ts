@@ -34,7 +34,7 @@ const UNREACHABLE_LIMIT = 5;
 /** Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once. */
 const ASKS_SPREAD_MS = 15_000;
 
-/** A registry that knew no further endpoint is asked again no sooner than this. */
+/** A registry that named no new endpoint is asked again no sooner than this. */
 const NOTHING_NEW_MS = 10_000;
 
 /** What only a person can lift is asked about again no sooner than this. For a rejection see rejectedRetry(). */
@@ -76,10 +76,10 @@ const REJECTIONS: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED"]
  * has not connected since it was started comes from a file and may be old: it asks after one round over its endpoints.
  */
 export function asksForEndpoints(
-  before: { readonly unreachable: number; readonly hasConnected: boolean },
+  { unreachable, hasConnected }: { readonly unreachable: number; readonly hasConnected: boolean },
   isRoundOver: boolean,
 ): boolean {
-  return before.unreachable >= UNREACHABLE_LIMIT || (isRoundOver && !before.hasConnected);
+  return unreachable >= UNREACHABLE_LIMIT || (isRoundOver && !hasConnected);
 }
 
 /** From when on an agent may ask the registry for endpoints that has just lost its session. */
@@ -87,9 +87,14 @@ export function asksAfterLoss({ nowMs, random01 }: { readonly nowMs: number; rea
   return nowMs + Math.floor(random01 * ASKS_SPREAD_MS);
 }
 
-/** From when on an agent may ask the registry again that has just known no further endpoint. */
+/** From when on an agent may ask the registry again that has just named no new endpoint, or did not answer. */
 export function asksAfterNothingNew(at: { readonly nowMs: number; readonly random01: number }): number {
   return NOTHING_NEW_MS + asksAfterLoss(at);
+}
+
+/** Whether a registry that refuses so ends the round of endpoints, too, in which it was asked. */
+export function endsRound(end: SessionEnd): boolean {
+  return isDecision(end) || (end.kind === "refused" && (end.action !== undefined || end.reason === "NODE_DELETED"));
 }
 
 /** Decide what follows the end of a stream or the failure to open one. */

@@ -22,8 +22,6 @@ GOODBYE_LIMIT_MS = 5_000.0
 _STEADY_AFTER_MS = 10_000.0
 # The agents of one replica must not move at once.
 _MOVE_JITTER_MS = 1_000.0
-# More endpoints than this are not remembered.
-_MOST_ENDPOINTS = 64
 _NO_REPLICA = End("unreachable", message="no health replica is known")
 
 
@@ -36,8 +34,29 @@ class Attempt:
     places: tuple[str, ...]
     """Where it began, for the same round with the node's other key."""
     is_other_key: bool = False
-    is_fresh: bool = False
-    """It opens what the registry has just named, which is not asked again before a wait."""
+    ending: End | None = None
+    """What a replica of this round said that is ending, whose time to come back holds for the round."""
+    has_asked: bool = False
+    """The registry was asked in this round, and is not asked again before a wait."""
+
+    def next_of(self, end: End) -> Attempt | None:
+        """None after the last endpoint of a round."""
+        ending = end if end.kind == "refused" else self.ending
+        return replace(self, endpoint=self.rest[0], rest=self.rest[1:], ending=ending) if self.rest else None
+
+    def end_of_round(self, last: End) -> End:
+        """How the round ends with its last end."""
+        return self.ending or last if last.kind == "unreachable" else last
+
+
+@dataclass(frozen=True)
+class Question:
+    """What led an agent to ask the registry where the replicas are."""
+
+    end: End
+    """How the last endpoint answered."""
+    next: Attempt | None
+    """What is left of the round."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +121,17 @@ class AgentState:
     stage: str
     """"starting", "registering", "opening", "connected", "waiting", "idle", "closing" or "closed"."""
     turn: int
-    unanswered: End | None = None
-    """In registering: how the round ended after which the registry is asked for endpoints; None for a due one."""
+    question: Question | None = None
+    """In registering: where it also asks for endpoints, while it opens a stream; None for one that is due."""
     attempt: Attempt | None = None
     move: Move | None = None
     until_ms: float = 0.0
     held: HeldSession | None = None
     membership: str = ""
     endpoints: tuple[str, ...] = ()
-    """Health endpoints, as registration, a Welcome or an order to move named them last."""
+    """Health endpoints, as registration or the last Welcome named them."""
+    sent_to: tuple[str, ...] = ()
+    """Where the last order to move since then sent it: tried first."""
     pace: Pace = field(default_factory=Pace)
     must_register: bool = True
     failures: int = 0
@@ -160,8 +181,7 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
     if kind == "registered" and stage == "registering":
         return _on_registered(state, event, at)
     if kind == "not-registered" and stage == "registering":
-        unanswered = state.unanswered if event.end.kind == "unreachable" else None
-        return _after_end(state, unanswered or event.end, at)
+        return _on_not_registered(state, event.end, at)
     if kind == "opened":
         return _on_opened(state, event, at)
     if kind == "not-opened":
@@ -187,14 +207,25 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
 def _on_registered(state: AgentState, event: Event, at: _Input) -> Step:
     endpoints = event.endpoints or state.endpoints
     known = replace(state, membership=event.membership, endpoints=endpoints, must_register=False)
-    news = tuple(one for one in endpoints if one not in state.endpoints)
-    if news:
-        new_first = _preferring(_in_turn(news, state.turn), endpoints)
-        return _begin_opening(replace(known, endpoints=new_first, turn=0, unreachable=0), True, at)
-    if state.unanswered is None:
-        return _begin_opening(known, True, at)
-    waiting = replace(known, asks_at_ms=asks_after_nothing_new(at.now_ms, at.random01))
-    return _after_end(waiting, state.unanswered, at)
+    news = tuple(one for one in endpoints if one not in state.endpoints and one not in state.sent_to)
+    if state.question is not None and not news:
+        return _after_question(known, state.question, 0.0, at)
+    return _begin_opening(replace(known, unreachable=0), news, True, at)
+
+
+def _on_not_registered(state: AgentState, end: End, at: _Input) -> Step:
+    if state.question is None or end.ends_round:
+        return _after_end(state, end, at)
+    # A registry that is asked to wait for is left alone for as long, and no stream waits for it.
+    return _after_question(state, state.question, end.retry_after_ms or 0.0, at)
+
+
+def _after_question(state: AgentState, question: Question, retry_after_ms: float, at: _Input) -> Step:
+    # Goes on where the agent was: the registry has named nothing new.
+    asked = replace(state, asks_at_ms=asks_after_nothing_new(at.now_ms, at.random01) + retry_after_ms)
+    if question.next is None:
+        return _after_end(asked, question.end, at)
+    return _open(asked, replace(question.next, has_asked=True))
 
 
 def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
@@ -211,6 +242,7 @@ def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
         membership=event.membership or state.membership,
         # A control plane without a health replica names none: what was known before is the best guess then.
         endpoints=event.endpoints or state.endpoints,
+        sent_to=() if event.endpoints else state.sent_to,
         unreachable=0,
         has_connected=True,
     )
@@ -228,25 +260,11 @@ def _on_move_asked(state: AgentState, event: Event, at: _Input) -> AgentState:
         following = replace(following, attempts=state.move.attempts)
         if state.move.attempt is not None:
             following = replace(state.move, is_own_wish=False)
-    return replace(_learn_move(state, event.endpoints), move=following)
+    return replace(state, sent_to=event.endpoints or state.sent_to, move=following)
 
 
-def _learn_move(state: AgentState, named: tuple[str, ...]) -> AgentState:
-    # Where a server sends its agents comes first from now on, and the server itself last.
-    if not named or state.held is None:
-        return state
-    here = state.held.endpoint
-    endpoints = _preferring(named, (*_without(state.endpoints, here), here))
-    # The move begins with the first of the others, and so does the round after the loss of this session.
-    return replace(state, endpoints=endpoints, turn=len(endpoints) - 1)
-
-
-def _without(endpoints: tuple[str, ...], one: str) -> tuple[str, ...]:
-    return tuple(endpoint for endpoint in endpoints if endpoint != one)
-
-
-def _preferring(first: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*first, *every)))[:_MOST_ENDPOINTS]
+def _distinct(*lists: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(endpoint for endpoints in lists for endpoint in endpoints))
 
 
 def _begin_move(is_own_wish: bool, retry_after_ms: float, at: _Input) -> Move:
@@ -260,20 +278,21 @@ def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:
         return state, ()
     unreachable = state.unreachable + 1 if event.end.is_of_endpoint else 0
     turned = replace(state, turn=state.turn + 1, unreachable=unreachable)
-    if _may_ask(turned, event.end, not attempt.rest, attempt.is_fresh, at):
-        return _register(turned, event.end)
-    if event.end.is_of_endpoint and attempt.rest:
-        return _open(turned, replace(attempt, endpoint=attempt.rest[0], rest=attempt.rest[1:]))
+    following = attempt.next_of(event.end)
+    if not attempt.has_asked and _may_ask(turned, event.end, following, at):
+        return _register(turned, Question(attempt.end_of_round(event.end), following))
+    if event.end.is_of_endpoint and following is not None:
+        return _open(turned, following)
     if event.has_other_key and not attempt.is_other_key and attempt.places:
-        return _open(turned, Attempt(attempt.places[0], attempt.places[1:], attempt.places, True, attempt.is_fresh))
-    return _after_failure(turned, event.end, at)
+        first, *others = attempt.places
+        return _open(turned, replace(attempt, endpoint=first, rest=tuple(others), is_other_key=True))
+    return _after_failure(turned, attempt.end_of_round(event.end), at)
 
 
-def _may_ask(state: AgentState, end: End, is_round_over: bool, is_fresh: bool, at: _Input) -> bool:
-    # Whether the registry is asked now where the replicas are.
-    is_away = state.held is None and end.is_of_endpoint
-    is_due = is_away and not is_fresh and at.now_ms >= state.asks_at_ms
-    return is_due and asks_for_endpoints(state.unreachable, state.has_connected, is_round_over)
+def _may_ask(state: AgentState, end: End, following: Attempt | None, at: _Input) -> bool:
+    # Whether the registry may be asked now where the replicas are.
+    is_due = state.held is None and end.is_of_endpoint and at.now_ms >= state.asks_at_ms
+    return is_due and asks_for_endpoints(state.unreachable, state.has_connected, following is None)
 
 
 def _after_failure(state: AgentState, end: End, at: _Input) -> Step:
@@ -317,10 +336,16 @@ def _on_due(state: AgentState, at: _Input) -> Step:
     if state.move is None or state.held is None:
         return state, ()
     here = state.held.endpoint
-    others = () if state.move.is_own_wish else _in_turn(_without(state.endpoints, here), state.turn)
-    # One address may stand for many replicas: here is tried, too, once no other one took the agent.
-    places = (*others, here) if state.move.attempts > 0 or not others else others
+    places = (here,) if state.move.is_own_wish else _places_to_move_to(state, here, state.move.attempts)
     return _open(state, Attempt(places[0], places[1:], places))
+
+
+def _places_to_move_to(state: AgentState, here: str, attempts: int) -> tuple[str, ...]:
+    # Where the server says, then anywhere but here. Where no other endpoint is known, one address may stand for many
+    # replicas: it is tried, too, once no replica has taken the agent where the server says.
+    others = _in_turn(tuple(one for one in state.endpoints if one != here), state.turn)
+    is_here_too = not others and (attempts > 0 or not state.sent_to)
+    return _distinct(state.sent_to, others, (here,) if is_here_too else ())
 
 
 def _close(state: AgentState) -> Step:
@@ -334,20 +359,20 @@ def _close(state: AgentState) -> Step:
 
 
 def _begin_attempt(state: AgentState, at: _Input) -> Step:
-    return _register(state, None) if state.must_register else _begin_opening(state, False, at)
+    return _register(state, None) if state.must_register else _begin_opening(state, (), False, at)
 
 
-def _register(state: AgentState, unanswered: End | None) -> Step:
-    return replace(state, stage="registering", unanswered=unanswered), (Effect("register"),)
+def _register(state: AgentState, question: Question | None) -> Step:
+    return replace(state, stage="registering", question=question), (Effect("register"),)
 
 
-def _begin_opening(state: AgentState, is_fresh: bool, at: _Input) -> Step:
-    places = _in_turn(state.endpoints, state.turn)
+def _begin_opening(state: AgentState, news: tuple[str, ...], has_asked: bool, at: _Input) -> Step:
+    places = _distinct(_in_turn(news, state.turn), state.sent_to, _in_turn(state.endpoints, state.turn))
     if not places:
-        if _may_ask(state, _NO_REPLICA, True, is_fresh, at):
-            return _register(state, _NO_REPLICA)
+        if not has_asked and _may_ask(state, _NO_REPLICA, None, at):
+            return _register(state, Question(_NO_REPLICA, None))
         return _after_failure(state, _NO_REPLICA, at)
-    return _open(state, Attempt(places[0], places[1:], places, is_fresh=is_fresh))
+    return _open(state, Attempt(places[0], places[1:], places, has_asked=has_asked))
 
 
 def _open(state: AgentState, attempt: Attempt) -> Step:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _UNREACHABLE_LIMIT = 5
 # Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once.
 _ASKS_SPREAD_MS = 15_000.0
-# A registry that knew no further endpoint is asked again no sooner than this.
+# A registry that named no new endpoint is asked again no sooner than this.
 _NOTHING_NEW_MS = 10_000.0
 _DECISION_RETRY_MS = 120_000.0
 _SUPERSEDED_RETRY_MS = 30_000.0
@@ -63,6 +63,12 @@ class End:
         return self.kind == "unreachable" or (self.kind == "refused" and self.reason == "SERVER_SHUTTING_DOWN")
 
     @property
+    def ends_round(self) -> bool:
+        """Whether a registry that refuses so ends the round of endpoints, too, in which it was asked."""
+        is_order = self.kind == "refused" and (self.action != "" or self.reason == "NODE_DELETED")
+        return self.is_decision or is_order
+
+    @property
     def is_rejection(self) -> bool:
         """Whether an operator has rejected or banned the node."""
         return self.kind == "refused" and self.reason in _REJECTIONS
@@ -110,7 +116,7 @@ def asks_after_loss(now_ms: float, random01: float) -> float:
 
 
 def asks_after_nothing_new(now_ms: float, random01: float) -> float:
-    """From when on an agent may ask the registry again that has just known no further endpoint."""
+    """From when on an agent may ask the registry again that has just named no new endpoint, or did not answer."""
     return _NOTHING_NEW_MS + asks_after_loss(now_ms, random01)
 
 

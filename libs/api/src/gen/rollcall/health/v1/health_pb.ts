@@ -558,7 +558,8 @@ export type GoAway = Message<"rollcall.health.v1.GoAway"> & {
   message: string;
 
   /**
-   * Least time before the agent comes back. Absent: its own backoff. With SERVER_SHUTTING_DOWN it may try another endpoint at once.
+   * Least time before the agent comes back. Absent: its own backoff.
+   * An agent whose Hello is refused with SERVER_SHUTTING_DOWN may try another endpoint at once.
    *
    * @generated from field: google.protobuf.Duration retry_after = 3;
    */
@@ -572,8 +573,8 @@ export type GoAway = Message<"rollcall.health.v1.GoAway"> & {
   action: GoAwayAction;
 
   /**
-   * With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. The agent remembers them before those that it knew. Empty:
-   * to any other that the agent knows, or to the same address again, behind which there may be others.
+   * With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. The agent tries them first until
+   * a Welcome names others. Empty: to any other that the agent knows, or to the same address again, behind which there may be others.
    *
    * @generated from field: repeated string endpoints = 5;
    */
