@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
@@ -18,6 +19,8 @@ import { type Rig, startRig } from "../testing/rig.ts";
 const TYPES = ["batch", "service", "ops", "daemon"] as const;
 const ALL = ["batch", "daemon", "ops", "service"];
 const FAST = { pollMs: 100 };
+/** The log is followed within this, mostly; a test that depends on it passes where it is not. */
+const FEED_TAKES_MS = 200;
 
 let database: TestDatabase;
 let rig: Rig;
@@ -151,6 +154,24 @@ describe("the table of jobs", () => {
     expect(await on("a", READY)).toEqual(ALL);
     const executions = (await executionsOn("a")).map((it) => [typeOf(it), it.replacedById, it.reason]);
     expect(executions.sort()).toEqual(ALL.map((type) => [type, "", ""]));
+  });
+
+  it("should run an ops job on a node that got its label just before", async () => {
+    await join("b", "elsewhere");
+    await leaderLooked("b");
+    let isSubmitted = false;
+    // The leader stands still while it hears of both.
+    atStep = async (step) => {
+      if (step !== "planned" || isSubmitted) return;
+      isSubmitted = true;
+      await operators.label(nodeOf("b"), "zone", zone);
+      const part = { type: TYPE_OF.ops, selector: `zone=${zone}` };
+      await rig.jobs.submitJob({ spec: serviceOf(`${zone}-ops`, 0, part) });
+      await delay(FEED_TAKES_MS);
+    };
+    await eventually(() => expect(isSubmitted).toBe(true));
+    await settled(async () => expect(await on("b", READY)).toEqual(["ops", "probe"]));
+    atStep = async () => {};
   });
 
   it.each<[string, () => Promise<void>, () => Promise<void>]>([

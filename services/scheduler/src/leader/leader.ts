@@ -109,20 +109,27 @@ export class Leader {
   }
 
   /**
-   * Read again what events say has changed, and see to orders. Nodes come last: what is decided about losses follows
-   * from them as they are then, however long the rest took.
+   * Read again what events say has changed, and see to orders. Nodes come before jobs: an ops job runs on those that
+   * match as it is submitted. They come last, too: what is decided about losses follows from them as they are then,
+   * however long the rest took.
    */
   async #refresh(memory: LeaderMemory, nowMs: number): Promise<void> {
+    const commit: Commit = (work) => this.#commit(memory, work);
     const jobs = this.#dirty.takeJobs();
+    const before = await this.#refreshNodes(memory);
     for (const names of inPieces(jobs, 200)) await memory.refreshJobs(names);
     const ordered = this.#dirty.takeOrdered(MOST_ORDERS);
-    const commit: Commit = (work) => this.#commit(memory, work);
     if (ordered.length > 0) await seeToOrders(memory, ordered, commit, this.#options);
+    const after = await this.#refreshNodes(memory);
+    if (before.isAnyGone || after.isAnyGone) await endHomeless(nowMs, commit, this.#options);
+    if (jobs.length + ordered.length + before.count + after.count > 0) await this.#step("refreshed");
+  }
+
+  async #refreshNodes(memory: LeaderMemory): Promise<{ readonly count: number; readonly isAnyGone: boolean }> {
     const nodes = this.#dirty.takeNodes();
     let isAnyGone = false;
     for (const ids of inPieces(nodes, 500)) isAnyGone = (await memory.refreshNodes(ids)) || isAnyGone;
-    if (isAnyGone) await endHomeless(nowMs, commit, this.#options);
-    if (jobs.length + ordered.length + nodes.length > 0) await this.#step("refreshed");
+    return { count: nodes.length, isAnyGone };
   }
 
   /**
