@@ -21,16 +21,17 @@ type attempt struct {
 	// rest follows when it takes no agents; places is where it began, for the same round with the node's other key.
 	rest, places []string
 	isOtherKey   bool
-	// ending is what a replica of this round said that is ending; nil if none did. Its time to come back holds for the round.
-	ending *end
+	// notBeforeMs: no round follows this one before, as replicas that are ending have said.
+	notBeforeMs float64
 	// hasAsked: the registry was asked in this round, and is not asked again before a wait.
 	hasAsked bool
 }
 
-// A question is what led an agent to ask the registry where the replicas are: how the last endpoint answered, and what is left of the round.
+// A question is what led an agent to ask the registry where the replicas are: how the last endpoint answered, and the round, of which rest is
+// left.
 type question struct {
-	end  end
-	next *attempt
+	end   end
+	round attempt
 }
 
 type heldSession struct {
@@ -171,33 +172,37 @@ func (s agentState) onRegistered(event agentEvent, in input) (agentState, []agen
 	news := without(event.Endpoints, slices.Concat(s.endpoints, s.sentTo)...)
 	s.membership, s.mustRegister = event.Membership, false
 	s.learn(event.Endpoints)
-	if s.question != nil && len(news) == 0 {
-		return s.afterQuestion(0, in)
+	if s.question == nil {
+		s.unreachable = 0
+		return s.beginOpening(true, in)
 	}
-	s.unreachable = 0
-	return s.beginOpening(news, true, in)
+	if len(news) > 0 {
+		s.unreachable = 0
+	} else {
+		s.asksAtMs = asksAfterNothingNew(in)
+	}
+	return s.goOn(news, in)
 }
 
 func (s agentState) onNotRegistered(how end, in input) (agentState, []agentEffect) {
-	if s.question == nil || how.endsRound() {
-		return s.afterEnd(how, in)
+	if s.question == nil {
+		return s.afterEnd(how, 0, in)
 	}
-	// A registry that is asked to wait for is left alone for as long, and no stream waits for it.
-	var retryAfterMs float64
-	if how.RetryAfterMs != nil {
-		retryAfterMs = *how.RetryAfterMs
+	s.asksAtMs = asksAfterNothingNew(in) + how.retryAfterMs()
+	if how.endsRound() {
+		return s.afterEnd(how, 0, in)
 	}
-	return s.afterQuestion(retryAfterMs, in)
+	return s.goOn(nil, in)
 }
 
-// afterQuestion goes on where the agent was: the registry has named nothing new.
-func (s agentState) afterQuestion(retryAfterMs float64, in input) (agentState, []agentEffect) {
-	s.asksAtMs = asksAfterNothingNew(in) + retryAfterMs
-	if s.question.next == nil {
-		return s.afterEnd(s.question.end, in)
+// goOn goes on with the round in which the registry was asked, first with the endpoints that are new.
+func (s agentState) goOn(news []string, in input) (agentState, []agentEffect) {
+	next := s.question.round
+	next.places = distinct(inTurn(news, s.turn), next.rest)
+	if len(next.places) == 0 {
+		return s.afterEnd(s.question.end, next.notBeforeMs, in)
 	}
-	next := *s.question.next
-	next.hasAsked = true
+	next.endpoint, next.rest, next.hasAsked = next.places[0], next.places[1:], true
 	return s.open(next)
 }
 
@@ -241,61 +246,38 @@ func (s *agentState) learn(named []string) {
 }
 
 func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agentEffect) {
-	at := s.attemptUnderWay()
-	if at == nil {
+	begun := s.attemptUnderWay()
+	if begun == nil {
 		return s, nil
 	}
+	how, at, isGone := event.End, *begun, event.End.isOfEndpoint()
 	s.turn++
 	s.unreachable++
-	if !event.End.isOfEndpoint() {
+	if isGone {
+		at.notBeforeMs = max(at.notBeforeMs, in.nowMs+how.retryAfterMs())
+	} else {
 		s.unreachable = 0
 	}
-	next := at.nextOf(event.End)
-	if !at.hasAsked && s.mayAsk(event.End, next, in) {
-		return s.register(&question{at.endOfRound(event.End), next})
+	if isGone && !at.hasAsked && s.mayAsk(len(at.rest) == 0, in) {
+		return s.register(&question{how, at})
 	}
-	if event.End.isOfEndpoint() && next != nil {
-		return s.open(*next)
+	if isGone && len(at.rest) > 0 {
+		at.endpoint, at.rest = at.rest[0], at.rest[1:]
+		return s.open(at)
 	}
 	if event.HasOtherKey && !at.isOtherKey && len(at.places) > 0 {
-		other := *at
-		other.endpoint, other.rest, other.isOtherKey = at.places[0], at.places[1:], true
-		return s.open(other)
+		at.endpoint, at.rest, at.isOtherKey = at.places[0], at.places[1:], true
+		return s.open(at)
 	}
-	return s.afterFailure(at.endOfRound(event.End), in)
-}
-
-// nextOf is nil after the last endpoint of a round.
-func (at attempt) nextOf(how end) *attempt {
-	if len(at.rest) == 0 {
-		return nil
+	if s.stage == connected && s.move != nil {
+		return s.afterFailedMove(how, at.notBeforeMs, in)
 	}
-	if how.Kind == refused {
-		at.ending = &how
-	}
-	at.endpoint, at.rest = at.rest[0], at.rest[1:]
-	return &at
-}
-
-func (at attempt) endOfRound(last end) end {
-	if last.Kind == unreachable && at.ending != nil {
-		return *at.ending
-	}
-	return last
+	return s.afterEnd(how, at.notBeforeMs, in)
 }
 
 // mayAsk: whether the registry may be asked now where the replicas are.
-func (s agentState) mayAsk(how end, next *attempt, in input) bool {
-	isAway := s.held == nil && how.isOfEndpoint()
-	return isAway && in.nowMs >= s.asksAtMs && asksForEndpoints(s.unreachable, s.hasConnected, next == nil)
-}
-
-// afterFailure: no endpoint has taken the agent in.
-func (s agentState) afterFailure(how end, in input) (agentState, []agentEffect) {
-	if s.stage == connected && s.move != nil {
-		return s.afterFailedMove(how, in)
-	}
-	return s.afterEnd(how, in)
+func (s agentState) mayAsk(isRoundOver bool, in input) bool {
+	return s.held == nil && in.nowMs >= s.asksAtMs && asksForEndpoints(s.unreachable, s.hasConnected, isRoundOver)
 }
 
 func (s agentState) onSessionEnded(event agentEvent, in input) (agentState, []agentEffect) {
@@ -308,10 +290,10 @@ func (s agentState) onSessionEnded(event agentEvent, in input) (agentState, []ag
 	}
 	s.pace = event.Pace
 	s.turn++
-	s.asksAtMs = asksAfterLoss(in)
+	s.asksAtMs = max(s.asksAtMs, asksAfterLoss(in))
 	if s.move == nil {
 		s.held = nil
-		return s.afterEnd(event.End, in)
+		return s.afterEnd(event.End, 0, in)
 	}
 	if s.move.attempt != nil {
 		now := *s.move
@@ -324,7 +306,7 @@ func (s agentState) onSessionEnded(event agentEvent, in input) (agentState, []ag
 	if s.move.attempts > 0 {
 		how = endOfMove(how)
 	}
-	return s.afterEnd(how, in)
+	return s.afterEnd(how, 0, in)
 }
 
 func (s agentState) onDue(in input) (agentState, []agentEffect) {
@@ -359,7 +341,7 @@ func (s agentState) close() (agentState, []agentEffect) {
 // beginAttempt registers where that is due, then opens a stream.
 func (s agentState) beginAttempt(in input) (agentState, []agentEffect) {
 	if !s.mustRegister {
-		return s.beginOpening(nil, false, in)
+		return s.beginOpening(false, in)
 	}
 	return s.register(nil)
 }
@@ -369,14 +351,14 @@ func (s agentState) register(asked *question) (agentState, []agentEffect) {
 	return s, []agentEffect{{kind: "register"}}
 }
 
-// beginOpening begins with what is new. hasAsked: the registry has just been asked.
-func (s agentState) beginOpening(news []string, hasAsked bool, in input) (agentState, []agentEffect) {
-	places := distinct(inTurn(news, s.turn), s.sentTo, inTurn(s.endpoints, s.turn))
+// beginOpening begins a round. hasAsked: the registry has just named the endpoints.
+func (s agentState) beginOpening(hasAsked bool, in input) (agentState, []agentEffect) {
+	places := distinct(s.sentTo, inTurn(s.endpoints, s.turn))
 	if len(places) == 0 {
-		if !hasAsked && s.mayAsk(noReplica, nil, in) {
+		if !hasAsked && s.mayAsk(true, in) {
 			return s.register(&question{end: noReplica})
 		}
-		return s.afterFailure(noReplica, in)
+		return s.afterEnd(noReplica, 0, in)
 	}
 	return s.open(attempt{endpoint: places[0], rest: places[1:], places: places, hasAsked: hasAsked})
 }
@@ -392,8 +374,12 @@ func (s agentState) open(next attempt) (agentState, []agentEffect) {
 	return s, []agentEffect{{kind: "open", endpoint: next.endpoint}}
 }
 
-func (s agentState) afterEnd(how end, in input) (agentState, []agentEffect) {
+// afterEnd waits until notBeforeMs at least.
+func (s agentState) afterEnd(how end, notBeforeMs float64, in input) (agentState, []agentEffect) {
 	next, counted := s.decide(how, in)
+	if !next.isIdle {
+		next.delayMs = max(next.delayMs, notBeforeMs-in.nowMs)
+	}
 	return counted.follow(how, next, in)
 }
 

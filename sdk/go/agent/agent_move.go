@@ -19,7 +19,7 @@ func beginMove(isOwnWish bool, retryAfterMs float64, in input) *move {
 	return &move{isOwnWish: isOwnWish, untilMs: in.nowMs + retryAfterMs + jitter}
 }
 
-func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffect) {
+func (s agentState) afterFailedMove(how end, notBeforeMs float64, in input) (agentState, []agentEffect) {
 	now := *s.move
 	next, counted := s.decide(how, in)
 	if next.isIdle || next.mustRegister || how.isDecision() {
@@ -32,10 +32,10 @@ func (s agentState) afterFailedMove(how end, in input) (agentState, []agentEffec
 	}
 	if now.over != nil {
 		counted.held = nil
-		return counted.afterEnd(endOfMove(*now.over), in)
+		return counted.afterEnd(endOfMove(*now.over), notBeforeMs, in)
 	}
 	now.attempts++
-	now.attempt, now.untilMs = nil, in.nowMs+next.delayMs
+	now.attempt, now.untilMs = nil, max(notBeforeMs, in.nowMs+next.delayMs)
 	counted.move = &now
 	return counted, nil
 }
@@ -57,7 +57,7 @@ func (s agentState) onMoveAsked(event agentEvent, in input) agentState {
 			next = &now
 		}
 	}
-	if len(event.Endpoints) > 0 {
+	if !event.IsOwnWish {
 		s.sentTo = event.Endpoints
 	}
 	s.move = next

@@ -107,6 +107,14 @@ func asksAfterNothingNew(in input) float64 {
 	return nothingNewMs + asksAfterLoss(in)
 }
 
+// retryAfterMs is 0 where the server says nothing.
+func (e end) retryAfterMs() float64 {
+	if e.Kind != refused || e.RetryAfterMs == nil {
+		return 0
+	}
+	return *e.RetryAfterMs
+}
+
 // endsRound: a registry that refuses so ends the round of endpoints, too, in which it was asked.
 func (e end) endsRound() bool {
 	return e.isDecision() || e.Kind == refused && (e.Action != "" || e.Reason == "NODE_DELETED")

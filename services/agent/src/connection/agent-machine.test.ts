@@ -107,7 +107,8 @@ describe("stepAgent()", () => {
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
     expect(run.step({ ...registered, endpoints: ["a", "b", "y", "z"] })).toEqual(["open y"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open z"]);
-    for (const endpoint of ["a", "b"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
+    // What is left of the round in which it asked.
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
   });
 
@@ -158,13 +159,18 @@ describe("stepAgent()", () => {
     expect(run.step(notRegistered(end))).toEqual(effects);
   });
 
-  it("should wait as long as a replica that is ending has said, although the next one does not answer", () => {
+  it.each<[string, SessionEnd]>([
+    ["does not answer", UNREACHABLE],
+    ["is ending sooner", { ...refused("SERVER_SHUTTING_DOWN"), retryAfterMs: 300 } as SessionEnd],
+    ["is busy", refused("OVERLOADED")],
+    ["never answers the Hello", { kind: "silent" }],
+  ])("should wait as long as a replica that is ending has said, although the next one %s", (_, last) => {
     const run = connected();
     run.step(ended({ kind: "silent" }));
     run.wait();
     run.step(notOpened({ ...refused("SERVER_SHUTTING_DOWN"), retryAfterMs: 6_000 } as SessionEnd));
     run.step(notOpened(UNREACHABLE));
-    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+    expect(run.step(notOpened(last))).toEqual(["log retry"]);
     expect(dueAtMs(run.state)).toBeGreaterThanOrEqual(run.nowMs + 6_000);
   });
 

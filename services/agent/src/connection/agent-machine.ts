@@ -81,25 +81,28 @@ function onRegistered(
   const { membership } = event;
   const endpoints = namedOrKnown(event.endpoints, state);
   const known = { ...state, membership, endpoints, mustRegister: false };
+  if (stage.question === null) return beginOpening({ ...known, unreachable: 0 }, true, input);
   const news = without(endpoints, [...state.endpoints, ...state.sentTo]);
-  if (stage.question !== null && news.length === 0) return afterQuestion(known, stage.question, input);
-  return beginOpening({ ...known, unreachable: 0 }, { news, hasAsked: true }, input);
+  const asked = news.length > 0 ? { ...known, unreachable: 0 } : { ...known, asksAtMs: asksAfterNothingNew(input) };
+  return goOn(asked, stage.question, news, input);
 }
 
 function onNotRegistered(state: AgentState, end: SessionEnd, input: AgentInput): AgentStep {
   const { stage } = state;
   if (stage.kind !== "registering") return stay(state);
   const { question } = stage;
-  if (question === null || endsRound(end)) return afterEnd(state, end, input);
-  // A registry that is asked to wait for is left alone for as long, and no stream waits for it.
-  const retryAfterMs = end.kind === "refused" ? (end.retryAfterMs ?? 0) : 0;
-  return afterQuestion(state, question, input, retryAfterMs);
+  if (question === null) return afterEnd(state, end, input);
+  const asked = { ...state, asksAtMs: asksAfterNothingNew(input) + retryAfterMsOf(end) };
+  return endsRound(end) ? afterEnd(asked, end, input) : goOn(asked, question, [], input);
 }
 
-/** Go on where the agent was: the registry has named nothing new. */
-function afterQuestion(state: AgentState, { end, next }: Question, input: AgentInput, retryAfterMs = 0): AgentStep {
-  const asked = { ...state, asksAtMs: asksAfterNothingNew(input) + retryAfterMs };
-  return next === null ? afterEnd(asked, end, input) : open(asked, { ...next, hasAsked: true });
+/** Go on with the round in which the registry was asked, first with the endpoints that are new. */
+function goOn(state: AgentState, question: Question, news: readonly string[], input: AgentInput): AgentStep {
+  const { end, isOtherKey, notBeforeMs } = question;
+  const places = distinct([...inTurn(news, state.turn), ...question.rest]);
+  const [endpoint, ...rest] = places;
+  if (endpoint === undefined) return afterEnd(state, end, input, notBeforeMs);
+  return open(state, { endpoint, rest, places, isOtherKey, notBeforeMs, hasAsked: true });
 }
 
 function isSteady({ held }: AgentState, { nowMs }: AgentInput): boolean {
@@ -141,53 +144,50 @@ function onNotOpened(
   { end, hasOtherKey }: Extract<AgentEvent, { readonly kind: "not-opened" }>,
   input: AgentInput,
 ): AgentStep {
-  const attempt = attemptOf(state);
-  if (attempt === null) return stay(state);
-  const unreachable = isOfEndpoint(end) ? state.unreachable + 1 : 0;
+  const begun = attemptOf(state);
+  if (begun === null) return stay(state);
+  const isGone = isOfEndpoint(end);
+  const notBeforeMs = isGone ? Math.max(begun.notBeforeMs, input.nowMs + retryAfterMsOf(end)) : begun.notBeforeMs;
+  const attempt = { ...begun, notBeforeMs };
+  const unreachable = isGone ? state.unreachable + 1 : 0;
   const turned = { ...state, turn: state.turn + 1, unreachable };
-  const next = nextOf(attempt, end);
-  if (!attempt.hasAsked && mayAsk(turned, end, next, input))
-    return register(turned, { end: endOfRound(attempt, end), next });
-  if (isOfEndpoint(end) && next !== null) return open(turned, next);
-  if (hasOtherKey && !attempt.isOtherKey) {
-    const [first = attempt.endpoint, ...others] = attempt.places;
-    return open(turned, { ...attempt, endpoint: first, rest: others, isOtherKey: true });
+  const { hasAsked, isOtherKey } = attempt;
+  const [next, ...others] = attempt.rest;
+  if (isGone && !hasAsked && mayAsk(turned, next === undefined, input)) {
+    return register(turned, { end, rest: attempt.rest, isOtherKey, notBeforeMs });
   }
-  return afterFailure(turned, endOfRound(attempt, end), input);
+  if (isGone && next !== undefined) return open(turned, { ...attempt, endpoint: next, rest: others });
+  if (hasOtherKey && !isOtherKey) {
+    const [first = attempt.endpoint, ...rest] = attempt.places;
+    return open(turned, { ...attempt, endpoint: first, rest, isOtherKey: true });
+  }
+  const { stage } = turned;
+  if (stage.kind !== "connected" || stage.move === null) return afterEnd(turned, end, input, notBeforeMs);
+  return afterFailedMove(turned, { ...stage.move, notBeforeMs }, end, input);
 }
 
-/** Null after the last endpoint of a round. */
-function nextOf(attempt: Attempt, end: SessionEnd): Attempt | null {
-  const [endpoint, ...rest] = attempt.rest;
-  const ending = end.kind === "refused" ? end : attempt.ending;
-  return endpoint === undefined ? null : { ...attempt, endpoint, rest, ending };
-}
-
-function endOfRound({ ending }: Attempt, last: SessionEnd): SessionEnd {
-  return last.kind === "unreachable" ? (ending ?? last) : last;
+function retryAfterMsOf(end: SessionEnd): number {
+  return end.kind === "refused" ? (end.retryAfterMs ?? 0) : 0;
 }
 
 /** Whether the registry may be asked now where the replicas are. */
-function mayAsk(state: AgentState, end: SessionEnd, next: Attempt | null, { nowMs }: AgentInput): boolean {
-  const isAway = state.held === null && isOfEndpoint(end);
-  return isAway && nowMs >= state.asksAtMs && asksForEndpoints(state, next === null);
+function mayAsk(state: AgentState, isRoundOver: boolean, { nowMs }: AgentInput): boolean {
+  return state.held === null && nowMs >= state.asksAtMs && asksForEndpoints(state, isRoundOver);
 }
 
-/** No endpoint has taken the agent in. */
-function afterFailure(state: AgentState, end: SessionEnd, input: AgentInput): AgentStep {
-  const { stage } = state;
-  if (stage.kind === "connected" && stage.move !== null) return afterFailedMove(state, stage.move, end, input);
-  return afterEnd(state, end, input);
-}
-
-function afterFailedMove(state: AgentState, move: Move, end: SessionEnd, input: AgentInput): AgentStep {
+function afterFailedMove(
+  state: AgentState,
+  { notBeforeMs, ...move }: Move & Pick<Attempt, "notBeforeMs">,
+  end: SessionEnd,
+  input: AgentInput,
+): AgentStep {
   const { next, state: counted } = decide(state, end, input);
   if (next.kind === "idle" || next.mustRegister || isDecision(end)) {
     const drop: readonly AgentEffect[] = move.over === null ? [{ kind: "drop" }] : [];
     return prepend(drop, follow({ ...counted, held: null }, end, next, input));
   }
-  if (move.over !== null) return afterEnd({ ...counted, held: null }, endOfMove(move.over), input);
-  const step = { kind: "waiting", untilMs: input.nowMs + next.delayMs } as const;
+  if (move.over !== null) return afterEnd({ ...counted, held: null }, endOfMove(move.over), input, notBeforeMs);
+  const step = { kind: "waiting", untilMs: Math.max(notBeforeMs, input.nowMs + next.delayMs) } as const;
   return stay({ ...counted, stage: { kind: "connected", move: { ...move, attempts: move.attempts + 1, step } } });
 }
 
@@ -199,7 +199,7 @@ function onSessionEnded(
   const { stage } = state;
   if (stage.kind === "closing") return stay(closed(state));
   if (stage.kind !== "connected") return stay(state);
-  const lost = { ...state, pace, turn: state.turn + 1, asksAtMs: asksAfterLoss(input) };
+  const lost = { ...state, pace, turn: state.turn + 1, asksAtMs: Math.max(state.asksAtMs, asksAfterLoss(input)) };
   const { move } = stage;
   if (move === null) return afterEnd({ ...lost, held: null }, end, input);
   if (move.step.kind === "opening")
@@ -215,8 +215,7 @@ function onMoveAsked(
   const { stage } = state;
   if (stage.kind !== "connected") return stay(state);
   const { move } = stage;
-  const { endpoints } = event;
-  const known = endpoints.length > 0 ? { ...state, sentTo: endpoints } : state;
+  const known = event.isOwnWish ? state : { ...state, sentTo: event.endpoints };
   if (move === null) return stay({ ...known, stage: { kind: "connected", move: beginMove(event, input) } });
   if (event.isOwnWish) return stay(state);
   // What is being opened goes on. The server's order is for a wish of the agent's own as well.
@@ -243,7 +242,7 @@ function onDue(state: AgentState, input: AgentInput): AgentStep {
   const { isOwnWish, attempts } = stage.move;
   const places = isOwnWish ? [held.endpoint] : placesToMoveTo(state, held.endpoint, attempts);
   const [endpoint = held.endpoint, ...rest] = places;
-  return open(state, { endpoint, rest, places, isOtherKey: false, ending: null, hasAsked: false });
+  return open(state, { endpoint, rest, places, isOtherKey: false, notBeforeMs: 0, hasAsked: false });
 }
 
 /**
@@ -275,25 +274,21 @@ function closed(state: AgentState): AgentState {
 
 /** Register where that is due, then open a stream. */
 function beginAttempt(state: AgentState, input: AgentInput): AgentStep {
-  return state.mustRegister ? register(state, null) : beginOpening(state, { news: [], hasAsked: false }, input);
+  return state.mustRegister ? register(state, null) : beginOpening(state, false, input);
 }
 
 function register(state: AgentState, question: Question | null): AgentStep {
   return { state: { ...state, stage: { kind: "registering", question } }, effects: [{ kind: "register" }] };
 }
 
-/** @param round the endpoints to begin with, and whether the registry has just been asked. */
-function beginOpening(
-  state: AgentState,
-  { news, hasAsked }: { readonly news: readonly string[]; readonly hasAsked: boolean },
-  input: AgentInput,
-): AgentStep {
-  const { endpoints, sentTo, turn } = state;
-  const places = distinct([...inTurn(news, turn), ...sentTo, ...inTurn(endpoints, turn)]);
+/** @param hasAsked whether the registry has just named the endpoints. */
+function beginOpening(state: AgentState, hasAsked: boolean, input: AgentInput): AgentStep {
+  const places = distinct([...state.sentTo, ...inTurn(state.endpoints, state.turn)]);
   const [endpoint, ...rest] = places;
-  if (endpoint !== undefined) return open(state, { endpoint, rest, places, isOtherKey: false, ending: null, hasAsked });
-  if (!hasAsked && mayAsk(state, NO_REPLICA, null, input)) return register(state, { end: NO_REPLICA, next: null });
-  return afterFailure(state, NO_REPLICA, input);
+  const round = { rest, isOtherKey: false, notBeforeMs: 0 };
+  if (endpoint !== undefined) return open(state, { ...round, endpoint, places, hasAsked });
+  if (!hasAsked && mayAsk(state, true, input)) return register(state, { ...round, end: NO_REPLICA });
+  return afterEnd(state, NO_REPLICA, input);
 }
 
 function open(state: AgentState, attempt: Attempt): AgentStep {
@@ -313,9 +308,10 @@ function attemptOf({ stage }: AgentState): Attempt | null {
   return null;
 }
 
-function afterEnd(state: AgentState, end: SessionEnd, input: AgentInput): AgentStep {
+function afterEnd(state: AgentState, end: SessionEnd, input: AgentInput, notBeforeMs = 0): AgentStep {
   const { next, state: counted } = decide(state, end, input);
-  return follow(counted, end, next, input);
+  if (next.kind === "idle") return follow(counted, end, next, input);
+  return follow(counted, end, { ...next, delayMs: Math.max(next.delayMs, notBeforeMs - input.nowMs) }, input);
 }
 
 function decide(state: AgentState, end: SessionEnd, { nowMs, random01 }: AgentInput) {

@@ -28,8 +28,8 @@ export interface Attempt {
   /** Where it began, for the same round with the node's other key. */
   readonly places: readonly string[];
   readonly isOtherKey: boolean;
-  /** What a replica of this round said that is ending; null if none did. Its time to come back holds for the round. */
-  readonly ending: SessionEnd | null;
+  /** No round follows this one before: as replicas that are ending have said. */
+  readonly notBeforeMs: number;
   /** Whether the registry was asked in this round: it is not asked again before a wait. */
   readonly hasAsked: boolean;
 }
@@ -38,8 +38,11 @@ export interface Attempt {
 export interface Question {
   /** How the last endpoint answered. */
   readonly end: SessionEnd;
-  /** What is left of the round; null for nothing. */
-  readonly next: Attempt | null;
+  /** What is left of the round. */
+  readonly rest: readonly string[];
+  readonly isOtherKey: boolean;
+  /** See Attempt. */
+  readonly notBeforeMs: number;
 }
 
 /** A stream that is opened elsewhere while the present one goes on. */

@@ -958,7 +958,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.health.v1.GetReplicaStateResponse.sessions": "Agents' sessions that it holds.",
   "rollcall.health.v1.GoAway": "GoAway ends the stream and says what to do next.",
   "rollcall.health.v1.GoAway.action": "What to do.",
-  "rollcall.health.v1.GoAway.endpoints": "With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. The agent tries them first until a Welcome names others. Empty: to any other that the agent knows, or to the same address again, behind which there may be others.",
+  "rollcall.health.v1.GoAway.endpoints": "With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. The agent tries them first until a Welcome names endpoints. Empty: to any other that the agent knows, or to the same address again, behind which there may be others.",
   "rollcall.health.v1.GoAway.log_id": "With NODE_REJECTED, NODE_BANNED and NODE_DELETED: the history of the record that decided so, as in Executions. What the node runs by that history is over, and ends; what it runs by another goes on. Empty for other reasons, and from servers of before.",
   "rollcall.health.v1.GoAway.message": "Why, for people.",
   "rollcall.health.v1.GoAway.reason": "Why.",

@@ -34,19 +34,10 @@ class Attempt:
     places: tuple[str, ...]
     """Where it began, for the same round with the node's other key."""
     is_other_key: bool = False
-    ending: End | None = None
-    """What a replica of this round said that is ending, whose time to come back holds for the round."""
+    not_before_ms: float = 0.0
+    """No round follows this one before, as replicas that are ending have said."""
     has_asked: bool = False
     """The registry was asked in this round, and is not asked again before a wait."""
-
-    def next_of(self, end: End) -> Attempt | None:
-        """None after the last endpoint of a round."""
-        ending = end if end.kind == "refused" else self.ending
-        return replace(self, endpoint=self.rest[0], rest=self.rest[1:], ending=ending) if self.rest else None
-
-    def end_of_round(self, last: End) -> End:
-        """How the round ends with its last end."""
-        return self.ending or last if last.kind == "unreachable" else last
 
 
 @dataclass(frozen=True)
@@ -55,8 +46,8 @@ class Question:
 
     end: End
     """How the last endpoint answered."""
-    next: Attempt | None
-    """What is left of the round."""
+    round: Attempt
+    """Of which the rest is left."""
 
 
 @dataclass(frozen=True)
@@ -207,25 +198,29 @@ def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) 
 def _on_registered(state: AgentState, event: Event, at: _Input) -> Step:
     endpoints = event.endpoints or state.endpoints
     known = replace(state, membership=event.membership, endpoints=endpoints, must_register=False)
+    if state.question is None:
+        return _begin_opening(replace(known, unreachable=0), True, at)
     news = tuple(one for one in endpoints if one not in state.endpoints and one not in state.sent_to)
-    if state.question is not None and not news:
-        return _after_question(known, state.question, 0.0, at)
-    return _begin_opening(replace(known, unreachable=0), news, True, at)
+    asks_at = asks_after_nothing_new(at.now_ms, at.random01)
+    asked = replace(known, unreachable=0) if news else replace(known, asks_at_ms=asks_at)
+    return _go_on(asked, state.question, news, at)
 
 
 def _on_not_registered(state: AgentState, end: End, at: _Input) -> Step:
-    if state.question is None or end.ends_round:
+    if state.question is None:
         return _after_end(state, end, at)
-    # A registry that is asked to wait for is left alone for as long, and no stream waits for it.
-    return _after_question(state, state.question, end.retry_after_ms or 0.0, at)
+    asks_at = asks_after_nothing_new(at.now_ms, at.random01) + (end.retry_after_ms or 0.0)
+    asked = replace(state, asks_at_ms=asks_at)
+    return _after_end(asked, end, at) if end.ends_round else _go_on(asked, state.question, (), at)
 
 
-def _after_question(state: AgentState, question: Question, retry_after_ms: float, at: _Input) -> Step:
-    # Goes on where the agent was: the registry has named nothing new.
-    asked = replace(state, asks_at_ms=asks_after_nothing_new(at.now_ms, at.random01) + retry_after_ms)
-    if question.next is None:
-        return _after_end(asked, question.end, at)
-    return _open(asked, replace(question.next, has_asked=True))
+def _go_on(state: AgentState, question: Question, news: tuple[str, ...], at: _Input) -> Step:
+    # With the round in which the registry was asked, first with the endpoints that are new.
+    places = _distinct(_in_turn(news, state.turn), question.round.rest)
+    if not places:
+        return _after_end(state, question.end, at, question.round.not_before_ms)
+    following = replace(question.round, endpoint=places[0], rest=places[1:], places=places, has_asked=True)
+    return _open(state, following)
 
 
 def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
@@ -260,7 +255,7 @@ def _on_move_asked(state: AgentState, event: Event, at: _Input) -> AgentState:
         following = replace(following, attempts=state.move.attempts)
         if state.move.attempt is not None:
             following = replace(state.move, is_own_wish=False)
-    return replace(state, sent_to=event.endpoints or state.sent_to, move=following)
+    return replace(state, sent_to=state.sent_to if event.is_own_wish else event.endpoints, move=following)
 
 
 def _distinct(*lists: tuple[str, ...]) -> tuple[str, ...]:
@@ -273,42 +268,40 @@ def _begin_move(is_own_wish: bool, retry_after_ms: float, at: _Input) -> Move:
 
 
 def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:
-    attempt = state.attempt_under_way
-    if attempt is None:
+    begun = state.attempt_under_way
+    if begun is None:
         return state, ()
-    unreachable = state.unreachable + 1 if event.end.is_of_endpoint else 0
-    turned = replace(state, turn=state.turn + 1, unreachable=unreachable)
-    following = attempt.next_of(event.end)
-    if not attempt.has_asked and _may_ask(turned, event.end, following, at):
-        return _register(turned, Question(attempt.end_of_round(event.end), following))
-    if event.end.is_of_endpoint and following is not None:
-        return _open(turned, following)
+    end, is_gone = event.end, event.end.is_of_endpoint
+    told_ms = at.now_ms + (end.retry_after_ms or 0.0) if is_gone else 0.0
+    attempt = replace(begun, not_before_ms=max(begun.not_before_ms, told_ms))
+    turned = replace(state, turn=state.turn + 1, unreachable=state.unreachable + 1 if is_gone else 0)
+    if is_gone and not attempt.has_asked and _may_ask(turned, not attempt.rest, at):
+        return _register(turned, Question(end, attempt))
+    if is_gone and attempt.rest:
+        return _open(turned, replace(attempt, endpoint=attempt.rest[0], rest=attempt.rest[1:]))
     if event.has_other_key and not attempt.is_other_key and attempt.places:
         first, *others = attempt.places
         return _open(turned, replace(attempt, endpoint=first, rest=tuple(others), is_other_key=True))
-    return _after_failure(turned, attempt.end_of_round(event.end), at)
+    if turned.stage == "connected" and turned.move is not None:
+        return _after_failed_move(turned, turned.move, end, at, attempt.not_before_ms)
+    return _after_end(turned, end, at, attempt.not_before_ms)
 
 
-def _may_ask(state: AgentState, end: End, following: Attempt | None, at: _Input) -> bool:
+def _may_ask(state: AgentState, is_round_over: bool, at: _Input) -> bool:
     # Whether the registry may be asked now where the replicas are.
-    is_due = state.held is None and end.is_of_endpoint and at.now_ms >= state.asks_at_ms
-    return is_due and asks_for_endpoints(state.unreachable, state.has_connected, following is None)
+    is_due = state.held is None and at.now_ms >= state.asks_at_ms
+    return is_due and asks_for_endpoints(state.unreachable, state.has_connected, is_round_over)
 
 
-def _after_failure(state: AgentState, end: End, at: _Input) -> Step:
-    if state.stage == "connected" and state.move is not None:
-        return _after_failed_move(state, state.move, end, at)
-    return _after_end(state, end, at)
-
-
-def _after_failed_move(state: AgentState, move: Move, end: End, at: _Input) -> Step:
+def _after_failed_move(state: AgentState, move: Move, end: End, at: _Input, not_before_ms: float) -> Step:
     following, counted = _decide(state, end, at)
     if following.is_idle or following.must_register or end.is_decision:
         after, effects = _follow(replace(counted, held=None), end, following, at)
         return after, effects if move.over else (Effect("drop"), *effects)
     if move.over is not None:
-        return _after_end(replace(counted, held=None), _end_of_move(move.over), at)
-    again = replace(move, attempts=move.attempts + 1, attempt=None, until_ms=at.now_ms + following.delay_ms)
+        return _after_end(replace(counted, held=None), _end_of_move(move.over), at, not_before_ms)
+    until_ms = max(not_before_ms, at.now_ms + following.delay_ms)
+    again = replace(move, attempts=move.attempts + 1, attempt=None, until_ms=until_ms)
     return replace(counted, move=again), ()
 
 
@@ -317,7 +310,7 @@ def _on_session_ended(state: AgentState, event: Event, at: _Input) -> Step:
         return replace(state, stage="closed", held=None), ()
     if state.stage != "connected":
         return state, ()
-    asks_at = asks_after_loss(at.now_ms, at.random01)
+    asks_at = max(state.asks_at_ms, asks_after_loss(at.now_ms, at.random01))
     lost = replace(state, pace=event.pace, turn=state.turn + 1, asks_at_ms=asks_at)
     move = state.move
     if move is None:
@@ -359,19 +352,19 @@ def _close(state: AgentState) -> Step:
 
 
 def _begin_attempt(state: AgentState, at: _Input) -> Step:
-    return _register(state, None) if state.must_register else _begin_opening(state, (), False, at)
+    return _register(state, None) if state.must_register else _begin_opening(state, False, at)
 
 
 def _register(state: AgentState, question: Question | None) -> Step:
     return replace(state, stage="registering", question=question), (Effect("register"),)
 
 
-def _begin_opening(state: AgentState, news: tuple[str, ...], has_asked: bool, at: _Input) -> Step:
-    places = _distinct(_in_turn(news, state.turn), state.sent_to, _in_turn(state.endpoints, state.turn))
+def _begin_opening(state: AgentState, has_asked: bool, at: _Input) -> Step:
+    places = _distinct(state.sent_to, _in_turn(state.endpoints, state.turn))
     if not places:
-        if not has_asked and _may_ask(state, _NO_REPLICA, None, at):
-            return _register(state, Question(_NO_REPLICA, None))
-        return _after_failure(state, _NO_REPLICA, at)
+        if not has_asked and _may_ask(state, True, at):
+            return _register(state, Question(_NO_REPLICA, Attempt("", (), ())))
+        return _after_end(state, _NO_REPLICA, at)
     return _open(state, Attempt(places[0], places[1:], places, has_asked=has_asked))
 
 
@@ -382,8 +375,10 @@ def _open(state: AgentState, attempt: Attempt) -> Step:
     return replace(state, stage="opening", attempt=attempt), effects
 
 
-def _after_end(state: AgentState, end: End, at: _Input) -> Step:
+def _after_end(state: AgentState, end: End, at: _Input, not_before_ms: float = 0.0) -> Step:
     following, counted = _decide(state, end, at)
+    if not following.is_idle:
+        following = replace(following, delay_ms=max(following.delay_ms, not_before_ms - at.now_ms))
     return _follow(counted, end, following, at)
 
 

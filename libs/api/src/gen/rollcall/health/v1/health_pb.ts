@@ -574,7 +574,7 @@ export type GoAway = Message<"rollcall.health.v1.GoAway"> & {
 
   /**
    * With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. The agent tries them first until
-   * a Welcome names others. Empty: to any other that the agent knows, or to the same address again, behind which there may be others.
+   * a Welcome names endpoints. Empty: to any other that the agent knows, or to the same address again, behind which there may be others.
    *
    * @generated from field: repeated string endpoints = 5;
    */
