@@ -179,7 +179,7 @@ func (s agentState) onRegistered(event agentEvent, in input) (agentState, []agen
 	if len(news) > 0 {
 		s.unreachable = 0
 	} else {
-		s.asksAtMs = asksAfterNothingNew(in)
+		s.asksAtMs = asksAfterNothingNew(s.hasConnected, in)
 	}
 	return s.goOn(news, in)
 }
@@ -188,7 +188,7 @@ func (s agentState) onNotRegistered(how end, in input) (agentState, []agentEffec
 	if s.question == nil {
 		return s.afterEnd(how, 0, in)
 	}
-	s.asksAtMs = asksAfterNothingNew(in) + how.retryAfterMs()
+	s.asksAtMs = asksAfterNothingNew(s.hasConnected, in) + how.retryAfterMs()
 	if how.endsRound() {
 		return s.afterEnd(how, 0, in)
 	}

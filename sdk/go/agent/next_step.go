@@ -102,8 +102,12 @@ func asksAfterLoss(in input) float64 {
 	return in.nowMs + math.Floor(in.random01*asksSpreadMs)
 }
 
-// asksAfterNothingNew is from when on an agent may ask the registry again that has just named no new endpoint, or did not answer.
-func asksAfterNothingNew(in input) float64 {
+// asksAfterNothingNew is from when on an agent may ask the registry again that has just named no new endpoint, or did not answer. One that
+// has not connected since it was started asks after each round: its replicas may be about to start as well.
+func asksAfterNothingNew(hasConnected bool, in input) float64 {
+	if !hasConnected {
+		return in.nowMs
+	}
 	return nothingNewMs + asksAfterLoss(in)
 }
 

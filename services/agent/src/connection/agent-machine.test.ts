@@ -174,6 +174,19 @@ describe("stepAgent()", () => {
     expect(dueAtMs(run.state)).toBeGreaterThanOrEqual(run.nowMs + 6_000);
   });
 
+  it("should ask after each round until it has connected, and wait as long as it was told", () => {
+    const run = new Run(loaded(true, ["a"]));
+    for (const answer of [notRegistered(UNREACHABLE), { ...registered, endpoints: ["a"] }]) {
+      expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
+      expect(run.step(answer)).toEqual(["log retry"]);
+      expect(run.wait()).toEqual(["open a"]);
+    }
+    run.step(notOpened(UNREACHABLE));
+    run.step(notRegistered({ ...refused("OVERLOADED"), retryAfterMs: 60_000 } as SessionEnd));
+    expect(run.wait()).toEqual(["open a"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+  });
+
   it("should ask the registry for endpoints when it knows none", () => {
     const run = new Run();
     expect(run.step(loaded(true, []))).toEqual(["register"]);

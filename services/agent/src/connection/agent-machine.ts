@@ -83,7 +83,8 @@ function onRegistered(
   const known = { ...state, membership, endpoints, mustRegister: false };
   if (stage.question === null) return beginOpening({ ...known, unreachable: 0 }, true, input);
   const news = without(endpoints, [...state.endpoints, ...state.sentTo]);
-  const asked = news.length > 0 ? { ...known, unreachable: 0 } : { ...known, asksAtMs: asksAfterNothingNew(input) };
+  const asked =
+    news.length > 0 ? { ...known, unreachable: 0 } : { ...known, asksAtMs: asksAfterNothingNew(state, input) };
   return goOn(asked, stage.question, news, input);
 }
 
@@ -92,7 +93,7 @@ function onNotRegistered(state: AgentState, end: SessionEnd, input: AgentInput):
   if (stage.kind !== "registering") return stay(state);
   const { question } = stage;
   if (question === null) return afterEnd(state, end, input);
-  const asked = { ...state, asksAtMs: asksAfterNothingNew(input) + retryAfterMsOf(end) };
+  const asked = { ...state, asksAtMs: asksAfterNothingNew(state, input) + retryAfterMsOf(end) };
   return endsRound(end) ? afterEnd(asked, end, input) : goOn(asked, question, [], input);
 }
 

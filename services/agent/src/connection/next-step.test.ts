@@ -128,7 +128,8 @@ describe("asksAfterLoss(), asksAfterNothingNew()", () => {
     [0.9999, 15_998, 25_998],
   ])("should spread the agents of a fleet: %d", (random01, afterLoss, afterNothingNew) => {
     expect(asksAfterLoss({ nowMs: 1_000, random01 })).toBe(afterLoss);
-    expect(asksAfterNothingNew({ nowMs: 1_000, random01 })).toBe(afterNothingNew);
+    expect(asksAfterNothingNew({ hasConnected: true }, { nowMs: 1_000, random01 })).toBe(afterNothingNew);
+    expect(asksAfterNothingNew({ hasConnected: false }, { nowMs: 1_000, random01 })).toBe(1_000);
   });
 });
 

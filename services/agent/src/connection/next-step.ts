@@ -87,9 +87,15 @@ export function asksAfterLoss({ nowMs, random01 }: { readonly nowMs: number; rea
   return nowMs + Math.floor(random01 * ASKS_SPREAD_MS);
 }
 
-/** From when on an agent may ask the registry again that has just named no new endpoint, or did not answer. */
-export function asksAfterNothingNew(at: { readonly nowMs: number; readonly random01: number }): number {
-  return NOTHING_NEW_MS + asksAfterLoss(at);
+/**
+ * From when on an agent may ask the registry again that has just named no new endpoint, or did not answer. One that has
+ * not connected since it was started asks after each round: its replicas may be about to start as well.
+ */
+export function asksAfterNothingNew(
+  { hasConnected }: { readonly hasConnected: boolean },
+  at: { readonly nowMs: number; readonly random01: number },
+): number {
+  return hasConnected ? NOTHING_NEW_MS + asksAfterLoss(at) : at.nowMs;
 }
 
 /** Whether a registry that refuses so ends the round of endpoints, too, in which it was asked. */

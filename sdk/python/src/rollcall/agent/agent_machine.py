@@ -201,7 +201,7 @@ def _on_registered(state: AgentState, event: Event, at: _Input) -> Step:
     if state.question is None:
         return _begin_opening(replace(known, unreachable=0), True, at)
     news = tuple(one for one in endpoints if one not in state.endpoints and one not in state.sent_to)
-    asks_at = asks_after_nothing_new(at.now_ms, at.random01)
+    asks_at = asks_after_nothing_new(state.has_connected, at.now_ms, at.random01)
     asked = replace(known, unreachable=0) if news else replace(known, asks_at_ms=asks_at)
     return _go_on(asked, state.question, news, at)
 
@@ -209,7 +209,7 @@ def _on_registered(state: AgentState, event: Event, at: _Input) -> Step:
 def _on_not_registered(state: AgentState, end: End, at: _Input) -> Step:
     if state.question is None:
         return _after_end(state, end, at)
-    asks_at = asks_after_nothing_new(at.now_ms, at.random01) + (end.retry_after_ms or 0.0)
+    asks_at = asks_after_nothing_new(state.has_connected, at.now_ms, at.random01) + (end.retry_after_ms or 0.0)
     asked = replace(state, asks_at_ms=asks_at)
     return _after_end(asked, end, at) if end.ends_round else _go_on(asked, state.question, (), at)
 

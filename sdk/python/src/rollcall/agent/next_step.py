@@ -115,9 +115,12 @@ def asks_after_loss(now_ms: float, random01: float) -> float:
     return now_ms + math.floor(random01 * _ASKS_SPREAD_MS)
 
 
-def asks_after_nothing_new(now_ms: float, random01: float) -> float:
-    """From when on an agent may ask the registry again that has just named no new endpoint, or did not answer."""
-    return _NOTHING_NEW_MS + asks_after_loss(now_ms, random01)
+def asks_after_nothing_new(has_connected: bool, now_ms: float, random01: float) -> float:
+    """From when on an agent may ask the registry again that has just named no new endpoint, or did not answer.
+
+    One that has not connected since it was started asks after each round: its replicas may be about to start as well.
+    """
+    return _NOTHING_NEW_MS + asks_after_loss(now_ms, random01) if has_connected else now_ms
 
 
 def decide_next_step(end: End, at: Attempts) -> NextStep:
