@@ -1,11 +1,18 @@
+import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { WelcomeSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
+import { silentLogger, systemClock } from "@rollcall/process";
 import { settle } from "@rollcall/testkit/time";
 import { toDuration } from "./stream/hello.ts";
 import { type AgentHarness, createHarness, type HarnessOptions } from "./testing/agent-harness.ts";
 import { FakeControlPlane } from "./testing/fake-control-plane.ts";
 import { beatsOf, kindsOf, startAgent, startKnown } from "./testing/running-agent.ts";
+import { AgentWork } from "./work/agent-work.ts";
+
+/** Of a machine that runs nothing. */
+const WORK = { keeper: null, nodeId: "node-1", clock: systemClock, random: () => 0.5, log: silentLogger };
 
 let harness: AgentHarness;
 afterEach(() => harness.kill());
@@ -229,6 +236,31 @@ describe("createAgent(): beating", () => {
     expect(reports()).toBe(1);
     await clock.pass(1);
     expect(reports()).toBe(2);
+  });
+});
+
+describe("createAgent(): a change of what the machine offers", () => {
+  it.each([
+    ["the stream is being opened", true],
+    ["the stream goes on", false],
+  ])("should be reported at once while %s", async (_, ignoresHello) => {
+    const plane = new FakeControlPlane();
+    plane.ignoresHello = ignoresHello;
+    let offer = () => {};
+    const make = (onOffer: () => void) => {
+      offer = onOffer;
+      return new AgentWork({ ...WORK, onOffer });
+    };
+    const work = { make, shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 20_000, max: 32_000 } };
+    const { clock } = await start({ plane, work });
+    harness.facts = { ...harness.facts, memoryBytes: 1 };
+    offer();
+    if (ignoresHello) {
+      const settings = { ...plane.settings, infoInterval: toDuration(300_000) };
+      plane.latest.send({ case: "welcome", value: create(WelcomeSchema, { sessionEpoch: 1n, settings }) });
+    }
+    await clock.pass(1);
+    expect(kindsOf(harness)).toContain("nodeInfo");
   });
 });
 

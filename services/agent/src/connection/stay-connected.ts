@@ -45,6 +45,8 @@ export class StayConnected {
   /** The stream of the state's session. */
   #held: HeartbeatSession | null = null;
   #begun: Begun | null = null;
+  /** Whether what the node is has changed since the stream that is being opened said it. */
+  #hasNews = false;
   /** Of the task that runs. */
   #succeeded: () => void = () => {};
 
@@ -77,6 +79,7 @@ export class StayConnected {
 
   /** Have the server told soon that what the node is has changed. */
   look(): void {
+    this.#hasNews = true;
     this.#held?.look();
   }
 
@@ -142,6 +145,7 @@ export class StayConnected {
         const onNews = (session: HeartbeatSession, news: SessionNews): void => this.#onNews(session, news);
         const session = new HeartbeatSession(this.#options, { endpoint: effect.endpoint, pace, onNews });
         this.#begun = { kind: "stream", session, welcome: null };
+        this.#hasNews = false;
         return;
       }
       case "hold":
@@ -243,6 +247,7 @@ export class StayConnected {
     this.#begun = null;
     this.#drop();
     this.#held = session;
+    if (this.#hasNews) session.look();
     this.#succeeded();
     const { endpoints, membership } = this.#state;
     this.#log.connected(session.endpoint, welcome, membership);
