@@ -1098,11 +1098,12 @@ type GoAway struct {
 	// Why, for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// Least time before the agent comes back. Absent: its own backoff.
+	// An agent whose Hello is refused with SERVER_SHUTTING_DOWN may try another endpoint at once.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// What to do.
 	Action GoAwayAction `protobuf:"varint,4,opt,name=action,proto3,enum=rollcall.health.v1.GoAwayAction" json:"action,omitempty"`
-	// With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. Empty: to any other that the agent knows, or to the same
-	// address again, behind which there may be others.
+	// With MOVE: where to, the best first, as in RegisterNodeResponse.health_endpoints. The agent tries them first until
+	// a Welcome names endpoints. Empty: to any other that the agent knows, or to the same address again, behind which there may be others.
 	Endpoints []string `protobuf:"bytes,5,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
 	// With NODE_REJECTED, NODE_BANNED and NODE_DELETED: the history of the record that decided so, as in Executions. What the node runs by that
 	// history is over, and ends; what it runs by another goes on. Empty for other reasons, and from servers of before.
