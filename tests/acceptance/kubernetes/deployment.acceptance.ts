@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { until } from "../../../libs/testkit/src/until.ts";
 import { statesOf } from "../../../services/rollcall/src/testing/control-plane-client.ts";
@@ -36,9 +35,8 @@ const LAYOUTS = [
 const NODES = ["worker-1", "worker-2", "worker-3"];
 const WELL = "APPROVED CONNECTED HEALTHY";
 const WAIT_MS = 120_000;
-/** Of a call of a page, which waits as the console's RetryInfo says. */
-const MOST_ATTEMPTS = 3;
-const RETRY_MS = 2_000;
+/** For so long a page asks again, as the console's RetryInfo says. */
+const PAGE_WAIT_MS = 4_000;
 /** A method of each service, as the console's pages call them. */
 const METHODS = [
   "rollcall.registry.v1.RegistryService/ListNodes",
@@ -125,12 +123,12 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
   /** Call as pages do: again where the console cannot reach a service. */
   const callAll = async () => {
     const calls = METHODS.map(async (method) => {
-      let answer = await browser.call(`/${method}`);
-      for (let attempt = 1; answer.text.includes("UPSTREAM_UNAVAILABLE") && attempt < MOST_ATTEMPTS; attempt += 1) {
-        await delay(RETRY_MS);
-        answer = await browser.call(`/${method}`);
-      }
-      return [method, answer.status === 200 ? "answered" : `${answer.status} ${answer.text}`];
+      const ask = async () => {
+        const { status, text } = await browser.call(`/${method}`);
+        if (text.includes("UPSTREAM_UNAVAILABLE")) throw new Error(text);
+        return status === 200 ? "answered" : `${status} ${text}`;
+      };
+      return [method, await until(`an answer of ${method}`, ask, PAGE_WAIT_MS)];
     });
     return Object.fromEntries(await Promise.all(calls));
   };

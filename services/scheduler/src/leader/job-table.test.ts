@@ -1,7 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { currentRevision } from "@rollcall/store";
 import {
   addWorkNode,
   connectNode,
@@ -19,8 +19,6 @@ import { type Rig, startRig } from "../testing/rig.ts";
 const TYPES = ["batch", "service", "ops", "daemon"] as const;
 const ALL = ["batch", "daemon", "ops", "service"];
 const FAST = { pollMs: 100 };
-/** The log is followed within this, mostly; a test that depends on it passes where it is not. */
-const FEED_TAKES_MS = 200;
 
 let database: TestDatabase;
 let rig: Rig;
@@ -167,7 +165,8 @@ describe("the table of jobs", () => {
       await operators.label(nodeOf("b"), "zone", zone);
       const part = { type: TYPE_OF.ops, selector: `zone=${zone}` };
       await rig.jobs.submitJob({ spec: serviceOf(`${zone}-ops`, 0, part) });
-      await delay(FEED_TAKES_MS);
+      const head = await currentRevision(database.store.db);
+      await eventually(() => expect(rig.position >= head).toBe(true));
     };
     await eventually(() => expect(isSubmitted).toBe(true));
     await settled(async () => expect(await on("b", READY)).toEqual(["ops", "probe"]));

@@ -23,6 +23,8 @@ export interface Rig {
   readonly store: Store;
   readonly instance: string;
   readonly metrics: MetricsRegistry;
+  /** Up to where its leader has heard of the log. */
+  readonly position: bigint;
   /** With a submitter's token. */
   readonly jobs: Client<typeof JobService>;
   /** A further client; without a token unless one of a role is wanted. */
@@ -54,6 +56,9 @@ export async function startRig(store: Store, options: RigOptions = {}): Promise<
   };
   return {
     ...{ store, instance, metrics, client },
+    get position() {
+      return feed.position;
+    },
     jobs: await client("submitter"),
     leads: async () => (await app.ready()).scheduler?.message === "leads",
     close: async () => {
