@@ -2,7 +2,7 @@
 // that a thousand small files take. `make build`, `make dist` and the tests use the same function, so what is tested is
 // what runs.
 import { existsSync } from "node:fs";
-import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -190,6 +190,13 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = resolve(process.argv[2] ?? join(HERE, "bundle"));
-  await rm(folder, { recursive: true, force: true });
-  await bundle(folder, { info: { ...commitInfo(WORKSPACE), build: "checkout" } });
+  const [draft, old] = ["draft", "old"].map((it) => `${folder}.${it}-${process.pid}`);
+  await bundle(draft, { info: { ...commitInfo(WORKSPACE), build: "checkout" } });
+  // What is there can be started until the next one is whole. A build at the same time makes the same.
+  const except = (code) => (error) => {
+    if (error.code !== code) throw error;
+  };
+  await rename(folder, old).catch(except("ENOENT"));
+  await rename(draft, folder).catch(except("ENOTEMPTY"));
+  for (const it of [draft, old]) await rm(it, { recursive: true, force: true });
 }

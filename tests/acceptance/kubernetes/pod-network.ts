@@ -18,6 +18,11 @@ export interface PodNetwork {
 }
 
 const PREFIX = "10.78";
+/**
+ * The bridge's own. Without one it takes the lowest of its pods' each time, and pods that were there before cannot reach
+ * it for up to a minute.
+ */
+const BRIDGE_MAC = "02:00:0a:4e:00:01";
 let networks = 0;
 
 /** Make the network. */
@@ -32,7 +37,7 @@ export async function makePodNetwork(): Promise<PodNetwork> {
     last = done.catch(() => {});
     return done;
   };
-  await ip(`link add ${bridge} type bridge`);
+  await ip(`link add ${bridge} address ${BRIDGE_MAC} type bridge`);
   await ip(`link set ${bridge} up`);
   await ip(`addr add ${PREFIX}.0.1/16 dev ${bridge}`);
   const spaces: string[] = [];
