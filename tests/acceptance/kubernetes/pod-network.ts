@@ -17,10 +17,11 @@ export interface PodNetwork {
   close(): Promise<void>;
 }
 
-const PREFIX = "10.78";
+const FIRST_PREFIX = 78;
+const MOST_PREFIXES = 10;
 /**
- * The bridge's own. Without one it takes the lowest of its pods' each time, and pods that were there before cannot reach
- * it for up to a minute.
+ * The bridge's own. Without one it takes the lowest of its pods' each time, and then those that were there before
+ * cannot reach it for up to a minute.
  */
 const BRIDGE_MAC = "02:00:0a:4e:00:01";
 let networks = 0;
@@ -37,22 +38,27 @@ export async function makePodNetwork(): Promise<PodNetwork> {
     last = done.catch(() => {});
     return done;
   };
+  // What a run that was killed has left behind would answer in this one's place.
+  const { stdout: taken } = await ip("-4 -o addr show");
+  const prefixes = Array.from({ length: MOST_PREFIXES }, (_, index) => `10.${FIRST_PREFIX + index}`);
+  const prefix = prefixes.find((it) => !taken.includes(` ${it}.`));
+  if (prefix === undefined) throw new Error(`${prefixes.join(", ")} are all taken: delete the links of earlier runs`);
   await ip(`link add ${bridge} address ${BRIDGE_MAC} type bridge`);
   await ip(`link set ${bridge} up`);
-  await ip(`addr add ${PREFIX}.0.1/16 dev ${bridge}`);
+  await ip(`addr add ${prefix}.0.1/16 dev ${bridge}`);
   const spaces: string[] = [];
   let addresses = 1;
   return {
     addAddress: async () => {
       addresses += 1;
-      const address = `${PREFIX}.0.${addresses}`;
+      const address = `${prefix}.0.${addresses}`;
       await ip(`addr add ${address}/32 dev ${bridge}`);
       return address;
     },
     addPod: async () => {
       const number = spaces.length + 1;
       const space = `${bridge}-${number}`;
-      const address = `${PREFIX}.1.${number}`;
+      const address = `${prefix}.1.${number}`;
       spaces.push(space);
       await ip(`netns add ${space}`);
       const outside = `${bridge}p${number}`;
