@@ -31,6 +31,8 @@ export const MOST_AGENTS_A_PROCESS = 18_000;
 const READERS_OF_A_REPLICA = 512;
 const RECOVER_WITHIN_MS = 300_000;
 const LONGEST_PATIENCE_MS = 20_000;
+/** The least patience, in intervals: there is an Ack in each. */
+const LEAST_PATIENCE = 4 / 3;
 
 /** What of a fleet is other than usual. */
 export interface FleetOptions {
@@ -223,7 +225,7 @@ export class Fleet {
       ports: through.map(({ port }) => port),
       isSpread: this.#options.isOnFirst !== true,
       intervalMs,
-      patienceMs: Math.min(LONGEST_PATIENCE_MS, unhealthyAfterMs / 3),
+      patienceMs: Math.max(Math.min(LONGEST_PATIENCE_MS, unhealthyAfterMs / 3), intervalMs * LEAST_PATIENCE),
     }));
     const tookMs = await this.recover();
     const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
