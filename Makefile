@@ -86,7 +86,7 @@ mutants: $(INSTALLED) ## Break code on purpose and see what notices: the patches
 	@node scripts/mutants.mjs $(NAME)
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
-	rm -rf dist libs/*/dist services/*/dist services/rollcall/bundle bench/dist coverage
+	rm -rf dist libs/*/dist services/*/dist services/rollcall/bundle services/rollcall/bundle.draft-* services/rollcall/bundle.old-* bench/dist coverage
 
 # The targets below are parts of those above, and maintainers' chores.
 

@@ -134,7 +134,8 @@ describe("saveObservations()", () => {
     const found = new Set<string>();
     const read = async () => {
       const { items, position: next } = await readObservedIds(store.db, { position, after: "", limit: 1_000 });
-      for (const id of items) found.add(id);
+      // Transactions of other databases hold the position back: changes of the tests before may be read once more.
+      for (const id of items) if (id.startsWith("writer-")) found.add(id);
       position = next;
     };
     let writing = true;
