@@ -1,50 +1,15 @@
 import { appendFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { describeError } from "../../../libs/errors/src/index.ts";
 import { openSession, query } from "../../../libs/postgres-embedded/test/embedded-servers.ts";
 import { FaultProxy } from "../../../libs/testkit/src/fault-proxy.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
-import type { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 import { createServeFixture, type ServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
+import { followEvents } from "./follow-events.ts";
 import { copyDirectory, createRawCluster, type RawCluster, type RawServer } from "./raw-postgres.ts";
 import { walk } from "./walk.ts";
 
 jest.setTimeout(600_000);
-
-/** One more than this is no pause of a failover, but a watch that cannot go on. */
-const MOST_ENDS = 1_000;
-const PAUSE_MS = 50;
-
-/** Follow the events about a node as a client should: by its last token, and from the beginning where that is void. */
-function followEvents(client: ControlPlaneClient, subject: string) {
-  const ending = new AbortController();
-  const ends: string[] = [];
-  let revisions: bigint[] = [];
-  let token: string | undefined;
-  const following = async () => {
-    while (!ending.signal.aborted && ends.length < MOST_ENDS) {
-      try {
-        for await (const { events, resumeToken } of client.watchEvents(subject, ending.signal, token)) {
-          revisions.push(...events.map(({ revision }) => revision));
-          token = resumeToken;
-        }
-        ends.push("without a word");
-      } catch (error) {
-        const { reason, retryAfterMs } = describeError(error);
-        ends.push(reason ?? String(error));
-        if (reason === "REVISION_COMPACTED") {
-          token = undefined;
-          revisions = [];
-        }
-        await delay(retryAfterMs ?? PAUSE_MS);
-      }
-    }
-  };
-  void following();
-  return { seen: () => revisions, ends: () => ends, stop: () => ending.abort() };
-}
 
 const SETTINGS = ["wal_level = replica", "max_wal_senders = 4", "wal_keep_size = 256MB", "hot_standby = on"];
 
@@ -145,13 +110,14 @@ describe("a failover to a standby", () => {
     // The watch that was open has gone on: told that the log is another, it has listed again, and has all of it once.
     await client.admin.setNodeLabels({ node: "walker", set: { seen: "after" } });
     const all = (await client.events("walker")).map(({ revision }) => revision);
-    await until("the watch to have everything", () => (follower.seen().at(-1) ?? 0n) >= (all.at(-1) ?? 0n)).catch(
+    const seen = () => follower.seen().map(({ revision }) => revision);
+    await until("the watch to have everything", () => (seen().at(-1) ?? 0n) >= (all.at(-1) ?? 0n)).catch(
       (error: unknown) => {
         throw new Error(`${String(error)}; it ended with ${follower.ends().join("; ")}`);
       },
     );
     follower.stop();
-    expect(follower.seen()).toEqual(all);
+    expect(seen()).toEqual(all);
     expect(follower.ends()).toContain("REVISION_COMPACTED");
   });
 

@@ -1,10 +1,12 @@
 import { dirname, join } from "node:path";
+import type { Event } from "../../../libs/api/src/gen/rollcall/events/v1/events_pb.ts";
 import { JobState } from "../../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
 import { JobType } from "../../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import type { ServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
+import { followEvents } from "./follow-events.ts";
 
 /** Executions are another user's: only root can make them so. */
 const RUNS_WORK = process.getuid?.() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
@@ -22,7 +24,7 @@ export async function walk(fixture: ServeFixture, name = "walker"): Promise<Roll
 /** Join an agent, and approve it while it is watched. Returns the agent. */
 export async function walkIn(fixture: ServeFixture, name: string): Promise<RollcallProcess> {
   const { addresses, client, tokenFile } = fixture;
-  const watch = watchMembership(client, name);
+  const watch = followEvents(client, name);
   const state = join(dirname(tokenFile), name);
   const agent = new RollcallProcess([
     ...["agent", "--server", addresses.registry, "--name", name, "--state-dir", state],
@@ -32,7 +34,10 @@ export async function walkIn(fixture: ServeFixture, name: string): Promise<Rollc
   await client.grantTime(name);
   await client.admin.approveNode({ node: name });
   await client.becomes(name, "APPROVED CONNECTED HEALTHY");
-  await until(`the watch to tell that ${name} is approved`, () => watch.seen().at(-1) === "APPROVED");
+  await until(`the watch to tell that ${name} is approved`, () => {
+    if (memberships(watch.seen()).at(-1) === "APPROVED") return true;
+    throw new Error(`it heard of ${memberships(watch.seen())}, and ended with ${watch.ends().join("; ")}`);
+  });
   watch.stop();
   return agent;
 }
@@ -63,19 +68,6 @@ export async function runJob({ addresses, tokenFile }: ServeFixture, node: strin
   );
 }
 
-/** Follow the events about a node's membership. */
-function watchMembership(client: ControlPlaneClient, subject: string) {
-  const ending = new AbortController();
-  const seen: string[] = [];
-  const watching = async () => {
-    for await (const { events } of client.watchEvents(subject, ending.signal)) {
-      for (const { after } of events) {
-        const membership = after?.membership;
-        if (typeof membership === "string") seen.push(membership);
-      }
-    }
-  };
-  // What ends it early shows as what it has not seen.
-  watching().catch(() => {});
-  return { seen: () => seen, stop: () => ending.abort() };
-}
+/** What events tell of a node's membership, oldest first. */
+const memberships = (events: readonly Event[]) =>
+  events.flatMap(({ after }) => (typeof after?.membership === "string" ? [after.membership] : []));

@@ -4,7 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "@jest/globals";
 import { type MetricsRegistry, renderMetrics, silentLogger, systemClock } from "../../../libs/process/src/index.ts";
-import { accessTokenHash, ensureAccessToken, type Store } from "../../../libs/store/src/index.ts";
+import {
+  accessTokenHash,
+  ensureAccessToken,
+  lockNodes,
+  removeNode,
+  type Store,
+} from "../../../libs/store/src/index.ts";
 import {
   addNode,
   createTestDatabase,
@@ -133,7 +139,7 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
     createToken: (role) => createToken(running().database.store, role),
     removeNodes: async () => {
       for (const agent of agents.splice(0)) agent.close();
-      await running().database.store.db.deleteFrom("nodes").where("type", "=", "COMPUTE").execute();
+      await removeAll(running().database.store);
     },
   };
 }
@@ -179,6 +185,18 @@ const ownNodeIsConnected = (store: Store) =>
       .execute();
     return own.length > 0;
   });
+
+/** With tombstones, so that a machine of the same id is fenced off from what is still written of the one before. */
+async function removeAll(store: Store): Promise<void> {
+  const rows = await store.db.selectFrom("nodes").select("id").where("type", "=", "COMPUTE").execute();
+  await store.transaction(async (tx) => {
+    const nodes = await lockNodes(
+      tx,
+      rows.map(({ id }) => id),
+    );
+    for (const node of nodes) await removeNode(tx, node, { actor: "test", reason: "OPERATOR_DELETED" });
+  });
+}
 
 async function createToken(store: Store, role: Role): Promise<string> {
   const text = `test-${randomBytes(24).toString("base64url")}`;
