@@ -143,7 +143,6 @@ export function createApp(deps: HealthProcess): HealthApp {
   const host: StreamHost = {
     ...{ replica, clock, log, work },
     strangers: deps.strangers ?? new StrangerLog({ log }),
-    clientAddress: deps.clientAddress,
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
     onBeat: deps.onBeat ?? null,
     onWelcomed: deps.onWelcomed ?? null,

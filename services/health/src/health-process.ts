@@ -1,5 +1,5 @@
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { ClientAddress, FailedAttempts, PeerTls, StrangerLog } from "@rollcall/rpc";
+import type { FailedAttempts, PeerTls, StrangerLog } from "@rollcall/rpc";
 import type { EventFeed, Store, WorkSignals } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
 import type { StreamLimits } from "./stream/agent-stream.ts";
@@ -36,8 +36,6 @@ export interface HealthProcess {
   readonly failures?: FailedAttempts;
   /** Reports streams that never had a session; each is logged when absent. */
   readonly strangers?: StrangerLog;
-  /** Finds the client behind a proxy; the peer counts when absent. */
-  readonly clientAddress?: ClientAddress;
   /** For how long hellos and changed nodes are gathered into one batch; 0 for tests whose clock stands still. */
   readonly gatherMs: number;
   /** How often the brake is decided, and how soon another process takes over, for tests. */

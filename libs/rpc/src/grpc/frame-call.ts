@@ -1,16 +1,21 @@
-import { constants, type Http2Stream } from "node:http2";
-import { status as GrpcCode, Metadata, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
-import { mapError } from "@rollcall/errors";
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
+import { status as GrpcCode } from "@grpc/grpc-js";
+import { mapError, refuse } from "@rollcall/errors";
+import { addressOf, type ClientAddress } from "../calls/client-address.ts";
+import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
+import { grpcPeerOf } from "../connections/connection.ts";
+import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
+import { ANSWER_HEADERS, answerWithStatus, trailersOf } from "./grpc-answer.ts";
+import { HEADER_BYTES, tooLarge, writeEnvelope } from "./grpc-envelope.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
-
-type Listener = Parameters<ServerInterceptingCallInterface["start"]>[0];
-type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];
+import { PartialMessage } from "./partial-message.ts";
 
 /** Receives what happens to a call. */
 export interface FrameReader<I> {
   /** A message came. */
   onFrame(message: I): void;
-  /** The peer will send nothing more; a client that cancels may say so first. */
+  /** The peer will send nothing more. */
   onHalfClose(): void;
   /** The call is over, in whatever way; nothing is told after that. */
   onGone(): void;
@@ -18,45 +23,81 @@ export interface FrameReader<I> {
 
 /** Takes a call whose messages both ways are frames of one long stream. */
 export interface FrameHandler<I> {
-  open(call: FrameCall<I>, metadata: Metadata): FrameReader<I>;
+  open(call: FrameCall<I>): FrameReader<I>;
 }
 
-/** What has become of calls, grpc-js's own ends of them included; one for all calls. */
-export interface CallEnds {
-  /** Whether a call has its status, or is over. */
-  hasEnded(call: ServerInterceptingCallInterface): boolean;
-  /** A call is over; called before its reader is told. */
-  onCancelled(call: ServerInterceptingCallInterface): void;
+/** A method of two streams, and what its calls share. */
+export interface FrameMethod<I> {
+  /** "rollcall.health.v1.HealthService/Heartbeat". */
+  readonly name: string;
+  readonly handler: FrameHandler<I>;
+  /** What it throws ends the call with MALFORMED_MESSAGE. */
+  readonly decode: (bytes: Buffer) => I;
+  readonly journal: CallJournal;
+  readonly clientAddress: ClientAddress | undefined;
 }
 
 /** As many frames may wait to be sent before a peer counts as behind; as of Node.js' streams of objects. */
 const MOST_UNREAD = 16;
+const COMPRESSED = 1;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const OK: Status = { code: GrpcCode.OK, details: "OK", metadata: null };
-const NO_METADATA = new Metadata();
+const WITH_TRAILERS = { waitForTrailers: true };
 
 /**
- * One call of two streams, without the duplex stream that grpc-js makes of it: that costs as much memory as all else
- * that is kept of an agent's call, and a tenth of a heartbeat. Flow control, deadlines, decoding and status trailers
- * are those of grpc-js.
+ * One call of two streams, on the stream of HTTP/2 itself: what grpc-js makes of it costs as much memory as all else
+ * that is kept of an agent's call, and each message twice the time. Flow control is that of Node.js. Its listeners are
+ * shared by all calls, see below.
  */
-export class FrameCall<I> implements Listener {
-  readonly #call: ServerInterceptingCallInterface;
-  readonly #handler: FrameHandler<I>;
-  readonly #ends: CallEnds;
+export class FrameCall<I> implements JournaledCall {
+  /** HOST:PORT that it comes from, by what trusted proxies say. */
+  readonly peer: string;
+  readonly startMs: number;
+  hasEnded = false;
+  readonly #method: FrameMethod<I>;
+  readonly #stream: ServerHttp2Stream;
   #reader: FrameReader<I> | null = null;
+  #partial: PartialMessage | null = null;
+  #trailers: OutgoingHttpHeaders | null = null;
+  #deadline: NodeJS.Timeout | null = null;
   #unread = 0;
   #onAllRead: (() => void) | null = null;
 
-  constructor(call: ServerInterceptingCallInterface, handler: FrameHandler<I>, ends: CallEnds) {
-    this.#call = call;
-    this.#handler = handler;
-    this.#ends = ends;
+  private constructor(method: FrameMethod<I>, stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
+    this.#method = method;
+    this.#stream = stream;
+    this.peer = addressOf(this.getPeer(), headers, method.clientAddress);
+    this.startMs = method.journal.nowMs();
   }
 
-  /** HOST:PORT of the other end. */
+  /** Take a call. Its stream must be open. */
+  static open<I>(method: FrameMethod<I>, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const call = new FrameCall(method, stream, headers);
+    method.journal.opened(call);
+    (stream as Carrier)[CALL] = call as FrameCall<unknown>;
+    stream.on("error", ignore).on("close", onClose).on("wantTrailers", onWantTrailers);
+    try {
+      call.#limit(headers[headerTimeout.toLowerCase()]);
+      call.#reader = method.handler.open(call);
+    } catch (error) {
+      call.end(toGrpcStatus(mapError(error)));
+    }
+    stream.on("data", onData).on("end", onEnd);
+  }
+
+  get method(): string {
+    return this.#method.name;
+  }
+
+  get isStream(): boolean {
+    return true;
+  }
+
+  /** HOST:PORT of the other end of the connection. */
   getPeer(): string {
-    return this.#call.getPeer();
+    const socket = this.#stream.session?.socket;
+    return socket?.remoteAddress === undefined ? "unknown" : grpcPeerOf(socket);
   }
 
   /** How many frames wait to be sent. */
@@ -64,14 +105,15 @@ export class FrameCall<I> implements Listener {
     return this.#unread;
   }
 
-  /**
-   * Send a frame. Returns whether the peer keeps up. One after the status, which grpc-js may have sent by itself, is
-   * left out: it would break the stream, and what waits before it, and the status, would never be sent.
-   */
+  /** Send a frame. Returns whether the peer keeps up. One after the status is left out. */
   write(frame: Buffer): boolean {
-    if (this.#ends.hasEnded(this.#call)) return true;
+    if (this.hasEnded || this.#isLeft) return true;
+    if (!this.#stream.headersSent) {
+      this.#stream.respond(ANSWER_HEADERS, WITH_TRAILERS);
+      forgetSentHeaders(this.#stream);
+    }
     this.#unread += 1;
-    this.#call.sendMessage(frame, this.#onSent);
+    this.#stream.write(writeEnvelope(frame), this.#onSent);
     return this.#unread < MOST_UNREAD;
   }
 
@@ -82,50 +124,158 @@ export class FrameCall<I> implements Listener {
 
   /** End the call, with status OK where nothing else is said, after what was written. */
   end(status: Status = OK): void {
-    if (!this.#ends.hasEnded(this.#call)) this.#call.sendStatus(status);
+    if (this.hasEnded) return;
+    const completed = completeStatus(status);
+    this.#method.journal.ended(this, completed);
+    this.#settle();
+    // Its end tells the reader.
+    if (this.#isLeft) return;
+    if (this.#stream.headersSent) {
+      this.#trailers = trailersOf(completed);
+      this.#stream.end();
+    } else {
+      answerWithStatus(this.#stream, completed);
+      this.#leave();
+    }
   }
 
-  /** Called by grpc-js, like the three below. */
-  onReceiveMetadata(metadata: Metadata): void {
-    // They are read below and never again.
-    Object.assign(this.#call, { metadata: NO_METADATA });
+  get #isLeft(): boolean {
+    return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  #limit(header: string | string[] | undefined): void {
+    if (header === undefined) return;
+    const { timeoutMs, error } = parseTimeout(String(header), Number.POSITIVE_INFINITY);
+    if (error !== undefined) throw error;
+    if (timeoutMs === undefined) return;
+    const message = `the call took longer than the ${timeoutMs} ms that its caller allowed`;
+    const end = () => this.end(toGrpcStatus(refuse("DEADLINE_EXCEEDED", message)));
+    this.#deadline = setTimeout(end, Math.min(timeoutMs, LONGEST_TIMER_MS));
+  }
+
+  /** Bytes came: what is whole of them is read. */
+  received(chunk: Buffer): void {
+    const bytes = this.#partial === null ? chunk : this.#partial.add(chunk);
+    let at = 0;
+    while (!this.hasEnded && bytes.byteLength - at >= HEADER_BYTES) {
+      const length = bytes.readUInt32BE(at + 1);
+      if (length > MESSAGE_LIMIT_BYTES) {
+        this.end(toGrpcStatus(tooLarge()));
+        return;
+      }
+      const end = at + HEADER_BYTES + length;
+      if (end > bytes.byteLength) break;
+      this.#read(bytes[at] === COMPRESSED, bytes.subarray(at + HEADER_BYTES, end));
+      at = end;
+    }
+    if (this.hasEnded || at === bytes.byteLength) this.#partial = null;
+    else if (this.#partial === null || at > 0) this.#keep(bytes.subarray(at));
+  }
+
+  #keep(rest: Buffer): void {
+    this.#partial = new PartialMessage();
+    this.#partial.add(rest);
+  }
+
+  #read(isCompressed: boolean, bytes: Buffer): void {
     try {
-      this.#reader = this.#handler.open(this, metadata);
+      if (isCompressed) throw refuse("MALFORMED_MESSAGE", "the message is compressed, and no encoding was named");
+      this.#reader?.onFrame(this.#decode(bytes));
     } catch (error) {
       this.end(toGrpcStatus(mapError(error)));
-      return;
     }
-    this.#call.startRead();
   }
 
-  onReceiveMessage(message: I): void {
-    this.#reader?.onFrame(message);
-    this.#call.startRead();
+  #decode(bytes: Buffer): I {
+    try {
+      return this.#method.decode(bytes);
+    } catch (cause) {
+      throw refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
+    }
   }
 
-  onReceiveHalfClose(): void {
-    // What its peer has reset ends as if it were complete.
-    if (!wasReset(this.#call)) this.#reader?.onHalfClose();
+  /** The peer has ended its half; what it has reset ends as if it were complete. */
+  halfClosed(): void {
+    if (this.#stream.rstCode === constants.NGHTTP2_NO_ERROR) this.#reader?.onHalfClose();
   }
 
-  onCancel(): void {
-    this.#ends.onCancelled(this.#call);
+  /** All was sent, and the status is the last. */
+  sendTrailers(): void {
+    this.#stream.sendTrailers(this.#trailers ?? trailersOf(OK));
+    this.#leave();
+  }
+
+  /** The stream is over. */
+  closed(): void {
+    this.#method.journal.over(this);
+    this.#settle();
+    this.#leave();
+  }
+
+  #settle(): void {
+    this.#partial = null;
+    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    this.#deadline = null;
+  }
+
+  /** Tell the reader, but not while it is called: a peer may leave its half open long after. */
+  #leave(): void {
+    process.nextTick(tellGone, this);
+  }
+
+  /** Called once what ended the call has returned. */
+  tellGone(): void {
     const reader = this.#reader;
-    // A peer may leave its half open long after.
     this.#reader = null;
     reader?.onGone();
   }
 
-  readonly #onSent = (): void => {
+  readonly #onSent = (error?: Error | null): void => {
     this.#unread -= 1;
-    if (this.#unread > 0) return;
+    if (this.#unread > 0 || (error !== undefined && error !== null)) return;
     const listener = this.#onAllRead;
     this.#onAllRead = null;
     listener?.();
   };
 }
 
-/** grpc-js keeps to itself the stream of HTTP/2 below a call. */
-function wasReset(call: ServerInterceptingCallInterface & { readonly stream?: Http2Stream }): boolean {
-  return (call.stream?.rstCode ?? constants.NGHTTP2_NO_ERROR) !== constants.NGHTTP2_NO_ERROR;
+const CALL = Symbol("call");
+
+type Carrier = ServerHttp2Stream & { [CALL]?: FrameCall<unknown> };
+
+// Each is one function for all calls, with the stream as `this`: closures of each would be a third of what is kept.
+
+function onData(this: Carrier, chunk: Buffer): void {
+  this[CALL]?.received(chunk);
+}
+
+function onEnd(this: Carrier): void {
+  this[CALL]?.halfClosed();
+}
+
+function onWantTrailers(this: Carrier): void {
+  this[CALL]?.sendTrailers();
+}
+
+function onClose(this: Carrier): void {
+  this[CALL]?.closed();
+}
+
+function tellGone(call: FrameCall<unknown>): void {
+  call.tellGone();
+}
+
+/** The end of the stream follows. */
+function ignore(): void {}
+
+let sentHeaders: symbol | null | undefined;
+
+/**
+ * Node.js keeps the headers that were sent for whoever asks for `sentHeaders`, in an object of half a kilobyte: all
+ * calls share one instead. A version that keeps them in another way keeps them.
+ */
+function forgetSentHeaders(stream: ServerHttp2Stream): void {
+  sentHeaders ??=
+    Object.getOwnPropertySymbols(stream).find(({ description }) => description === "sent-headers") ?? null;
+  if (sentHeaders !== null) Object.assign(stream, { [sentHeaders]: ANSWER_HEADERS });
 }

@@ -10,6 +10,8 @@ import type { ConnectionTimes } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { TlsAcceptor } from "../connections/tls-acceptor.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
+import { FrameCall, type FrameMethod } from "./frame-call.ts";
+import { answerWithStatus } from "./grpc-answer.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 
 export interface BindingOptions {
@@ -26,6 +28,8 @@ export interface BindingOptions {
   readonly strangers: StrangerLog;
   readonly metrics: MetricsRegistry;
   readonly clock: Pick<Clock, "nowMs">;
+  /** Methods whose calls are not left to grpc-js, by their paths. */
+  readonly frames: ReadonlyMap<string, FrameMethod<unknown>>;
 }
 
 /** A port that a grpc-js server has taken. */
@@ -81,7 +85,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     },
   });
   const inner = innerServer(server);
-  refuseCompressed(inner);
+  serveStreams(inner, options.frames);
   // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each
   // agent.
   keeper.watchHttp2(inner, false);
@@ -155,34 +159,27 @@ function acceptTls(
 }
 
 /**
- * Have a grpc-js server refuse calls whose messages are compressed, with COMPRESSION_NOT_SUPPORTED and the encodings
- * that it takes, as gRPC's specification has it. grpc-js itself unpacks whatever comes, as many at a time as come, and
- * messages of a few dozen bytes have nothing to gain.
+ * Serve the calls of long streams on HTTP/2 itself, and all others by the grpc-js server. Calls whose messages are
+ * compressed are refused with COMPRESSION_NOT_SUPPORTED and the encodings that there are, as gRPC's specification has
+ * it: grpc-js itself unpacks whatever comes, as many at a time as come, and messages of a few dozen bytes have nothing
+ * to gain.
  */
-function refuseCompressed(server: http2.Http2Server): void {
+function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"]): void {
   const listeners = server.listeners("stream") as StreamListener[];
   server.removeAllListeners("stream");
   server.on("stream", (stream, headers, ...rest) => {
-    const { "grpc-encoding": encoding = "identity" } = headers;
-    if (encoding === "identity") for (const serve of listeners) serve.call(server, stream, headers, ...rest);
-    else answer(stream);
+    const { "grpc-encoding": encoding = "identity", "content-type": type = "", ":path": path = "" } = headers;
+    const method = frames.get(path);
+    if (encoding !== "identity") refuseCompressed(stream);
+    // What is no gRPC is answered by grpc-js, whatever its path.
+    else if (method !== undefined && type.startsWith("application/grpc")) FrameCall.open(method, stream, headers);
+    else for (const serve of listeners) serve.call(server, stream, headers, ...rest);
   });
 }
 
-function answer(stream: http2.ServerHttp2Stream): void {
+function refuseCompressed(stream: http2.ServerHttp2Stream): void {
   stream.on("error", () => {});
   const message = "messages to this port are not compressed: send them with grpc-encoding identity";
-  const status = toGrpcStatus(refuse("COMPRESSION_NOT_SUPPORTED", message));
-  stream.respond(
-    {
-      ":status": 200,
-      "content-type": "application/grpc+proto",
-      "grpc-accept-encoding": "identity",
-      "grpc-status": String(status.code),
-      "grpc-message": encodeURI(status.details),
-      ...status.metadata?.toHttp2Headers(),
-    },
-    { endStream: true },
-  );
+  answerWithStatus(stream, toGrpcStatus(refuse("COMPRESSION_NOT_SUPPORTED", message)));
   stream.close();
 }

@@ -3,7 +3,8 @@ import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 
-const HEADER_BYTES = 5;
+/** A flag and the length come before each message. */
+export const HEADER_BYTES = 5;
 const COMPRESSED = 1;
 
 /**
@@ -67,7 +68,8 @@ export function frameOf(schema: DescMessage, message: Message): Uint8Array {
   return framed.get(message) ?? writeEnvelope(toBinary(schema, message));
 }
 
-function writeEnvelope(message: Uint8Array): Uint8Array {
+/** A message behind its flag and length. */
+export function writeEnvelope(message: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + message.byteLength);
   bytes.writeUInt8(0, 0);
   bytes.writeUInt32BE(message.byteLength, 1);
@@ -75,6 +77,7 @@ function writeEnvelope(message: Uint8Array): Uint8Array {
   return bytes;
 }
 
-function tooLarge() {
+/** The error of a message above the limit. */
+export function tooLarge(): Error {
   return refuse("MESSAGE_TOO_LARGE", `the message is larger than ${MESSAGE_LIMIT_BYTES} bytes`);
 }

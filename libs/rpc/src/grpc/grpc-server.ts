@@ -10,13 +10,14 @@ import { STRANGERS_STREAMS } from "../connections/connection.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
-import type { FrameHandler } from "./frame-call.ts";
+import { CallJournal } from "./call-journal.ts";
+import type { FrameMethod } from "./frame-call.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
-import { toGrpcService } from "./grpc-service.ts";
+import { toGrpcMethod, toGrpcService } from "./grpc-service.ts";
 
 export interface GrpcServerOptions {
   readonly host: string;
@@ -88,19 +89,14 @@ const NOTHING = Buffer.alloc(0);
  * with its reason; what is left after the grace period is cut.
  */
 export async function createGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
-  const { host, log, routes, calls, clientAddress, clock = systemClock } = options;
+  const { host, routes, calls, clientAddress, clock = systemClock } = options;
   const serving = options.serving ?? new ServingStatus();
-  const strangers = options.strangers ?? new StrangerLog({ log });
+  const strangers = options.strangers ?? new StrangerLog({ log: options.log });
   const own = new Set(routes.flatMap(({ service }) => service.methods.map(methodName)));
-  const frames = new Map(routes.flatMap(framesOf));
-  const observer = observeGrpcCalls({
-    clock,
-    metrics: options.metrics,
-    log: (options.logCalls ?? true) ? strangers : null,
-    clientAddress,
-    admissionOf: (method) => (own.has(method) ? undefined : calls),
-    framesOf: (method) => frames.get(method),
-  });
+  const log = (options.logCalls ?? true) ? strangers : null;
+  const journal = new CallJournal({ clock, metrics: options.metrics, log });
+  const admissionOf = (method: string) => (own.has(method) ? undefined : calls);
+  const observer = observeGrpcCalls({ journal, clientAddress, admissionOf });
   const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
   const names = routes.map(({ service }) => service.typeName);
   const health = grpcHealthRoute(serving);
@@ -109,8 +105,9 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
     server.addService(toGrpcService(route.service, route.decoders), route.handlers);
   }
   answerUnknownMethods(server);
-  logTroubles(log);
-  const binding = await bindGrpc(server, { ...options, strangers, clock }).catch((error: unknown) => {
+  logTroubles(options.log);
+  const frames = new Map(routes.flatMap((route) => framesOf(route, { journal, clientAddress })));
+  const binding = await bindGrpc(server, { ...options, strangers, clock, frames }).catch((error: unknown) => {
     throw listeningError(error, host, options.port);
   });
   for (const name of names) serving.set(name, "SERVING");
@@ -126,11 +123,16 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   };
 }
 
-/** The handlers of frames of a service, by the names of their methods. */
-function framesOf({ service, frames }: GrpcRoute): readonly (readonly [string, FrameHandler<unknown>])[] {
+/** The methods of a service whose calls are not left to grpc-js, by their paths. */
+function framesOf(
+  { service, frames, decoders }: GrpcRoute,
+  shared: Pick<FrameMethod<unknown>, "journal" | "clientAddress">,
+): readonly (readonly [string, FrameMethod<unknown>])[] {
   return service.methods.flatMap((method) => {
     const handler = frames[method.localName];
-    return handler === undefined ? [] : [[methodName(method), handler] as const];
+    if (handler === undefined) return [];
+    const { path, requestDeserialize: decode } = toGrpcMethod(method, decoders[method.localName]);
+    return [[path, { ...shared, name: methodName(method), handler, decode }] as const];
   });
 }
 

@@ -1,5 +1,4 @@
 import { fromBinary } from "@bufbuild/protobuf";
-import type { Metadata } from "@grpc/grpc-js";
 import {
   HealthService,
   type HeartbeatRequest,
@@ -14,9 +13,7 @@ import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
 /** The agents' side, for a grpc-js server. */
 export function createAgentRoutes(host: StreamHost, logs: LogDesk): readonly GrpcRoute[] {
   const handlers = {
-    heartbeat: {
-      open: (call: HeartbeatCall, metadata: Metadata) => new AgentStream(call, metadata, host),
-    },
+    heartbeat: { open: (call: HeartbeatCall) => new AgentStream(call, host) },
     serveLogs: (call: LogCall, answer: Parameters<LogDesk["serve"]>[1]) => logs.serve(call, answer),
   };
   return [grpcRoute(HealthService, handlers, { heartbeat: decodeFrame })];

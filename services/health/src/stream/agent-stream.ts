@@ -1,16 +1,8 @@
-import type { Metadata } from "@grpc/grpc-js";
 import { GoodbyeKind, type HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
-import {
-  type ClientAddress,
-  type FrameCall,
-  type FrameReader,
-  grpcAddressOf,
-  type StrangerLog,
-  toGrpcStatus,
-} from "@rollcall/rpc";
+import { type FrameCall, type FrameReader, type StrangerLog, toGrpcStatus } from "@rollcall/rpc";
 import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
@@ -33,8 +25,6 @@ export interface StreamHost extends SessionHost {
   readonly clock: Clock;
   /** Reports streams that never had a session. */
   readonly strangers: StrangerLog;
-  /** See HealthProcess. */
-  readonly clientAddress: ClientAddress | undefined;
   readonly limits: StreamLimits;
   /** See HealthProcess. */
   readonly onWelcomed: ((peer: string) => void) | null;
@@ -66,11 +56,11 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
   readonly #session: AgentSession;
   readonly #openedAtMs: number;
 
-  constructor(call: HeartbeatCall, metadata: Metadata, host: StreamHost) {
+  constructor(call: HeartbeatCall, host: StreamHost) {
     this.#outgoing = new Outgoing(call, host.clock, host.limits, this);
     this.#call = call;
     this.#host = host;
-    this.peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, host.clientAddress);
+    this.peer = call.peer;
     this.#openedAtMs = host.clock.nowMs();
     const nonce = nextNonce();
     const { helloTimeoutMs: helloWithinMs } = host.limits;

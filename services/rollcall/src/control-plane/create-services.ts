@@ -9,15 +9,7 @@ import type { Authenticator } from "@rollcall/identity";
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
-import type {
-  ClientAddress,
-  FailedAttempts,
-  HttpPage,
-  PeerTls,
-  PolicyTable,
-  ReadyReport,
-  StrangerLog,
-} from "@rollcall/rpc";
+import type { FailedAttempts, HttpPage, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
 import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -50,7 +42,6 @@ export interface SharedParts {
   readonly failures: FailedAttempts;
   /** Where lines about those are written who are not known. */
   readonly strangers: StrangerLog;
-  readonly clientAddress: ClientAddress;
   /** Told of each agent that was welcomed, see HealthProcess. */
   readonly onWelcomed?: (peer: string) => void;
 }

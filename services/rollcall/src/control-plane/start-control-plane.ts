@@ -94,8 +94,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   let work: RunningTasks | null = null;
   parts.onClose(() => work?.close());
   const guards = parts.add(openGuards({ store, config, clock, log, metrics }));
-  const { failures, strangers, clientAddress } = guards;
-  const shared = { ...common, failures, strangers, clientAddress };
+  const { failures, strangers } = guards;
+  const shared = { ...common, failures, strangers };
   if (plan.services.includes("health")) boundGarbage();
   let agents: GrpcServer | null = null;
   const authentication = await openAuthentication({ store, config, clock, log });
