@@ -2,6 +2,7 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufb
 import { describe, expect, it } from "@jest/globals";
 import { SetHealthPolicyRequestSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { WatchEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { GetClusterHealthResponseSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { NodeInfoSchema, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeChangeSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
@@ -55,6 +56,15 @@ describe("encodeFast()", () => {
       ...{ priority: -5, values, updateMask: { paths: ["priority"] } },
     });
     for (const cpuPercent of [0, -0, 12.5, Number.NaN]) expectSame(GetClusterHealthResponseSchema, { cpuPercent });
+  });
+
+  it("should write what agents are sent", () => {
+    const settings = { heartbeatInterval: { seconds: 15n }, labels: [{ key: "zone", value: "a" }], generation: 3 };
+    const value = { sessionEpoch: 2n ** 40n, settings, clusterId: "c", nodeInfoWanted: true, healthEndpoints: ["a:1"] };
+    expectSame(HeartbeatResponseSchema, { frame: { case: "welcome", value } });
+    expectSame(HeartbeatResponseSchema, { frame: { case: "challenge", value: { nonce: new Uint8Array(32).fill(7) } } });
+    expectSame(HeartbeatResponseSchema, { frame: { case: "goAway", value: { reason: 5, retryAfter: { nanos: 1 } } } });
+    expectSame(HeartbeatResponseSchema, {});
   });
 
   it("should write fields that are not known", () => {

@@ -1,7 +1,7 @@
 import type { Code } from "@connectrpc/connect";
 import { status as GrpcCode, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { describeError, isCallersFault } from "@rollcall/errors";
-import type { Clock, MetricsRegistry } from "@rollcall/process";
+import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
@@ -26,17 +26,21 @@ export interface CallJournalOptions {
   readonly metrics: MetricsRegistry;
   /** Null when the service writes lines of its own. */
   readonly log: StrangerLog | null;
+  /** Where faults of ours are told of. */
+  readonly faults: Logger;
 }
 
 /** Measures the calls of a port for long streams, and logs them. */
 export class CallJournal {
   readonly #clock: Clock;
   readonly #log: StrangerLog | null;
+  readonly #faults: Logger;
   readonly #observe: ReturnType<typeof rpcDurations>;
 
-  constructor({ clock, metrics, log }: CallJournalOptions) {
+  constructor({ clock, metrics, log, faults }: CallJournalOptions) {
     this.#clock = clock;
     this.#log = log;
+    this.#faults = faults;
     this.#observe = rpcDurations(metrics);
   }
 
@@ -65,6 +69,11 @@ export class CallJournal {
     }
     const { code, reason, message } = describeError(errorFromGrpc(status));
     this.#end(call, code, { reason, message });
+  }
+
+  /** A handler failed, and its call with it. */
+  failed({ method, peer }: JournaledCall, err: unknown): void {
+    this.#faults.error({ err, method, peer }, "call failed");
   }
 
   /** A call is over, with its status or without. */

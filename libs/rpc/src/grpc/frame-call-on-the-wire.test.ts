@@ -24,6 +24,9 @@ import { createGrpcServer } from "./grpc-server.ts";
 type Call = FrameCall<HeartbeatRequest>;
 const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
 
+/** The sequence of a Beat that the handler fails for. */
+const FAILING = 99;
+
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
@@ -41,6 +44,7 @@ async function start(first = 0) {
       for (let count = 0; count < first; count += 1) call.write(ack(7));
       return {
         onFrame: ({ frame }) => {
+          if (frame.case === "beat" && frame.value.sequence === FAILING) throw new Error("as it was told");
           told.push(frame.case === "beat" ? `beat ${frame.value.sequence}` : "other");
           if (frame.case === "beat") call.write(ack(frame.value.sequence));
         },
@@ -270,6 +274,43 @@ describe("frames on the wire", () => {
       expect([calls.length, bystander.bytes()]).toEqual([2, envelope(ack(9))]);
     },
   );
+
+  it.each([
+    ["whose last message is cut short", {}, beat(1).subarray(0, 7), Code.InvalidArgument, "MALFORMED_MESSAGE"],
+    ["that says its message is compressed", {}, envelope(ack(1), 1), Code.InvalidArgument, "MALFORMED_MESSAGE"],
+    ["with a time limit that is none", { "grpc-timeout": "1y" }, beat(1), Code.InvalidArgument, "INVALID_REQUEST"],
+    ["for whose frames its handler fails", {}, beat(FAILING), Code.Internal, "INTERNAL"],
+  ])("should end a call %s", async (_, headers, bytes, code, reason) => {
+    const { server, told, lines } = await start();
+    const { stream, ended } = open(connect(server.port), headers);
+    stream.end(bytes);
+    expect(await ended()).toEqual({ status: code, reason });
+    if (reason !== "INVALID_REQUEST") await until("it is gone", () => told.includes("gone"));
+    expect(told.filter((what) => what !== "gone")).toEqual([]);
+    const failed = lines.filter(({ msg }) => msg === "call failed");
+    expect(failed).toHaveLength(reason === "INTERNAL" ? 1 : 0);
+  });
+
+  it("should be opened by POST alone, and by 25 days as by no limit", async () => {
+    const { server, calls } = await start();
+    const session = connect(server.port);
+    const { stream } = open(session, { ":method": "PUT" });
+    const [headers] = await once(stream, "response");
+    expect([headers[":status"], headers.allow, calls]).toEqual([405, "POST", []]);
+    const patient = open(session, { "grpc-timeout": "99999999H" });
+    patient.stream.end(beat(1));
+    expect(await patient.ended()).toEqual({ status: 0, reason: null });
+  });
+
+  it("should be cancelled, and not half-closed, where the server cuts their connection", async () => {
+    const { server, told, counted } = await start();
+    const { stream } = open(connect(server.port));
+    stream.write(beat(1));
+    await until("it is open", () => told.length === 1);
+    await server.close();
+    await until("it is gone", () => told.includes("gone"));
+    expect([told, await counted("canceled"), await counted("ok")]).toEqual([["beat 1", "gone"], 1, 0]);
+  });
 
   it("should never be opened by more metadata than fits, nor other connections disturbed", async () => {
     const { server, calls, told } = await start();

@@ -1,7 +1,7 @@
-import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { status as GrpcCode } from "@grpc/grpc-js";
-import { mapError, refuse } from "@rollcall/errors";
+import { describeError, mapError, refuse } from "@rollcall/errors";
 import { addressOf, type ClientAddress } from "../calls/client-address.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { grpcPeerOf } from "../connections/connection.ts";
@@ -40,6 +40,7 @@ export interface FrameMethod<I> {
 /** As many frames may wait to be sent before a peer counts as behind; as of Node.js' streams of objects. */
 const MOST_UNREAD = 16;
 const COMPRESSED = 1;
+/** As long as a timer of Node.js can be: no limit for a call of 25 days. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const OK: Status = { code: GrpcCode.OK, details: "OK", metadata: null };
@@ -77,12 +78,10 @@ export class FrameCall<I> implements JournaledCall {
     method.journal.opened(call);
     (stream as Carrier)[CALL] = call as FrameCall<unknown>;
     stream.on("error", ignore).on("close", onClose).on("wantTrailers", onWantTrailers);
-    try {
+    call.#guard(() => {
       call.#limit(headers[headerTimeout.toLowerCase()]);
       call.#reader = method.handler.open(call);
-    } catch (error) {
-      call.end(toGrpcStatus(mapError(error)));
-    }
+    });
     stream.on("data", onData).on("end", onEnd);
   }
 
@@ -124,12 +123,11 @@ export class FrameCall<I> implements JournaledCall {
 
   /** End the call, with status OK where nothing else is said, after what was written. */
   end(status: Status = OK): void {
-    if (this.hasEnded) return;
+    // What is left has no status any more, and its end tells the reader.
+    if (this.hasEnded || this.#isLeft) return;
     const completed = completeStatus(status);
     this.#method.journal.ended(this, completed);
     this.#settle();
-    // Its end tells the reader.
-    if (this.#isLeft) return;
     if (this.#stream.headersSent) {
       this.#trailers = trailersOf(completed);
       this.#stream.end();
@@ -146,11 +144,12 @@ export class FrameCall<I> implements JournaledCall {
   #limit(header: string | string[] | undefined): void {
     if (header === undefined) return;
     const { timeoutMs, error } = parseTimeout(String(header), Number.POSITIVE_INFINITY);
-    if (error !== undefined) throw error;
-    if (timeoutMs === undefined) return;
+    // Not with what was sent, which may be long.
+    if (error !== undefined) throw refuse("INVALID_REQUEST", `${headerTimeout} is no time limit`);
+    if (timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS) return;
     const message = `the call took longer than the ${timeoutMs} ms that its caller allowed`;
     const end = () => this.end(toGrpcStatus(refuse("DEADLINE_EXCEEDED", message)));
-    this.#deadline = setTimeout(end, Math.min(timeoutMs, LONGEST_TIMER_MS));
+    this.#deadline = setTimeout(end, timeoutMs);
   }
 
   /** Bytes came: what is whole of them is read. */
@@ -182,7 +181,7 @@ export class FrameCall<I> implements JournaledCall {
       if (isCompressed) throw refuse("MALFORMED_MESSAGE", "the message is compressed, and no encoding was named");
       this.#reader?.onFrame(this.#decode(bytes));
     } catch (error) {
-      this.end(toGrpcStatus(mapError(error)));
+      this.#fail(error);
     }
   }
 
@@ -194,9 +193,14 @@ export class FrameCall<I> implements JournaledCall {
     }
   }
 
-  /** The peer has ended its half; what it has reset ends as if it were complete. */
+  /** The peer has ended its half. What it has reset, or what was cut here, ends as if it were complete. */
   halfClosed(): void {
-    if (this.#stream.rstCode === constants.NGHTTP2_NO_ERROR) this.#reader?.onHalfClose();
+    if (this.hasEnded || this.#isLeft) return;
+    if (this.#partial !== null) {
+      this.end(toGrpcStatus(refuse("MALFORMED_MESSAGE", "the last message is cut short")));
+      return;
+    }
+    this.#guard(() => this.#reader?.onHalfClose());
   }
 
   /** All was sent, and the status is the last. */
@@ -210,6 +214,21 @@ export class FrameCall<I> implements JournaledCall {
     this.#method.journal.over(this);
     this.#settle();
     this.#leave();
+  }
+
+  /** What a handler throws ends its call, and no other. */
+  #guard(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    const mapped = mapError(error);
+    if (describeError(mapped).reason === "INTERNAL") this.#method.journal.failed(this, error);
+    this.end(toGrpcStatus(mapped));
   }
 
   #settle(): void {
@@ -227,7 +246,7 @@ export class FrameCall<I> implements JournaledCall {
   tellGone(): void {
     const reader = this.#reader;
     this.#reader = null;
-    reader?.onGone();
+    this.#guard(() => reader?.onGone());
   }
 
   readonly #onSent = (error?: Error | null): void => {
@@ -235,7 +254,7 @@ export class FrameCall<I> implements JournaledCall {
     if (this.#unread > 0 || (error !== undefined && error !== null)) return;
     const listener = this.#onAllRead;
     this.#onAllRead = null;
-    listener?.();
+    if (listener !== null) this.#guard(listener);
   };
 }
 
@@ -275,7 +294,9 @@ let sentHeaders: symbol | null | undefined;
  * calls share one instead. A version that keeps them in another way keeps them.
  */
 function forgetSentHeaders(stream: ServerHttp2Stream): void {
-  sentHeaders ??=
-    Object.getOwnPropertySymbols(stream).find(({ description }) => description === "sent-headers") ?? null;
+  if (sentHeaders === undefined) {
+    const named = Object.getOwnPropertySymbols(stream).find(({ description }) => description === "sent-headers");
+    sentHeaders = named ?? null;
+  }
   if (sentHeaders !== null) Object.assign(stream, { [sentHeaders]: ANSWER_HEADERS });
 }

@@ -172,9 +172,18 @@ function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"
     const method = frames.get(path);
     if (encoding !== "identity") refuseCompressed(stream);
     // What is no gRPC is answered by grpc-js, whatever its path.
-    else if (method !== undefined && type.startsWith("application/grpc")) FrameCall.open(method, stream, headers);
+    else if (method !== undefined && type.startsWith("application/grpc")) serveFrames(method, stream, headers);
     else for (const serve of listeners) serve.call(server, stream, headers, ...rest);
   });
+}
+
+function serveFrames(
+  method: FrameMethod<unknown>,
+  stream: http2.ServerHttp2Stream,
+  headers: http2.IncomingHttpHeaders,
+): void {
+  if (headers[":method"] === "POST") FrameCall.open(method, stream, headers);
+  else stream.on("error", () => {}).respond({ ":status": 405, allow: "POST" }, { endStream: true });
 }
 
 function refuseCompressed(stream: http2.ServerHttp2Stream): void {

@@ -1,4 +1,4 @@
-import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   GoAwayAction,
@@ -8,7 +8,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { Membership } from "@rollcall/domain";
-import { labelsToProto, membershipToProto } from "@rollcall/wire";
+import { encodeFast, labelsToProto, membershipToProto } from "@rollcall/wire";
 import type { SettingsTerms } from "../policy/node-terms.ts";
 import { type Farewell, isCastOut } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
@@ -77,6 +77,6 @@ function toSettings(terms: SettingsTerms): Settings {
 }
 
 function encode(frame: MessageInitShape<typeof HeartbeatResponseSchema>["frame"] & object): Buffer {
-  const bytes = toBinary(HeartbeatResponseSchema, create(HeartbeatResponseSchema, { frame }));
+  const bytes = encodeFast(HeartbeatResponseSchema, create(HeartbeatResponseSchema, { frame }));
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -111,7 +111,8 @@ export class WorkDesk implements WorkHost {
           if (work.wanted.length >= MOST_WANTED) {
             throw refuse("INVALID_REQUEST", `an agent may wait for ${MOST_WANTED} specs at a time`);
           }
-          work.wanted.push(digest);
+          // Not a part of all that came with it.
+          work.wanted.push(new Uint8Array(digest));
         }
         this.#wanting.add(node);
         this.#telling.call();
