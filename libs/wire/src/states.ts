@@ -32,27 +32,24 @@ import {
 
 export function membershipToProto(membership: Membership): ProtoMembership {
   const state = membershipStateToProto(membership.state);
-  return create(MembershipSchema, { ...circumstances(membership), state });
+  return create(MembershipSchema, { state, ...circumstances(membership) });
 }
 
 export function connectionToProto(connection: Connection): ProtoConnection {
   const state = connectionStateToProto(connection.state);
-  return create(ConnectionSchema, { ...circumstances(connection), state });
+  return create(ConnectionSchema, { state, ...circumstances(connection) });
 }
 
 export function healthToProto(health: Health): ProtoHealth {
   return create(HealthSchema, {
-    ...circumstances(health),
     state: healthStateToProto(health.state),
+    ...circumstances(health),
   });
 }
 
 export function schedulingToProto(scheduling: Scheduling): ProtoScheduling {
   return create(SchedulingSchema, {
-    ...circumstances(scheduling),
     state: schedulingStateToProto(scheduling.state),
-    // The domain always has a reason; the contract leaves it empty for an eligible node.
-    reason: scheduling.state === "ELIGIBLE" ? "" : scheduling.reason,
     holds: scheduling.holds.map(({ kind, sinceMs, message, actor, untilMs }) => ({
       kind: holdKindToProto(kind),
       since: timestampFromMs(sinceMs),
@@ -60,6 +57,9 @@ export function schedulingToProto(scheduling: Scheduling): ProtoScheduling {
       actor,
       ...(untilMs === undefined ? {} : { untilTime: timestampFromMs(untilMs) }),
     })),
+    ...circumstances(scheduling),
+    // The domain always has a reason; the contract leaves it empty for an eligible node.
+    reason: scheduling.state === "ELIGIBLE" ? "" : scheduling.reason,
   });
 }
 

@@ -131,7 +131,7 @@ export function membershipEvent(change: {
     reason: change.reason ?? after?.reason ?? gone,
     message,
     before: before === null ? null : membershipFacts(before),
-    after: after === null ? null : { ...membershipFacts(after), ...joiningFacts(change) },
+    after: after === null ? null : Object.assign(membershipFacts(after), joiningFacts(change)),
   };
 }
 

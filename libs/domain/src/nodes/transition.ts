@@ -79,13 +79,13 @@ export function planTransition(before: RecordedSession, item: Transition, facts:
     isSameState(detected, before.detectedHealth) &&
     loss === before.loss;
   if (isSame) return { after: null, events: [] };
-  const after = { connection, health, ...history, loss };
+  const after = { connection, health, loss, ...history };
   const events = eventsOf(before, item, after);
   return {
     after: {
+      detected: history.flappingSinceMs === null ? null : detected,
       ...after,
       ...(events.length === 0 ? stillShown(before, health) : {}),
-      detected: history.flappingSinceMs === null ? null : detected,
     },
     events: allowed === null ? events : [...events, allowed],
   };

@@ -40,5 +40,5 @@ export function connectionAfter(
   signal: ConnectionSignal,
   by: { readonly actor: string; readonly atMs: number },
 ): Connection {
-  return { ...TRANSITIONS[signal], sinceMs: by.atMs, actor: by.actor };
+  return { sinceMs: by.atMs, actor: by.actor, ...TRANSITIONS[signal] };
 }

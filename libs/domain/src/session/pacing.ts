@@ -53,7 +53,8 @@ export function mayAdmit(
   budgetPerSecond: number,
 ): boolean {
   const least = heartbeatsPerSecond(groups, Number.POSITIVE_INFINITY);
-  const own = heartbeatsPerSecond([{ ...newcomer, sessions: 1 }], Number.POSITIVE_INFINITY);
+  const { intervalMs, longestMs } = newcomer;
+  const own = heartbeatsPerSecond([{ intervalMs, longestMs, sessions: 1 }], Number.POSITIVE_INFINITY);
   return least + own <= budgetPerSecond;
 }
 

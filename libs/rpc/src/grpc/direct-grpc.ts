@@ -94,9 +94,9 @@ async function serveUnary(
   const next = intercepted(call, async (request) => {
     const given = request.stream ? message : request.message;
     const told = create(method.output, await impl(given, contextOf(context, request)));
-    return { ...answeredOf(context), method, stream: false, message: told };
+    return { method, stream: false, message: told, ...answeredOf(context) };
   });
-  const told = await next({ ...askedOf(context), method, stream: false, message });
+  const told = await next({ method, stream: false, message, ...askedOf(context) });
   answer.begin(context.responseHeader);
   if (!told.stream) await answer.send(frameOf(method.output, told.message));
 }
@@ -114,9 +114,9 @@ async function serveStream(
     const told = impl(given, contextOf(context, request));
     // Completed below, where they are encoded: nothing in between looks into them.
     const message = told as AsyncIterable<Message>;
-    return { ...answeredOf(context), method, stream: true, message };
+    return { method, stream: true, message, ...answeredOf(context) };
   });
-  const told = await next({ ...askedOf(context), method, stream: true, message });
+  const told = await next({ method, stream: true, message, ...askedOf(context) });
   answer.begin(context.responseHeader);
   if (!told.stream) return;
   for await (const one of told.message) {

@@ -48,9 +48,9 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
     return runToEnd(isStream ? opened : next, request, (error) => {
       const { level = normal, what, fields, isFault } = outcomeOf(error);
       const all = {
-        ...fields,
         duration_ms: Math.round((clock.nowMs() - startMs) * 10) / 10,
         caller: actorOf(values.get(callerKey)),
+        ...fields,
       };
       write(level, what, all, isStream ? "stream closed" : "call finished", isFault);
     });

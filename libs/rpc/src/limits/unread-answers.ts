@@ -85,7 +85,7 @@ export class UnreadAnswers {
   /** Look after a call until its answer has been read. To be called before anything is written. */
   join(call: AnsweredCall): void {
     const nowMs = this.#options.clock.nowMs();
-    const pending = { ...call, startMs: nowMs, begun: 0, taken: 0, seen: 0, sinceMs: nowMs };
+    const pending = { startMs: nowMs, begun: 0, taken: 0, seen: 0, sinceMs: nowMs, ...call };
     countWrites(pending);
     this.#calls.add(pending);
     call.response.once("close", () => this.#calls.delete(pending));

@@ -127,7 +127,6 @@ export function toOwnedSession(row: OwnedSessionRow): OwnedSession {
 
 function toOpened(row: Extract<OpeningRow, { readonly epoch: number }>, hello: SessionHello): OpenedSession {
   return {
-    ...hello,
     key: hello.keyFingerprint,
     retiredKey: row.retired_fingerprint,
     machines: row.machines,
@@ -140,6 +139,7 @@ function toOpened(row: Extract<OpeningRow, { readonly epoch: number }>, hello: S
       isDuplicated: row.duplicated_since !== null,
     },
     nowMs: row.now.getTime(),
+    ...hello,
   };
 }
 

@@ -29,10 +29,10 @@ export function createPostgresRecord(options: {
     labelsOf: (nodeIds) => labelSetsOf(store.db, nodeIds),
     collectedAmong: (nodeIds) => collectedAmong(store.db, nodeIds),
     openSessions: async (hellos) => {
-      const sessions = hellos.map((hello) => ({ ...hello, replicaId: instance }));
+      const sessions = hellos.map((hello) => ({ replicaId: instance, ...hello }));
       const { result, revision } = await store.change((tx) => openSessions(tx, sessions));
       // Without an event no other replica had the session before, so nothing can be older than what was read.
-      return result.map((opening) => ({ ...opening, openedRevision: revision === 0n ? opening.revision : revision }));
+      return result.map((opening) => ({ openedRevision: revision === 0n ? opening.revision : revision, ...opening }));
     },
     writeTransitions: (transitions) => writeTransitions(store, instance, transitions),
     adoptOrphans: (limit) => adoptOrphans(store, instance, limit),

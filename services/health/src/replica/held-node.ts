@@ -165,9 +165,9 @@ export function unwrittenOf(node: HeldNode): Transition | null {
   return {
     nodeId: node.id,
     epoch: node.epoch,
+    flappingHoldMs: node.terms.resolved.policy.flappingHoldMs,
     ...(connectionDiffers ? { connection: toChange(node.connection) } : {}),
     ...(healthDiffers ? { health: { ...toChange(node.health), ...evidenceOf(node) } } : {}),
-    flappingHoldMs: node.terms.resolved.policy.flappingHoldMs,
   };
 }
 

@@ -167,7 +167,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
   #logEnd(node: HeldNode | null, why: { readonly reason: string; readonly detail: string }, isFault = false): void {
     const { log, strangers, clock } = this.#host;
     const { peer } = this;
-    const fields = { ...why, duration_ms: Math.round(clock.nowMs() - this.#openedAtMs) };
+    const fields = { duration_ms: Math.round(clock.nowMs() - this.#openedAtMs), ...why };
     if (node !== null) {
       log.info({ node: node.id, epoch: node.epoch, peer, ...fields }, "session closed");
       return;

@@ -212,7 +212,7 @@ export class HelloDesk {
       } else {
         if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, random), "superseded");
         this.#gate.proven(greetingOf(arrival));
-        candidates.set(nodeId, { ...arrival, key, events: [] });
+        candidates.set(nodeId, { key, events: [], ...arrival });
       }
       if (key !== undefined && earlier === undefined) continue;
       sentAway += 1;
@@ -240,8 +240,8 @@ export class HelloDesk {
         this.#refuse(candidate, notRegistered(nodeId, this.#options.random));
         continue;
       }
-      const known = { keys: keys.get(nodeId), labels: labels.get(nodeId) ?? NO_LABELS };
-      this.#settle(candidate, opening, { ...known, rotateWithinMs });
+      const known = { keys: keys.get(nodeId), labels: labels.get(nodeId) ?? NO_LABELS, rotateWithinMs };
+      this.#settle(candidate, opening, known);
     }
   }
 

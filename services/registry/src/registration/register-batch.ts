@@ -187,7 +187,7 @@ function toAuditEntry({
 }: NodeCreation<Registrant> | NodeApproval<Registrant>): NewAuditEntry {
   const byAccount = account === null ? "" : `service account ${accountName(account)}`;
   const reason = token === null ? byAccount : `join token ${token.id}`;
-  return { ...applicant.call, target: applicant.nodeId, reason, outcome: AUDIT_OK };
+  return { target: applicant.nodeId, reason, outcome: AUDIT_OK, ...applicant.call };
 }
 
 /** The ids of tokens that are said to be of this cluster. */
@@ -198,7 +198,7 @@ function givenTokens(batch: readonly Registration[]): readonly string[] {
 
 function toNewNode({ applicant, token: _, account: __, ...creation }: NodeCreation<Registrant>): NewComputeNode {
   const { nodeId, publicKey, fingerprint, report } = applicant;
-  return { ...creation, key: { nodeId, publicKey, fingerprint }, report };
+  return { key: { nodeId, publicKey, fingerprint }, report, ...creation };
 }
 
 function byNodeId(left: { readonly nodeId: string }, right: { readonly nodeId: string }): number {

@@ -60,7 +60,7 @@ function toGiven(
 ): GivenJoinToken {
   if (token.kind !== "own") return token;
   const recorded = tokens.get(token.id);
-  return { ...token, isGenuine: recorded !== undefined && timingSafeEqual(recorded.hash, hash) };
+  return { isGenuine: recorded !== undefined && timingSafeEqual(recorded.hash, hash), ...token };
 }
 
 /** When a node is refused, and by which history of the record: what its machine runs by that is over. */

@@ -25,7 +25,7 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
     const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
     const parsed = await parseRegistration(services, request);
     const joinToken = await readToken(services, request);
-    const registration = { ...parsed, joinToken, from: plainHost(peerOfCall(context)), call };
+    const registration = { joinToken, from: plainHost(peerOfCall(context)), call, ...parsed };
     const token = registration.joinToken?.hash ?? null;
     const answer = await services.gate.pass(token && Buffer.from(token).toString("base64"), () =>
       services.registrar.register(registration),
