@@ -1,11 +1,10 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Event } from "../../../libs/api/src/gen/rollcall/events/v1/events_pb.ts";
 import { describeError } from "../../../libs/errors/src/index.ts";
+import { until } from "../../../libs/testkit/src/time.ts";
 import type { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 
-/** One more than this is no pause of a failover, but a watch that cannot go on. */
-const MOST_ENDS = 1_000;
-const PAUSE_MS = 50;
+/** Longer than any test here follows a node. */
+const PATIENCE_MS = 300_000;
 
 /** What was heard of a node. */
 interface EventFollower {
@@ -22,25 +21,23 @@ export function followEvents(client: ControlPlaneClient, subject: string): Event
   const ends: string[] = [];
   let seen: Event[] = [];
   let token: string | undefined;
-  const following = async () => {
-    while (!ending.signal.aborted && ends.length < MOST_ENDS) {
-      try {
-        for await (const { events, resumeToken } of client.watchEvents(subject, ending.signal, token)) {
-          seen.push(...events);
-          token = resumeToken;
-        }
-        ends.push("without a word");
-      } catch (error) {
-        const { reason, retryAfterMs } = describeError(error);
-        ends.push(reason ?? String(error));
-        if (reason === "REVISION_COMPACTED") {
-          token = undefined;
-          seen = [];
-        }
-        await delay(retryAfterMs ?? PAUSE_MS);
+  const follow = async () => {
+    try {
+      for await (const { events, resumeToken } of client.watchEvents(subject, ending.signal, token)) {
+        seen.push(...events);
+        token = resumeToken;
+      }
+      ends.push("without a word");
+    } catch (error) {
+      const reason = describeError(error).reason ?? String(error);
+      ends.push(reason);
+      if (reason === "REVISION_COMPACTED") {
+        token = undefined;
+        seen = [];
       }
     }
+    return ending.signal.aborted;
   };
-  void following();
+  until(`enough to be heard of ${subject}`, follow, PATIENCE_MS).catch((error: unknown) => ends.push(String(error)));
   return { seen: () => seen, ends: () => ends, stop: () => ending.abort() };
 }

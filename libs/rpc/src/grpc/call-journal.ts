@@ -1,7 +1,7 @@
 import type { Code } from "@connectrpc/connect";
 import { status as GrpcCode, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { describeError, isCallersFault } from "@rollcall/errors";
-import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
+import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
@@ -26,15 +26,15 @@ export interface CallJournalOptions {
   readonly metrics: MetricsRegistry;
   /** Null when the service writes lines of its own. */
   readonly log: StrangerLog | null;
-  /** Where faults of ours are told of. */
-  readonly faults: Logger;
+  /** Where faults of ours are told of, whatever `log` is. */
+  readonly faults: StrangerLog;
 }
 
 /** Measures the calls of a port for long streams, and logs them. */
 export class CallJournal {
   readonly #clock: Clock;
   readonly #log: StrangerLog | null;
-  readonly #faults: Logger;
+  readonly #faults: StrangerLog;
   readonly #observe: ReturnType<typeof rpcDurations>;
 
   constructor({ clock, metrics, log, faults }: CallJournalOptions) {
@@ -55,9 +55,9 @@ export class CallJournal {
 
   /** A call was let in. */
   opened({ method, isStream, peer }: JournaledCall): void {
-    if (!isStream) return;
+    if (!isStream || this.#log === null) return;
     const line = { level: "info", peer, what: "opened", fields: { method } } as const;
-    this.#log?.write({ ...line, message: "stream opened" });
+    this.#log.write({ ...line, message: "stream opened" });
   }
 
   /** A call gets its status: only the first one counts. */
@@ -73,7 +73,8 @@ export class CallJournal {
 
   /** A handler failed, and its call with it. */
   failed({ method, peer }: JournaledCall, err: unknown): void {
-    this.#faults.error({ err, method, peer }, "call failed");
+    const line = { level: "error", peer, what: "INTERNAL", fields: { err, method } } as const;
+    this.#faults.write({ ...line, message: "call failed" });
   }
 
   /** A call is over, with its status or without. */

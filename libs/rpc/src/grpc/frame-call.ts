@@ -6,10 +6,16 @@ import { addressOf, type ClientAddress } from "../calls/client-address.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { grpcPeerOf } from "../connections/connection.ts";
 import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
-import { ANSWER_HEADERS, answerWithStatus, trailersOf } from "./grpc-answer.ts";
-import { HEADER_BYTES, tooLarge, writeEnvelope } from "./grpc-envelope.ts";
+import {
+  ANSWER_HEADERS,
+  answerWithStatus,
+  HEADER_BYTES,
+  PartialMessage,
+  tooLarge,
+  trailersOf,
+  writeEnvelope,
+} from "./grpc-envelope.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
-import { PartialMessage } from "./partial-message.ts";
 
 /** Receives what happens to a call. */
 export interface FrameReader<I> {
@@ -290,8 +296,8 @@ function ignore(): void {}
 let sentHeaders: symbol | null | undefined;
 
 /**
- * Node.js keeps the headers that were sent for whoever asks for `sentHeaders`, in an object of half a kilobyte: all
- * calls share one instead. A version that keeps them in another way keeps them.
+ * Node.js keeps half a kilobyte of sent headers on each stream for its `sentHeaders` property, which nobody reads here.
+ * All calls share one object instead. Does nothing on a version of Node.js that stores them under another symbol.
  */
 function forgetSentHeaders(stream: ServerHttp2Stream): void {
   if (sentHeaders === undefined) {

@@ -11,7 +11,7 @@ import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { TlsAcceptor } from "../connections/tls-acceptor.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { FrameCall, type FrameMethod } from "./frame-call.ts";
-import { answerWithStatus } from "./grpc-answer.ts";
+import { answerWithStatus } from "./grpc-envelope.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 
 export interface BindingOptions {

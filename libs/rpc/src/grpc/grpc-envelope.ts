@@ -1,7 +1,8 @@
-import { constants, type Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
+import { constants, type Http2ServerRequest, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
+import type { Status } from "./call-journal.ts";
 
 /** A flag and the length come before each message. */
 export const HEADER_BYTES = 5;
@@ -80,4 +81,50 @@ export function writeEnvelope(message: Uint8Array): Buffer {
 /** The error of a message above the limit. */
 export function tooLarge(): Error {
   return refuse("MESSAGE_TOO_LARGE", `the message is larger than ${MESSAGE_LIMIT_BYTES} bytes`);
+}
+
+/** The headers with which the answer to a call begins. */
+export const ANSWER_HEADERS: OutgoingHttpHeaders = Object.freeze({
+  ":status": 200,
+  "content-type": "application/grpc+proto",
+  "grpc-accept-encoding": "identity",
+});
+
+/** A status as the trailers of a call. */
+export function trailersOf({ code, details, metadata }: Status): OutgoingHttpHeaders {
+  return {
+    "grpc-status": String(code),
+    "grpc-message": encodeURI(details ?? ""),
+    ...metadata?.toHttp2Headers(),
+  };
+}
+
+/** Answer a call with nothing but its status. The stream must be open. */
+export function answerWithStatus(stream: ServerHttp2Stream, status: Status): void {
+  stream.respond({ ...ANSWER_HEADERS, ...trailersOf(status) }, { endStream: true });
+}
+
+const FIRST_BYTES = 256;
+
+/**
+ * Gathers a message that comes in pieces, however small they are. Its buffer doubles up to the size of the largest
+ * message.
+ */
+export class PartialMessage {
+  #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  #length = 0;
+
+  /** Add bytes, and return all that have come. */
+  add(more: Uint8Array): Buffer {
+    const length = this.#length + more.byteLength;
+    if (length > this.#bytes.byteLength) {
+      const doubled = Math.min(2 * this.#bytes.byteLength, HEADER_BYTES + MESSAGE_LIMIT_BYTES);
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, doubled));
+      larger.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = larger;
+    }
+    this.#bytes.set(more, this.#length);
+    this.#length = length;
+    return this.#bytes.subarray(0, length);
+  }
 }

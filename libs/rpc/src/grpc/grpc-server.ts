@@ -94,7 +94,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   const strangers = options.strangers ?? new StrangerLog({ log: options.log });
   const own = new Set(routes.flatMap(({ service }) => service.methods.map(methodName)));
   const log = (options.logCalls ?? true) ? strangers : null;
-  const journal = new CallJournal({ clock, metrics: options.metrics, log, faults: options.log });
+  const journal = new CallJournal({ clock, metrics: options.metrics, log, faults: strangers });
   const admissionOf = (method: string) => (own.has(method) ? undefined : calls);
   const observer = observeGrpcCalls({ journal, clientAddress, admissionOf });
   const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });

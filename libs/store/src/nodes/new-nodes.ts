@@ -132,8 +132,11 @@ function labelRows({ key: { nodeId }, report, tokenLabels }: NewComputeNode) {
   const labels = [...toLabels(report.agentLabels, "agent"), ...toLabels(tokenLabels, "token")];
   const winners = new Map(effectiveLabels(labels).map(({ key, tier }) => [key, tier]));
   return labels.map(({ tier, key, value }) => ({
+    node_id: nodeId,
+    tier,
+    key,
+    value,
     effective: winners.get(key) === tier,
-    ...{ node_id: nodeId, tier, key, value },
   }));
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { PartialMessage } from "./partial-message.ts";
+import { PartialMessage } from "./grpc-envelope.ts";
 
 describe("PartialMessage", () => {
   it("should have all bytes in order, however they come, and leave those alone that it gave before", () => {
