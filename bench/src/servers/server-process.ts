@@ -16,7 +16,7 @@ export interface MemoryProbeAnswer {
 
 /** What to start, and how to know that it serves. */
 export interface ServerCommand {
-  /** Path of an entry point. Node.js gets the flags that this process has. */
+  /** Path of an entry point. Node.js gets SERVER_FLAGS, and the flags that this process has. */
   readonly program: string;
   /** Whether the program is a binary, which answers for its memory on the same channel by itself. */
   readonly isBinary?: boolean;
@@ -27,6 +27,9 @@ export interface ServerCommand {
   /** Receives its output: a log is part of a service, but need not be shown. */
   readonly logFile: string;
 }
+
+/** As packages and pods start the control plane; the servers beside it have them, too. */
+export const SERVER_FLAGS: readonly string[] = ["--max-semi-space-size=32"];
 
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 20_000;
@@ -110,7 +113,8 @@ export class ServerProcess {
 function commandLine({ program, args, isBinary }: ServerCommand): readonly [string, ...string[]] {
   if (isBinary === true) return [program, ...args];
   const probe = new URL(`./memory-probe${extname(import.meta.url)}`, import.meta.url);
-  return [process.execPath, ...process.execArgv, "--expose-gc", "--import", probe.href, program, ...args];
+  const flags = [...SERVER_FLAGS, ...process.execArgv, "--expose-gc", "--import", probe.href];
+  return [process.execPath, ...flags, program, ...args];
 }
 
 function takesConnections(port: number): Promise<boolean> {

@@ -16,7 +16,7 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { mapError } from "@rollcall/errors";
 import type { KnownCaller } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
-import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
+import { endingKey, onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn } from "../calls/http-handler.ts";
 import { type MethodCaller, methodName, type PolicyTable } from "../calls/policy.ts";
@@ -253,7 +253,10 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
 function universalRequest(request: HttpRequest, response: HttpResponse, values: ContextValues, isStream: boolean) {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-    const signal = spreadAbort(universal.signal, request, response);
+    const ending = new AbortController();
+    values.set(endingKey, ending);
+    spreadAbort(ending, universal.signal, request, response);
+    const { signal } = ending;
     return { ...universal, signal, body: requestBody(request, isStream) };
   } catch {
     return null;
@@ -261,11 +264,10 @@ function universalRequest(request: HttpRequest, response: HttpResponse, values: 
 }
 
 /**
- * A signal that aborts when another does. Calls whose callers went away share the event loop's budget: a hundred of
- * them may end at once with their connections, and each has its work to end and its line to write.
+ * End a call when its signal aborts. Calls whose callers went away share the event loop's budget: a hundred of them may
+ * end at once with their connections, and each has its work to end and its line to write.
  */
-function spreadAbort(signal: AbortSignal, request: HttpRequest, response: HttpResponse): AbortSignal {
-  const ending = new AbortController();
+function spreadAbort(ending: AbortController, signal: AbortSignal, request: HttpRequest, response: HttpResponse): void {
   const source = connectionOf(request)?.address ?? "";
   const onAbort = () => {
     const abort = () => ending.abort(signal.reason);
@@ -274,7 +276,6 @@ function spreadAbort(signal: AbortSignal, request: HttpRequest, response: HttpRe
     else loopBudget.run(source, abort);
   };
   signal.addEventListener("abort", onAbort, { once: true });
-  return ending.signal;
 }
 
 function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {

@@ -2,6 +2,14 @@ import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { piecesOf } from "../limits/answer-pieces.ts";
+import { forgetSentHeaders } from "./grpc-envelope.ts";
+
+/** The headers of an answer, as interceptors and the implementation leave them. */
+export interface AnswerHeaders {
+  readonly responseTrailer: Headers;
+  /** Those that come first, to be sent; they are not kept after that. */
+  takeHeader(): Headers;
+}
 
 /** The answer to one call of gRPC over HTTP/2: headers once, messages, and the status in the trailers. */
 export class DirectAnswer {
@@ -20,13 +28,13 @@ export class DirectAnswer {
   }
 
   /** Send the headers, unless they were sent. */
-  begin(header: Headers): void {
+  begin(headers: AnswerHeaders): void {
     if (this.#begun || this.isLeft) return;
     this.#begun = true;
-    this.#response.writeHead(200, {
-      ...Object.fromEntries(header),
-      "content-type": "application/grpc+proto",
-    });
+    const { stream } = this.#response;
+    // The response would keep them for as long as the call lasts.
+    stream.respond({ ...Object.fromEntries(headers.takeHeader()), ...HEADERS }, { waitForTrailers: true });
+    forgetSentHeaders(stream);
   }
 
   /** Send a framed message. A promise when the reader is slower than its writer: then wait for it. */
@@ -56,15 +64,18 @@ export class DirectAnswer {
   }
 
   /** Send the status, and end. */
-  end(header: Headers, trailer: Headers, error?: ConnectError): void {
-    this.begin(header);
+  end(headers: AnswerHeaders, error?: ConnectError): void {
+    this.begin(headers);
     if (this.isLeft) return;
+    const trailer = headers.responseTrailer;
     setTrailerStatus(trailer, error);
     this.#response.addTrailers(Object.fromEntries(trailer));
     this.#response.end();
     if (this.#messages <= 1) endWithLastWrite(this.#response.stream);
   }
 }
+
+const HEADERS = { ":status": 200, "content-type": "application/grpc+proto" } as const;
 
 /**
  * Let the trailers follow in the same packet. Node.js by itself would end a stream that has trailers only once its last

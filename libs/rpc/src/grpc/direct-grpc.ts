@@ -3,12 +3,13 @@ import { create, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
+import { endingKey } from "../calls/call-context.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import { checkParts } from "../calls/message-parts.ts";
 import { finishRequest } from "../connect/answer-error.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { DirectAnswer } from "./direct-answer.ts";
+import { type AnswerHeaders, DirectAnswer } from "./direct-answer.ts";
 import { frameOf, readEnvelope } from "./grpc-envelope.ts";
 
 /** A method that takes one request; its calls can be served without Connect's pipeline. */
@@ -43,7 +44,7 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   const answer = new DirectAnswer(response);
   const header = headersOf(request);
   const { timeoutMs, error: malformed } = parseTimeout(header.get(headerTimeout), NO_LIMIT);
-  const context = openContext(call, header, timeoutMs);
+  const context = new DirectContext(call, header, timeoutMs);
   const timer = timeoutMs === undefined ? undefined : abortAfter(timeoutMs, context);
   // A connection may take a thousand streams along, and each has its work to end and its line to write.
   const source = connectionOf(request)?.address ?? "";
@@ -53,9 +54,9 @@ export async function serveDirect(call: DirectCall): Promise<void> {
     if (malformed !== undefined) throw early(call, malformed);
     if (spec.kind === "unary") await serveUnary(call, spec, context, answer);
     else await serveStream(call, spec, context, answer);
-    answer.end(context.responseHeader, context.responseTrailer);
+    answer.end(context);
   } catch (error) {
-    answer.end(context.responseHeader, context.responseTrailer, mapError(error));
+    answer.end(context, mapError(error));
   } finally {
     response.stream.off("close", onClose);
     clearTimeout(timer);
@@ -73,7 +74,7 @@ const CALL_ENDED = new DOMException("the call has ended", "AbortError");
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-function abortAfter(timeoutMs: number, context: Context): NodeJS.Timeout {
+function abortAfter(timeoutMs: number, context: DirectContext): NodeJS.Timeout {
   const message = `the call took longer than the ${timeoutMs} ms that its caller allowed`;
   const abort = () => context.abort(refuse("DEADLINE_EXCEEDED", message));
   return setTimeout(abort, Math.min(timeoutMs, LONGEST_TIMER_MS));
@@ -85,7 +86,7 @@ type AnyRequest = Parameters<Next>[0];
 async function serveUnary(
   call: DirectCall,
   { method, impl }: DirectSpec & { kind: "unary" },
-  context: Context,
+  context: DirectContext,
   answer: DirectAnswer,
 ): Promise<void> {
   const message = await readMessage(call).catch((error: unknown) => {
@@ -93,80 +94,120 @@ async function serveUnary(
   });
   const next = intercepted(call, async (request) => {
     const given = request.stream ? message : request.message;
-    const told = create(method.output, await impl(given, contextOf(context, request)));
-    return { method, stream: false, message: told, ...answeredOf(context) };
+    const told = create(method.output, await impl(given, context.seenBy(request)));
+    return { method, stream: false, message: told, ...context.answered };
   });
-  const told = await next({ method, stream: false, message, ...askedOf(context) });
-  answer.begin(context.responseHeader);
+  const told = await next({ method, stream: false, message, ...context.asked });
+  answer.begin(context);
   if (!told.stream) await answer.send(frameOf(method.output, told.message));
 }
 
 async function serveStream(
   call: DirectCall,
-  { method, impl }: DirectSpec & { kind: "server_streaming" },
-  context: Context,
+  spec: DirectSpec & { kind: "server_streaming" },
+  context: DirectContext,
   answer: DirectAnswer,
 ): Promise<void> {
-  // Read only when it is asked for: what is wrong with it is a failure of the call that the interceptors see.
-  const message = readLazily(() => readMessage(call));
-  const next = intercepted(call, async (request) => {
-    const given = request.stream ? await only(request.message) : request.message;
-    const told = impl(given, contextOf(context, request));
-    // Completed below, where they are encoded: nothing in between looks into them.
-    const message = told as AsyncIterable<Message>;
-    return { method, stream: true, message, ...answeredOf(context) };
-  });
-  const told = await next({ method, stream: true, message, ...askedOf(context) });
-  answer.begin(context.responseHeader);
-  if (!told.stream) return;
-  for await (const one of told.message) {
+  const messages = await openStream(call, spec, context);
+  answer.begin(context);
+  const { output } = spec.method;
+  for await (const one of messages) {
     if (answer.isLeft) return;
-    const sending = answer.send(frameOf(method.output, create(method.output, one)));
+    const sending = answer.send(frameOf(output, create(output, one)));
     if (sending !== undefined) await sending;
   }
 }
 
-/** The context that an implementation has of its call, and the function that ends it. */
-interface Context extends HandlerContext {
-  abort(reason: unknown): void;
+/** By itself, so that nothing but the messages is kept of it while they are sent. */
+async function openStream(
+  call: DirectCall,
+  { method, impl }: DirectSpec & { kind: "server_streaming" },
+  context: DirectContext,
+): Promise<AsyncIterable<Message>> {
+  // Read only when it is asked for: what is wrong with it is a failure of the call that the interceptors see.
+  const message = readLazily(() => readMessage(call));
+  const next = intercepted(call, async (request) => {
+    const given = request.stream ? await only(request.message) : request.message;
+    const told = impl(given, context.seenBy(request));
+    // Completed above, where they are encoded: nothing in between looks into them.
+    const message = told as AsyncIterable<Message>;
+    return { method, stream: true, message, ...context.answered };
+  });
+  const told = await next({ method, stream: true, message, ...context.asked });
+  return told.stream ? told.message : none();
 }
 
-function openContext(
-  { spec, request, values }: DirectCall,
-  requestHeader: Headers,
-  timeoutMs: number | undefined,
-): Context {
-  const { method } = spec;
-  const dueMs = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-  const ending = new AbortController();
-  return {
-    service: method.parent,
-    method,
-    protocolName: "grpc",
-    requestMethod: "POST",
-    url: `${request.scheme}://${request.authority}${request.url}`,
-    requestHeader,
-    responseHeader: new Headers(),
-    responseTrailer: new Headers(),
-    signal: ending.signal,
-    timeoutMs: () => (dueMs === undefined ? undefined : dueMs - performance.now()),
-    values,
-    abort: (reason) => ending.abort(reason),
-  };
-}
+/** The context that an implementation has of its call. A watch keeps it for days. */
+class DirectContext implements HandlerContext, AnswerHeaders {
+  readonly method: HandlerContext["method"];
+  readonly protocolName = "grpc";
+  readonly requestMethod = "POST";
+  readonly responseTrailer = new Headers();
+  values: ContextValues;
+  requestHeader: Headers;
+  service: HandlerContext["service"];
+  signal: AbortSignal;
+  readonly #ending = new AbortController();
+  readonly #request: Http2ServerRequest;
+  readonly #dueMs: number | null;
+  #header: Headers | null = null;
 
-/** The context as the interceptors left the request. */
-function contextOf(context: Context, request: AnyRequest): HandlerContext {
-  const { service, header: requestHeader, signal, contextValues: values } = request;
-  return { ...context, service, requestHeader, signal, values };
-}
+  constructor({ spec, request, values }: DirectCall, requestHeader: Headers, timeoutMs: number | undefined) {
+    const { method } = spec;
+    this.method = method;
+    this.service = method.parent;
+    this.requestHeader = requestHeader;
+    this.values = values;
+    this.signal = this.#ending.signal;
+    this.#request = request;
+    this.#dueMs = timeoutMs === undefined ? null : performance.now() + timeoutMs;
+    values.set(endingKey, this.#ending);
+  }
 
-function askedOf({ service, requestMethod, url, signal, requestHeader, values }: Context) {
-  return { service, requestMethod, url, signal, header: requestHeader, contextValues: values };
-}
+  get url(): string {
+    const { scheme, authority, url } = this.#request;
+    return `${scheme}://${authority}${url}`;
+  }
 
-function answeredOf({ service, responseHeader, responseTrailer }: Context) {
-  return { service, header: responseHeader, trailer: responseTrailer };
+  get responseHeader(): Headers {
+    this.#header ??= new Headers();
+    return this.#header;
+  }
+
+  /** The same as the interceptors left the request. */
+  seenBy({ service, header, signal, contextValues }: AnyRequest): this {
+    this.service = service;
+    this.requestHeader = header;
+    this.signal = signal;
+    this.values = contextValues;
+    return this;
+  }
+
+  /** What the interceptors see of the request, besides its message. */
+  get asked() {
+    const { service, requestMethod, url, signal, requestHeader: header, values: contextValues } = this;
+    return { service, requestMethod, url, signal, header, contextValues };
+  }
+
+  /** What they see of the answer. */
+  get answered() {
+    const { service, responseHeader: header, responseTrailer: trailer } = this;
+    return { service, header, trailer };
+  }
+
+  takeHeader(): Headers {
+    const { responseHeader } = this;
+    this.#header = null;
+    return responseHeader;
+  }
+
+  timeoutMs(): number | undefined {
+    return this.#dueMs === null ? undefined : this.#dueMs - performance.now();
+  }
+
+  abort(reason: unknown): void {
+    this.#ending.abort(reason);
+  }
 }
 
 function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
@@ -194,6 +235,8 @@ async function readMessage({ spec, request, response }: DirectCall): Promise<Mes
 async function* readLazily(read: () => Promise<Message>) {
   yield await read();
 }
+
+async function* none(): AsyncIterable<Message> {}
 
 async function only(messages: AsyncIterable<Message>): Promise<Message> {
   for await (const message of messages) return message;

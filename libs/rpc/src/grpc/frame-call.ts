@@ -9,6 +9,7 @@ import { type CallJournal, completeStatus, type JournaledCall, type Status } fro
 import {
   ANSWER_HEADERS,
   answerWithStatus,
+  forgetSentHeaders,
   HEADER_BYTES,
   PartialMessage,
   tooLarge,
@@ -292,17 +293,3 @@ function tellGone(call: FrameCall<unknown>): void {
 
 /** The end of the stream follows. */
 function ignore(): void {}
-
-let sentHeaders: symbol | null | undefined;
-
-/**
- * Node.js keeps half a kilobyte of sent headers on each stream for its `sentHeaders` property, which nobody reads here.
- * All calls share one object instead. Does nothing on a version of Node.js that stores them under another symbol.
- */
-function forgetSentHeaders(stream: ServerHttp2Stream): void {
-  if (sentHeaders === undefined) {
-    const named = Object.getOwnPropertySymbols(stream).find(({ description }) => description === "sent-headers");
-    sentHeaders = named ?? null;
-  }
-  if (sentHeaders !== null) Object.assign(stream, { [sentHeaders]: ANSWER_HEADERS });
-}

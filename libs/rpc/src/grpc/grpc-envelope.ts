@@ -104,6 +104,20 @@ export function answerWithStatus(stream: ServerHttp2Stream, status: Status): voi
   stream.respond({ ...ANSWER_HEADERS, ...trailersOf(status) }, { endStream: true });
 }
 
+let sentHeaders: symbol | null | undefined;
+
+/**
+ * Node.js keeps half a kilobyte of sent headers on each stream for its `sentHeaders` property, which nobody reads here.
+ * All calls share one object instead. Does nothing on a version of Node.js that stores them under another symbol.
+ */
+export function forgetSentHeaders(stream: ServerHttp2Stream): void {
+  if (sentHeaders === undefined) {
+    const named = Object.getOwnPropertySymbols(stream).find(({ description }) => description === "sent-headers");
+    sentHeaders = named ?? null;
+  }
+  if (sentHeaders !== null) Object.assign(stream, { [sentHeaders]: ANSWER_HEADERS });
+}
+
 const FIRST_BYTES = 256;
 
 /**

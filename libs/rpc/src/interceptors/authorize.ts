@@ -1,10 +1,10 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Authenticator } from "@rollcall/identity";
-import { callerKey } from "../calls/call-context.ts";
+import { callerKey, endingOf } from "../calls/call-context.ts";
 import { findCaller, needsRole } from "../calls/find-caller.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
 import type { StreamCallers } from "../limits/stream-callers.ts";
-import { beforeAbort } from "./end-after-abort.ts";
+import { beforeAbort } from "./call-end.ts";
 
 /** Identify the caller, and admit only callers that the method's policy row allows. */
 export function authorize(policies: PolicyTable, authenticate: Authenticator): Interceptor {
@@ -34,15 +34,10 @@ export function endWithCaller(policies: PolicyTable, streams: StreamCallers): In
     const needs = policies[methodName(request.method)]?.caller ?? "anyone";
     const isChecked = request.stream && caller.kind !== "anonymous" && needsRole(needs);
     if (!isChecked || authorization === null) return next(request);
-    const ending = new AbortController();
-    const leave = streams.join({ authorization, caller, needs, ending });
-    const onAbort = () => {
-      leave();
-      ending.abort(request.signal.reason);
-    };
-    // Connect aborts this signal at every end of a call, not only when it fails.
-    request.signal.addEventListener("abort", onAbort, { once: true });
-    if (request.signal.aborted) onAbort();
-    return next({ ...request, signal: ending.signal });
+    const leave = streams.join({ authorization, caller, needs, ending: endingOf(request.contextValues) });
+    // It is aborted at every end of a call, not only when that fails.
+    request.signal.addEventListener("abort", leave, { once: true });
+    if (request.signal.aborted) leave();
+    return next(request);
   };
 }

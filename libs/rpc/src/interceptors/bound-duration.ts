@@ -1,8 +1,9 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
+import { endingOf } from "../calls/call-context.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
-import { type CallGroup, linkSignals } from "./call-group.ts";
-import { beforeAbort, endAfterAbort } from "./end-after-abort.ts";
+import { beforeAbort, withMessages } from "./call-end.ts";
+import type { CallGroup } from "./call-group.ts";
 
 /** The calls under way, by when they must end for the server's sake. */
 export interface ServerEnding {
@@ -21,22 +22,23 @@ const STREAM_GRACE_MS = 500;
  */
 export function boundDuration(policies: PolicyTable, ending: ServerEnding): Interceptor {
   return (next) => async (request) => {
+    const call = endingOf(request.contextValues);
     if (request.stream) {
-      const { signal, release } = linkSignals([request.signal], ending.streams);
-      // Connect aborts this signal at every end of a call, not only when it fails.
-      request.signal.addEventListener("abort", release, { once: true });
-      const response = await next({ ...request, signal });
+      // It is aborted at every end of a call, not only when that fails.
+      request.signal.addEventListener("abort", () => ending.streams.leave(call), { once: true });
+      ending.streams.join(call);
+      const response = await next(request);
       if (!response.stream) return response;
-      return { ...response, message: endAfterAbort(response.message, signal, STREAM_GRACE_MS) };
+      return withMessages(response, request, (messages) => messages.cutAfter(STREAM_GRACE_MS));
     }
     const deadlineMs = policies[methodName(request.method)]?.deadlineMs ?? 0;
-    const { signal, abort, release } = linkSignals([request.signal], ending.unary);
-    const timer = setTimeout(() => abort(deadlineExceeded(deadlineMs)), deadlineMs);
+    const timer = setTimeout(() => call.abort(deadlineExceeded(deadlineMs)), deadlineMs);
+    ending.unary.join(call);
     try {
-      return await beforeAbort(next({ ...request, signal }), signal);
+      return await beforeAbort(next(request), request.signal);
     } finally {
       clearTimeout(timer);
-      release();
+      ending.unary.leave(call);
     }
   };
 }

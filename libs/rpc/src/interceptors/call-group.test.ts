@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { CallGroup, linkSignals } from "./call-group.ts";
+import { CallGroup } from "./call-group.ts";
 
 describe("CallGroup", () => {
   it("should abort those that are under way, and those that come later", () => {
@@ -17,55 +17,12 @@ describe("CallGroup", () => {
     expect(gone.signal.aborted).toBe(false);
     expect(group.size).toBe(0);
   });
-});
 
-describe("linkSignals()", () => {
-  it("should abort with whichever is first, and leave nothing behind", () => {
+  it("should keep nothing of a call that had ended before", () => {
     const group = new CallGroup();
-    const caller = new AbortController();
-    const { signal } = linkSignals([caller.signal], group);
-    expect(group.size).toBe(1);
-    caller.abort("left");
-    expect(signal.reason).toBe("left");
+    const call = new AbortController();
+    call.abort("left");
+    group.join(call);
     expect(group.size).toBe(0);
-  });
-
-  it("should abort with the group", () => {
-    const group = new CallGroup();
-    const { signal } = linkSignals([new AbortController().signal], group);
-    group.abort("ending");
-    expect(signal.reason).toBe("ending");
-  });
-
-  it("should hear nothing more once released", () => {
-    const group = new CallGroup();
-    const caller = new AbortController();
-    const { signal, release } = linkSignals([caller.signal], group);
-    release();
-    caller.abort("left");
-    group.abort("ending");
-    expect(signal.aborted).toBe(false);
-  });
-
-  it("should not join when a signal was aborted before", () => {
-    const group = new CallGroup();
-    const { signal } = linkSignals([AbortSignal.abort("early")], group);
-    expect(signal.reason).toBe("early");
-    expect(group.size).toBe(0);
-  });
-
-  it("should link any number of calls without a warning", async () => {
-    const warnings: Error[] = [];
-    const onWarning = (warning: Error) => warnings.push(warning);
-    process.on("warning", onWarning);
-    try {
-      const group = new CallGroup();
-      for (let call = 0; call < 100; call += 1) linkSignals([new AbortController().signal], group);
-      // Warnings are emitted on the next tick.
-      await new Promise((resolve) => setImmediate(resolve));
-      expect(warnings).toEqual([]);
-    } finally {
-      process.off("warning", onWarning);
-    }
   });
 });

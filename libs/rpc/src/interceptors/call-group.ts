@@ -1,12 +1,3 @@
-/** A signal that aborts with the first of several, until it is released. */
-interface LinkedSignal {
-  readonly signal: AbortSignal;
-  /** Abort it alone. */
-  abort(reason: unknown): void;
-  /** Let go of the signals and of the group: the group lives as long as the server. */
-  release(): void;
-}
-
 /**
  * Calls that end together, when the server does. A signal that all of them listened to would warn of a leak at the
  * eleventh, and each that ends would search its place among all listeners; here, to come and to go costs the same
@@ -21,8 +12,9 @@ export class CallGroup {
     return this.#calls.size;
   }
 
-  /** Be aborted with the others; at once when they were already. */
+  /** Be aborted with the others; at once when they were already. Does nothing when the call has ended. */
   join(call: AbortController): void {
+    if (call.signal.aborted) return;
     if (this.#end === null) this.#calls.add(call);
     else call.abort(this.#end.reason);
   }
@@ -40,31 +32,4 @@ export class CallGroup {
     this.#calls.clear();
     for (const call of calls) call.abort(reason);
   }
-}
-
-/**
- * Link the signals of one call, and the group of calls that it belongs to. AbortSignal.any() is not used: on Node 20 it
- * leaves something behind on long-lived signals each time.
- */
-export function linkSignals(signals: readonly AbortSignal[], group: CallGroup): LinkedSignal {
-  const controller = new AbortController();
-  const release = () => {
-    group.leave(controller);
-    for (const { source, listener } of listeners) source.removeEventListener("abort", listener);
-  };
-  const listeners = signals.map((source) => ({
-    source,
-    listener: () => {
-      release();
-      controller.abort(source.reason);
-    },
-  }));
-  const aborted = listeners.find(({ source }) => source.aborted);
-  if (aborted !== undefined) {
-    controller.abort(aborted.source.reason);
-  } else {
-    for (const { source, listener } of listeners) source.addEventListener("abort", listener, { once: true });
-    group.join(controller);
-  }
-  return { signal: controller.signal, abort: (reason) => controller.abort(reason), release };
 }

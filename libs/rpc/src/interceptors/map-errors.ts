@@ -1,27 +1,17 @@
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
+import { withMessages } from "./call-end.ts";
 
 /** Turn whatever a handler throws into the error that its caller may see; see mapError(). */
 export const mapErrors: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
-    return response.stream ? { ...response, message: mapped(response.message) } : response;
+    if (!response.stream) return response;
+    return withMessages(response, request, (messages) => messages.mapErrors(ownError));
   } catch (error) {
     throw ownError(error);
   }
 };
-
-function mapped<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
-  const inner = messages[Symbol.asyncIterator]();
-  const fail = (error: unknown): never => {
-    throw ownError(error);
-  };
-  const iterator: AsyncIterator<T> = {
-    next: () => inner.next().catch(fail),
-    return: async (value) => (await inner.return?.(value)) ?? { done: true, value },
-  };
-  return { [Symbol.asyncIterator]: () => iterator };
-}
 
 /**
  * Each call gets an error of its own: one error may end several calls, of a batch for example, and headers are added to

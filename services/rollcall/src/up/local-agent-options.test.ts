@@ -28,7 +28,7 @@ describe("localAgentOptions()", () => {
     expect(options.command).toEqual({
       program: "/bin/node",
       args: [
-        ...["--max-semi-space-size=1", "--x", "/repo/bin/rollcall", "agent", "--config", "c.yaml"],
+        ...["--x", "--max-semi-space-size=1", "/repo/bin/rollcall", "agent", "--config", "c.yaml"],
         ...["--log-level", "debug", "--set", "Compute.Name=it's me"],
         ...["--server", "127.0.0.1:7700", "--state-dir", "/data/agent"],
       ],

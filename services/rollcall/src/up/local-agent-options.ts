@@ -19,7 +19,10 @@ export interface LocalAgentInput {
   readonly log: Logger;
 }
 
-/** As packages start an agent, which makes little garbage: room for new objects grows to 16 MiB otherwise. */
+/**
+ * As packages start an agent, which makes little garbage: room for new objects grows to 16 MiB otherwise. It counts
+ * after those of `up`, since the last one does.
+ */
 const SPARING_FLAG = "--max-semi-space-size=1";
 /** One arena for all threads: each keeps some MB otherwise. */
 const SPARING_ENV = { MALLOC_ARENA_MAX: "1" };
@@ -48,7 +51,7 @@ export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
   return {
     command: {
       program: process.execPath,
-      args: [SPARING_FLAG, ...process.execArgv, process.argv[1] ?? "", ...args],
+      args: [...process.execArgv, SPARING_FLAG, process.argv[1] ?? "", ...args],
     },
     commandForPeople: [programName(process, shell.cwd), ...args].map(quoted).join(" "),
     stateDirectory,

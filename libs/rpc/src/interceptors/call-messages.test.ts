@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "@jest/globals";
-import { endAfterAbort } from "./end-after-abort.ts";
+import { CallMessages } from "./call-messages.ts";
 
 async function* count(to: number) {
   for (let value = 1; value <= to; value += 1) yield value;
@@ -20,16 +20,16 @@ async function readAll<T>(messages: AsyncIterable<T>): Promise<T[]> {
   return read;
 }
 
-describe("endAfterAbort()", () => {
+describe("CallMessages", () => {
   it("should pass everything on and leave no listener", async () => {
     const { signal } = new AbortController();
-    expect(await readAll(endAfterAbort(count(3), signal, 10))).toEqual([1, 2, 3]);
+    expect(await readAll(CallMessages.of(count(3), signal).cutAfter(10))).toEqual([1, 2, 3]);
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
   it("should let a handler that heeds the signal have its last word", async () => {
     const controller = new AbortController();
-    const messages = endAfterAbort(heeding(controller.signal), controller.signal, 10_000);
+    const messages = CallMessages.of(heeding(controller.signal), controller.signal).cutAfter(10_000);
     const reader = messages[Symbol.asyncIterator]();
     expect(await reader.next()).toEqual({ value: "hello", done: false });
     const last = reader.next();
@@ -43,7 +43,7 @@ describe("endAfterAbort()", () => {
     const parked: AsyncIterable<never> = {
       [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }),
     };
-    const reader = endAfterAbort(parked, controller.signal, 5)[Symbol.asyncIterator]();
+    const reader = CallMessages.of(parked, controller.signal).cutAfter(5);
     const waiting = reader.next();
     controller.abort(new Error("ending"));
     await expect(waiting).rejects.toThrow("ending");
@@ -52,7 +52,31 @@ describe("endAfterAbort()", () => {
 
   it("should let go of the signal when its reader leaves", async () => {
     const { signal } = new AbortController();
-    for await (const value of endAfterAbort(count(3), signal, 10)) if (value === 2) break;
+    for await (const value of CallMessages.of(count(3), signal).cutAfter(10)) if (value === 2) break;
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
+  });
+
+  it("should be one object for all that pass them on, and see errors as the last of them does", async () => {
+    const { signal } = new AbortController();
+    const ends: unknown[] = [];
+    const failing: AsyncIterable<never> = {
+      [Symbol.asyncIterator]: () => ({ next: () => Promise.reject("raw") }),
+    };
+    const messages = CallMessages.of(failing, signal).mapErrors((error) => `mapped ${error}`);
+    expect(CallMessages.of(messages, signal)).toBe(messages);
+    expect(CallMessages.of(messages, new AbortController().signal)).not.toBe(messages);
+    messages.mapErrors((error) => `again ${error}`).whenEnded((error) => ends.push(error));
+    await expect(messages.next()).rejects.toBe("again mapped raw");
+    messages.whenEnded((error) => ends.push(error));
+    expect(ends).toEqual(["again mapped raw", "again mapped raw"]);
+  });
+
+  it("should tell of the end once, when the signal aborts before a message was asked for", () => {
+    const controller = new AbortController();
+    const ends: unknown[] = [];
+    const messages = CallMessages.of(count(3), controller.signal).whenEnded((error) => ends.push(error));
+    controller.abort("left");
+    void messages.return();
+    expect(ends).toEqual(["left"]);
   });
 });
