@@ -143,6 +143,15 @@ template:
 {{- end }}
 
 {{/* Nothing in a container gains or writes anything. */}}
+{{- /* Flags of Node.js as the packages' launcher sets them, unless the pod's own variables have theirs. */}}
+{{- define "rollcall.nodeOptions" -}}
+{{- $isOwn := false }}
+{{- range .env }}{{ if eq .name "NODE_OPTIONS" }}{{ $isOwn = true }}{{ end }}{{ end }}
+{{- if not $isOwn }}
+- { name: NODE_OPTIONS, value: {{ .flags }} }
+{{- end }}
+{{- end }}
+
 {{- define "rollcall.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true

@@ -73,8 +73,8 @@ describe("Detector.advance()", () => {
 
     for (let nowMs = 100; nowMs < 1000; nowMs += 100) expect(detector.advance(nowMs)).toEqual([]);
     expect(told(detector.advance(1000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
-    // Once at each end of the wheel, after 400 and 800 ms, and once at the deadline.
-    expect(detector.examined).toBe(3);
+    // Once at each end of the wheel, after 300, 600 and 900 ms, and once at the deadline.
+    expect(detector.examined).toBe(4);
   });
 
   it("should never reach a deadline that is infinitely far", () => {
@@ -91,13 +91,16 @@ describe("Detector.advance()", () => {
     expect(detector.advance(1e12)).toEqual([]);
   });
 
-  it("should check a node whose deadline falls between two ticks at the later one", () => {
-    const { detector } = watched(50);
+  it.each([1_050, 1_051, 1_100, 1_149])(
+    "should declare a node whose deadline falls between two ticks by the next call, at %d ms",
+    (nextMs) => {
+      const { detector } = watched(50);
 
-    expect(detector.advance(1000)).toEqual([]);
-    expect(detector.examined).toBe(0);
-    expect(told(detector.advance(1100))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
-  });
+      expect(detector.advance(1_000)).toEqual([]);
+      expect(detector.advance(1_049)).toEqual([]);
+      expect(told(detector.advance(nextMs))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
+    },
+  );
 
   it("should not walk through the ticks of a long gap", () => {
     const { detector, watch } = watched();

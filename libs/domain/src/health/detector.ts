@@ -17,7 +17,7 @@ export interface Due<T> {
   /** UNKNOWN at once for a healthy node whose silence is already that long. */
   readonly to: "UNHEALTHY" | "UNKNOWN";
   readonly silentMs: number;
-  /** When the silence reached the threshold: before now by less than one tick if `advance()` is called each tick. */
+  /** When the silence reached the threshold: after the call of `advance()` before this one. */
   readonly deadlineMs: number;
 }
 
@@ -25,24 +25,26 @@ export interface Due<T> {
  * Find the nodes that fall silent, in time that does not depend on how many there are: O(1) a frame, and per tick only
  * the nodes whose time has come.
  *
- * A hashed timing wheel with lazy deadlines. A node waits in the bucket of the tick at which it would be declared. A
+ * A hashed timing wheel with lazy deadlines. A node waits in the bucket of the tick within which its deadline lies. A
  * frame only notes the time; the node stays where it is. When its bucket comes due, a node that was heard of meanwhile
- * moves on to the bucket of its new deadline, and the others are declared. A deadline beyond the wheel waits in the
- * farthest bucket and moves on from there, so a bucket never holds a node before its time.
+ * moves on to the bucket of its new deadline, and the others are declared. One whose deadline is still to come within
+ * that tick stays, and the bucket is looked at again by the next call: so it does not matter at which moment of its
+ * ticks the wheel is moved. A deadline beyond the wheel waits in the farthest bucket and moves on from there.
  *
  * All times are milliseconds of one clock that never runs backwards and starts at 0 or later; `ObservedTime` is meant.
  */
 export class Detector<T> {
   readonly #tickMs: number;
   readonly #buckets: (Entry<T> | null)[];
-  /** The last tick whose bucket was emptied. */
+  /** The tick of the last call of advance(): its bucket holds nodes whose deadline was still to come then. */
   #tick = 0;
   #size = 0;
   #examined = 0;
 
   /**
-   * @param options `tickMs` is the precision: a node is declared within one tick of its deadline. `wheelTicks` is the
-   *   length of the wheel (1024), which bounds the buckets that one `advance()` visits.
+   * @param options `tickMs` is how often `advance()` is meant to be called; whenever that is, it declares the nodes
+   *   whose deadline has passed. `wheelTicks` is the length of the wheel (1024), which bounds the buckets that one
+   *   `advance()` visits.
    */
   constructor(options: { readonly tickMs: number; readonly wheelTicks?: number }) {
     this.#tickMs = options.tickMs;
@@ -116,7 +118,7 @@ export class Detector<T> {
 
   /**
    * Declare the nodes whose time has come; each is in its new state when this returns. Nodes are in no particular
-   * order. The cost is one bucket a tick passed, the length of the wheel at most, and one look a node in these buckets.
+   * order. The cost is one bucket a tick passed, the length of the wheel at most, and one look at each node in these.
    */
   advance(nowMs: number): Due<T>[] {
     const nowTick = Math.floor(nowMs / this.#tickMs);
@@ -138,9 +140,9 @@ export class Detector<T> {
   /** Empty the buckets up to a tick into one list, apart, so that none of its nodes is met again while moving on. */
   #takeBuckets(nowTick: number): Entry<T> | null {
     const wheelTicks = this.#buckets.length;
-    const last = Math.min(nowTick, this.#tick + wheelTicks);
+    const last = Math.min(nowTick, this.#tick + wheelTicks - 1);
     let taken: Entry<T> | null = null;
-    for (let tick = this.#tick + 1; tick <= last; tick++) {
+    for (let tick = this.#tick; tick <= last; tick++) {
       const bucket = tick % wheelTicks;
       let entry = this.#buckets[bucket] ?? null;
       this.#buckets[bucket] = null;
@@ -163,9 +165,9 @@ export class Detector<T> {
 
   #arm(entry: Entry<T>): void {
     if (entry.health === "UNKNOWN") return;
-    const dueTick = Math.ceil(nextDeadlineMs(entry) / this.#tickMs);
+    const dueTick = Math.floor(nextDeadlineMs(entry) / this.#tickMs);
     const wheelTicks = this.#buckets.length;
-    const tick = Math.min(Math.max(dueTick, this.#tick + 1), this.#tick + wheelTicks);
+    const tick = Math.min(Math.max(dueTick, this.#tick), this.#tick + wheelTicks - 1);
     const bucket = tick % wheelTicks;
     const head = this.#buckets[bucket] ?? null;
     entry.bucket = bucket;

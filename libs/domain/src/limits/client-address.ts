@@ -30,6 +30,8 @@ export function clientAddress(
   headers: ForwardingHeaders,
   judge: (host: string) => HostJudgement,
 ): string {
+  // Of most calls nothing has to be judged.
+  if (headers.xForwardedFor === undefined && headers.forwarded === undefined) return peer;
   const own = parsePeer(peer);
   if (own === null || judge(own.host) !== "proxy") return peer;
   let client: Hop | null = null;

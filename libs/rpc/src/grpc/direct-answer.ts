@@ -30,10 +30,11 @@ export class DirectAnswer {
   /** Send the headers, unless they were sent. */
   begin(headers: AnswerHeaders): void {
     if (this.#begun || this.isLeft) return;
-    this.#begun = true;
     const { stream } = this.#response;
     // The response would keep them for as long as the call lasts.
     stream.respond({ ...Object.fromEntries(headers.takeHeader()), ...HEADERS }, { waitForTrailers: true });
+    // With headers that HTTP/2 forbids it throws: then the error of that begins the answer.
+    this.#begun = true;
     forgetSentHeaders(stream);
   }
 

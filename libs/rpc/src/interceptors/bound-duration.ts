@@ -26,7 +26,8 @@ export function boundDuration(policies: PolicyTable, ending: ServerEnding): Inte
     if (request.stream) {
       // It is aborted at every end of a call, not only when that fails.
       request.signal.addEventListener("abort", () => ending.streams.leave(call), { once: true });
-      ending.streams.join(call);
+      // The caller may have given it no time at all: then nothing would tell the group of its end.
+      if (!request.signal.aborted) ending.streams.join(call);
       const response = await next(request);
       if (!response.stream) return response;
       return withMessages(response, request, (messages) => messages.cutAfter(STREAM_GRACE_MS));

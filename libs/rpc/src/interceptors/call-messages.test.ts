@@ -79,4 +79,32 @@ describe("CallMessages", () => {
     void messages.return();
     expect(ends).toEqual(["left"]);
   });
+
+  it("should tell of the end as the last word of a handler has it", async () => {
+    const controller = new AbortController();
+    const ends: unknown[] = [];
+    const messages = CallMessages.of(count(1), controller.signal).cutAfter(10_000);
+    messages.whenEnded((error) => ends.push(error));
+    controller.abort("ending");
+    expect(ends).toEqual([]);
+    expect(await readAll(messages)).toEqual([1]);
+    expect(ends).toEqual([undefined]);
+  });
+
+  it("should tell of the end after the grace, though the handler does not let go", async () => {
+    const controller = new AbortController();
+    const stuck: AsyncIterable<number> = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => Promise.resolve({ done: false, value: 1 }),
+        return: () => new Promise(() => {}),
+      }),
+    };
+    const messages = CallMessages.of(stuck, controller.signal).cutAfter(5);
+    const end = new Promise((resolve) => messages.whenEnded(resolve));
+    await messages.next();
+    void messages.return();
+    controller.abort("left");
+    expect(await end).toBe("left");
+    expect(await messages.return()).toEqual({ done: true, value: undefined });
+  });
 });

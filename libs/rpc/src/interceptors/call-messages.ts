@@ -1,8 +1,9 @@
 type OnEnd = (error: unknown) => void;
 
 /**
- * The messages of a call as its interceptors pass them on, one at a time. All of them share one object: each that
- * passed messages on by itself would keep some promises of every call until its next message.
+ * The messages of a call as its interceptors pass them on, to one reader, which asks for one at a time. All of them
+ * share one object: each that passed messages on by itself would keep some promises of every call until its next
+ * message.
  */
 export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   readonly #signal: AbortSignal;
@@ -32,7 +33,8 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
 
   /**
    * Have a listener told of the end, once, with the error it ended with, or undefined; at once when it has ended. They
-   * end with the last message, with an error, or when the signal aborts, even before the first was asked for.
+   * end with the last message, with an error, when the reader leaves, or when the signal has aborted, after the time
+   * that cutAfter() gives them: even if no message was ever asked for.
    */
   whenEnded(onEnd: OnEnd): this {
     if (this.#ended === null) this.#onEnd.push(onEnd);
@@ -72,13 +74,13 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
 
   /** The reader stops early: that is how a caller that went away looks from here. */
   async return(value?: unknown): Promise<IteratorResult<T>> {
-    this.#release();
+    if (this.#cut !== null) return { done: true, value };
     try {
       return (await this.#inner.return?.(value)) ?? { done: true, value };
     } catch (error) {
       throw this.#asSeen(error);
     } finally {
-      this.#tell(CALLER_LEFT);
+      this.#end(CALLER_LEFT);
     }
   }
 
@@ -98,8 +100,9 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   };
 
   readonly #onAbort = (): void => {
-    if (this.#graceMs !== null) this.#startGrace(this.#graceMs);
-    this.#tell(this.#signal.reason);
+    // A handler that heeds the signal has the last word.
+    if (this.#graceMs === null) this.#tell(this.#signal.reason);
+    else this.#startGrace(this.#graceMs);
   };
 
   #startGrace(graceMs: number): void {
@@ -107,6 +110,7 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
       const reason = this.#asSeen(this.#signal.reason);
       this.#cut = { reason };
       this.#reject?.(reason);
+      this.#tell(reason);
       // The call has ended: how its handler ends changes nothing.
       this.#inner.return?.()?.catch(() => {});
     }, graceMs);

@@ -1,0 +1,50 @@
+import { createContextValues, type Interceptor, type StreamResponse } from "@connectrpc/connect";
+import { describe, expect, it } from "@jest/globals";
+import { Health } from "@rollcall/api/grpc/health/v1/health_pb";
+import { endingKey } from "../calls/call-context.ts";
+import { boundDuration } from "./bound-duration.ts";
+import { CallGroup } from "./call-group.ts";
+
+type StreamRequest = Extract<Parameters<Parameters<Interceptor>[0]>[0], { stream: true }>;
+
+function bounded() {
+  const ending = { streams: new CallGroup(), unary: new CallGroup() };
+  const end = new AbortController();
+  const caller = new AbortController();
+  const request = {
+    stream: true,
+    method: Health.method.watch,
+    signal: caller.signal,
+    contextValues: createContextValues().set(endingKey, end),
+  } as unknown as StreamRequest;
+  const next = async () => ({ stream: true, message: parked() }) as unknown as StreamResponse;
+  return { ending, end, caller, call: () => boundDuration({}, ending)(next)(request) };
+}
+
+async function* parked() {
+  yield await new Promise<never>(() => {});
+}
+
+describe("boundDuration()", () => {
+  it("should end streams with the server", async () => {
+    const { ending, end, call } = bounded();
+    await call();
+    ending.streams.abort("the server ends");
+    expect(end.signal.reason).toBe("the server ends");
+  });
+
+  it("should keep nothing of a stream that has ended", async () => {
+    const { ending, caller, call } = bounded();
+    await call();
+    expect(ending.streams.size).toBe(1);
+    caller.abort();
+    expect(ending.streams.size).toBe(0);
+  });
+
+  it("should keep nothing of a stream whose time was over before it began", async () => {
+    const { ending, caller, call } = bounded();
+    caller.abort();
+    await call();
+    expect(ending.streams.size).toBe(0);
+  });
+});
