@@ -17,9 +17,9 @@ const MOST_IN_ONE_BATCH = 200;
 // A lone registration waits for so long in vain: far less than the commit takes.
 const WAIT_FOR_COMPANY_MS = 2;
 // A batch is some ten statements, whatever its size. Where nodes come one by one, at some hundred a second, they share
-// one every 40 ms; a batch that has enough, or comes by itself, waits for nothing of that.
+// one every 20 ms; a batch that has enough, or comes by itself, waits for nothing of that.
 const SPACING_MS = 10;
-const LONGEST_SPACING_MS = 40;
+const LONGEST_SPACING_MS = 20;
 const ENOUGH = 50;
 
 /** Create the registrar of one registry. */
