@@ -91,6 +91,8 @@ describe("a keeper that was killed", () => {
   it("should end what still runs of an execution whose record was lost, and say that it is gone", async () => {
     const id = await start("sleep 1000");
     const [shim, child] = [await statOf(id, "shim"), await statOf(id, "child")];
+    // It writes nothing down after that, where its record is removed.
+    await until("its beginning", () => hasBegun(id));
     await first.end("SIGKILL");
     await rm(join(fixture.stateDirectory, "keeper"), { recursive: true });
     const keeper = await fixture.open();
@@ -111,6 +113,11 @@ describe("a keeper that was killed", () => {
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "GONE" });
     process.kill(child.pid, "SIGKILL");
   });
+
+  async function hasBegun(id: string): Promise<boolean> {
+    const path = join(fixture.stateDirectory, "keeper/executions", id, "run/status");
+    return (await readFile(path, "utf8")).startsWith("begun");
+  }
 
   async function letGo(id: string): Promise<void> {
     const { writeFile } = await import("node:fs/promises");
