@@ -103,6 +103,19 @@ describe("serveDirect(), unary", () => {
     expect((await answer).node?.health?.message).toBe(message);
   });
 
+  it("should answer with an error when its handler sets a header that HTTP/2 forbids", async () => {
+    await serve({
+      registry: {
+        getNode: (_, { responseHeader }) => {
+          responseHeader.set("upgrade", "h3");
+          return {};
+        },
+      },
+    });
+    const { answer } = askForNode("n");
+    expect((await failureOf(answer)).rawMessage).toContain("INTERNAL");
+  });
+
   it("should refuse with the reason and its details", async () => {
     await serve();
     const error = await failureOf(askForNode("n", new Metadata()).answer);

@@ -107,8 +107,8 @@ export function answerWithStatus(stream: ServerHttp2Stream, status: Status): voi
 let sentHeaders: symbol | null | undefined;
 
 /**
- * Node.js keeps half a kilobyte of sent headers on each stream for its `sentHeaders` property, which nobody reads here.
- * All calls share one object instead. Does nothing on a version of Node.js that stores them under another symbol.
+ * Node.js stores the sent headers, some 500 bytes, with each stream for its `sentHeaders` property, which is not used
+ * here. All calls share one object instead. Does nothing on a version of Node.js that stores them under another symbol.
  */
 export function forgetSentHeaders(stream: ServerHttp2Stream): void {
   if (sentHeaders === undefined) {

@@ -1,27 +1,31 @@
-import { createContextValues, type Interceptor, type StreamResponse } from "@connectrpc/connect";
+import { createContextValues, type StreamRequest, type StreamResponse } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
-import { Health } from "@rollcall/api/grpc/health/v1/health_pb";
+import { Health, type HealthCheckResponse } from "@rollcall/api/grpc/health/v1/health_pb";
 import { endingKey } from "../calls/call-context.ts";
 import { boundDuration } from "./bound-duration.ts";
 import { CallGroup } from "./call-group.ts";
 
-type StreamRequest = Extract<Parameters<Parameters<Interceptor>[0]>[0], { stream: true }>;
+const { watch } = Health.method;
 
 function bounded() {
   const ending = { streams: new CallGroup(), unary: new CallGroup() };
   const end = new AbortController();
   const caller = new AbortController();
-  const request = {
-    stream: true,
-    method: Health.method.watch,
+  const shared = { stream: true, service: Health, method: watch, header: new Headers() } as const;
+  const request: StreamRequest = {
+    ...shared,
+    requestMethod: "POST",
+    url: "http://localhost",
+    message: parked(),
     signal: caller.signal,
     contextValues: createContextValues().set(endingKey, end),
-  } as unknown as StreamRequest;
-  const next = async () => ({ stream: true, message: parked() }) as unknown as StreamResponse;
+  };
+  const response: StreamResponse = { ...shared, message: parked(), trailer: new Headers() };
+  const next = () => Promise.resolve(response);
   return { ending, end, caller, call: () => boundDuration({}, ending)(next)(request) };
 }
 
-async function* parked() {
+async function* parked(): AsyncGenerator<HealthCheckResponse> {
   yield await new Promise<never>(() => {});
 }
 
