@@ -8,7 +8,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   process: ["errors"],
   config: [],
   identity: ["config", "errors", "process"],
-  rpc: ["api", "errors", "identity", "process"],
+  rpc: ["api", "errors", "identity", "process", "wire"],
   "postgres-embedded": ["process"],
   store: ["domain", "errors", "identity", "process"],
   wire: ["api", "domain"],

@@ -54,6 +54,7 @@ export {
 export type { Change } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";
+export { together } from "./database/one-connection.ts";
 export type { RecordAddress } from "./database/pool.ts";
 export { createRecordCheck } from "./database/record-check.ts";
 export type { Database } from "./database/schema.ts";

@@ -84,10 +84,10 @@ export function nodeInfoViolations(report: Pick<NodeInfoRecord, "info" | "bytes"
     // The rest is not looked at, or the answer would grow with what was sent.
     return { labels: [], others: [{ field: "info", description }] };
   }
-  const others = textsWithNul(info, "info").map((field) => ({
-    field,
-    description: "a text may not contain the character U+0000",
-  }));
+  const fields: string[] = [];
+  findTextsWithNul(info, "info", fields);
+  const description = "a text may not contain the character U+0000";
+  const others = fields.map((field) => ({ field, description }));
   return { labels: checkAgentLabels(agentLabels), others };
 }
 
@@ -100,16 +100,18 @@ function canonicalInfo(info: NodeInfo): { readonly [key: string]: Json } {
 function sortKeys(value: JsonValue): Json {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (value === null || typeof value !== "object") return value;
-  const entries = Object.entries(value);
-  entries.sort(([left], [right]) => (left < right ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
+  const sorted: Record<string, Json> = {};
+  for (const key of Object.keys(value).sort()) sorted[key] = sortKeys(value[key] ?? null);
+  return sorted;
 }
 
 /** Postgres refuses U+0000 in texts, and one row that is refused fails the batch that it is part of. */
-function textsWithNul(value: Json, path: string): string[] {
-  if (typeof value === "string") return value.includes("\0") ? [path] : [];
-  if (value === null || typeof value !== "object") return [];
-  return Object.entries(value).flatMap(([key, item]) => textsWithNul(item, `${path}.${key}`));
+function findTextsWithNul(value: Json, path: string, found: string[]): void {
+  if (typeof value === "string") {
+    if (value.includes("\0")) found.push(path);
+  } else if (value !== null && typeof value === "object") {
+    for (const [key, item] of Object.entries(value)) findTextsWithNul(item, `${path}.${key}`, found);
+  }
 }
 
 /** Sizes beyond 2^53 bytes are no machine's; they are cut so that sums stay exact. */

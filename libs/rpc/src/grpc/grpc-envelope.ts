@@ -1,6 +1,7 @@
 import { constants, type Http2ServerRequest, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
+import { encodeFast } from "@rollcall/wire";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import type { Status } from "./call-journal.ts";
 
@@ -66,7 +67,7 @@ export function sendAsEncoded(message: Message, bytes: Uint8Array): void {
 
 /** A message as gRPC frames it. */
 export function frameOf(schema: DescMessage, message: Message): Uint8Array {
-  return framed.get(message) ?? writeEnvelope(toBinary(schema, message));
+  return framed.get(message) ?? writeEnvelope(encodeFast(schema, message));
 }
 
 /** A message behind its flag and length. */

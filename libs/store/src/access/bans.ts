@@ -1,5 +1,6 @@
 import { type Ban, caselessId, type NewBan } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
+import { PREPARED } from "../database/pool.ts";
 import type { BansTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
@@ -20,7 +21,7 @@ export async function findBans(db: Db, names: BannableNames): Promise<readonly B
     names.anyCase === true
       ? sql`lower(node_id) = any(${names.nodeIds.map(caselessId)}::text[])`
       : sql`node_id = any(${[...names.nodeIds]}::text[])`;
-  const { rows } = await sql<Selectable<BansTable>>`
+  const { rows } = await sql<Selectable<BansTable>>`${PREPARED}
     select id, node_id, fingerprint, reason, actor, at from bans
     where ${isOnId}
       or fingerprint = any(${[...names.fingerprints]}::text[])

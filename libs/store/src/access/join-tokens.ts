@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
 import { type SqlBool, sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
+import { together } from "../database/one-connection.ts";
+import { PREPARED } from "../database/pool.ts";
 import type { Db, Tx } from "../database/store.ts";
 
 /** A token by which machines join, without its secret. */
@@ -138,7 +141,7 @@ export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | nul
  */
 export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, LockedJoinToken>> {
   if (ids.length === 0) return new Map();
-  const { rows: locked } = await sql<{ id: string }>`
+  const locking = sql<{ id: string }>`${PREPARED}
     with limited as materialized (
       select id from join_tokens
       where id = any(${ids}::text[]) and max_uses is not null
@@ -149,27 +152,26 @@ export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<Re
       order by id for share
     )
     select id from limited union all select id from unlimited`.execute(tx);
-  if (locked.length === 0) return new Map();
-  const rows = await selectTokens(tx, "limited")
+  const reading = selectTokens(tx, "limited")
+    .modifyFront(PREPARED)
     .select("t.hash")
-    .where(sql<SqlBool>`t.id = any(${locked.map(({ id }) => id)}::text[])`)
+    .where(sql<SqlBool>`t.id = any(${ids}::text[])`)
     .execute();
-  return new Map(rows.map((row) => [row.id, { ...toJoinToken(row), hash: row.hash }]));
+  const [locked, rows] = await together([locking, reading]);
+  // One that was made in between is not locked.
+  const lockedIds = new Set(locked.rows.map(({ id }) => id));
+  const kept = rows.filter(({ id }) => lockedIds.has(id));
+  return new Map(kept.map((row) => [row.id, { ...toJoinToken(row), hash: row.hash }]));
 }
 
 /** Count the machines that locked tokens admitted, each once. */
 export async function saveJoinTokenUses(tx: Tx, uses: readonly JoinTokenUse[]): Promise<void> {
   if (uses.length === 0) return;
-  await tx
-    .insertInto("join_token_uses")
-    .values(
-      uses.map(({ tokenId, nodeId, fingerprint }) => ({
-        token_id: tokenId,
-        node_id: nodeId,
-        fingerprint,
-      })),
-    )
-    .execute();
+  const rows = uses.map(({ tokenId, nodeId, fingerprint }) => ({ token: tokenId, node: nodeId, fingerprint }));
+  await sql`${PREPARED}
+    insert into join_token_uses (token_id, node_id, fingerprint)
+    select token, node, fingerprint
+    from ${rowsFrom(rows, sql`token text, node text, fingerprint text`)} as new_use`.execute(tx);
 }
 
 /** The last machines that a token admitted, the newest first. */

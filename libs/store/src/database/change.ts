@@ -2,6 +2,7 @@ import type { NewEvent } from "@rollcall/domain";
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import { cleanAuditEntry, type NewAuditEntry } from "../access/audit.ts";
+import { onOneConnection } from "./one-connection.ts";
 import type { Database } from "./schema.ts";
 
 /** What a transaction wrote, and what there is to tell of it. */
@@ -28,7 +29,7 @@ export async function commitChange<T>(
   db: Kysely<Database>,
   fn: (connection: Kysely<Database>) => Promise<Change<T>>,
 ): Promise<CommittedChange<T>> {
-  return db.connection().execute(async (connection) => {
+  return onOneConnection(db, async (connection) => {
     await sql`start transaction isolation level read committed`.execute(connection);
     try {
       const { result, events, audit = [] } = await fn(connection);

@@ -103,6 +103,25 @@ describe("createPool()", () => {
   });
 });
 
+describe("a marked statement", () => {
+  it("should be kept by its connection, whether it is written or built", async () => {
+    const store = await openStore({ url: database.url, log: silentLogger, applicationName: "planner", poolSize: 1 });
+    try {
+      await sql`${PREPARED} select 1`.execute(store.db);
+      await store.db.selectFrom("nodes").modifyFront(PREPARED).select("id").execute();
+      await store.db.selectFrom("nodes").select("id").execute();
+      const { rows } = await sql<{ statement: string }>`
+        select statement from pg_prepared_statements order by statement`.execute(store.db);
+      expect(rows.map(({ statement }) => statement)).toEqual([
+        "/* prepared */ select 1",
+        'select /* prepared */ "id" from "nodes"',
+      ]);
+    } finally {
+      await store.close();
+    }
+  });
+});
+
 describe("a pool behind a pooler", () => {
   const setting = (name: string) => sql<{ value: string }>`select current_setting(${name}) as value`;
 

@@ -74,13 +74,15 @@ const TYPES: pg.CustomTypesConfig = {
 };
 
 const PREPARED_MARK = "/* prepared */";
+const PREPARED_SELECT = `select ${PREPARED_MARK}`;
 /** As many as there are marked statements in this package. */
 const preparedNames = new Map<string, string>();
 
 /**
  * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is
  * always the same, and names its columns: while the record is migrated, `*` would come to mean others than were
- * planned, and fail.
+ * planned, and fail. Of a query that is built it is the front modifier. Not for one that looks for several values in a
+ * table that grows with the fleet: its plan would be the one of an empty table (docs/decisions/0022).
  */
 export const PREPARED = sql.raw(PREPARED_MARK);
 
@@ -158,6 +160,8 @@ function openPool(options: PoolOptions): pg.Pool {
     ...connectionConfig(options),
     connectionTimeoutMillis: waitMs,
     max: options.size,
+    // What is asked for together is sent at once: see together().
+    pipeline: true,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
     // A statement rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
     // client's the next moment, so each transaction sets its own; a statement alone is limited by the answer's time.
@@ -253,7 +257,7 @@ function wrap(
 
 /** The name under which the server keeps a statement; null for one that is not to be kept. */
 function preparedName(text: string): string | null {
-  if (!text.startsWith(PREPARED_MARK)) return null;
+  if (!text.startsWith(PREPARED_MARK) && !text.startsWith(PREPARED_SELECT)) return null;
   let name = preparedNames.get(text);
   if (name === undefined) {
     name = createHash("sha256").update(text).digest("hex").slice(0, 32);

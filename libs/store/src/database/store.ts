@@ -210,19 +210,6 @@ function laneStore<L extends Lane>(
 }
 
 async function transact<T>(db: Kysely<Database>, fn: (tx: Tx) => Promise<T>): Promise<T> {
-  let failure: { readonly error: unknown } | null = null;
-  try {
-    const builder = db.transaction().setIsolationLevel("read committed");
-    return await builder.execute(async (transaction) => {
-      try {
-        return await fn(transaction as Tx);
-      } catch (error) {
-        failure = { error };
-        throw error;
-      }
-    });
-  } catch (error) {
-    // A rollback over a connection that is gone fails too, and would hide why.
-    throw failure === null ? error : (failure as { readonly error: unknown }).error;
-  }
+  const { result } = await commitChange(db, async (connection) => ({ result: await fn(connection as Tx), events: [] }));
+  return result;
 }

@@ -126,12 +126,10 @@ export async function useChallenge(tx: Tx, nonce: Uint8Array): Promise<boolean> 
 export async function useChallenges(tx: Tx, nonces: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
   // In one order, so that two transactions with the same nonces wait for each other and never in a circle.
   const inOrder = nonces.map((nonce) => Buffer.from(nonce)).sort(Buffer.compare);
-  const rows = await tx
-    .insertInto("used_challenges")
-    .values(inOrder.map((nonce) => ({ nonce })))
-    .onConflict((conflict) => conflict.column("nonce").doNothing())
-    .returning("nonce")
-    .execute();
+  const { rows } = await sql<{ readonly nonce: Buffer }>`${PREPARED}
+    insert into used_challenges (nonce) select unnest(${inOrder}::bytea[])
+    on conflict (nonce) do nothing
+    returning nonce`.execute(tx);
   return rows.map(({ nonce }) => nonce);
 }
 

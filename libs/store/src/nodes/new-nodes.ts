@@ -10,6 +10,8 @@ import {
 import { sql } from "kysely";
 import { BANS_LOCK } from "../access/bans.ts";
 import { rowsFrom } from "../database/batches.ts";
+import { together } from "../database/one-connection.ts";
+import { PREPARED } from "../database/pool.ts";
 import type { Tx } from "../database/store.ts";
 import type { NodeKey } from "./identities.ts";
 import { newSessionColumns } from "./node-rows.ts";
@@ -34,7 +36,7 @@ export interface NewComputeNode {
  */
 export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<void> {
   // Names in one order, so that two who want the same ones wait for each other and never in a circle.
-  await sql`
+  await sql`${PREPARED}
     with bans as materialized (select pg_advisory_xact_lock_shared(${BANS_LOCK}))
     select pg_advisory_xact_lock(${NAMES_LOCK}, names.key)
     from bans, (
@@ -60,7 +62,7 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
   // The rows of each table are written in one order, so that two transactions that write the same ones at a time wait
   // for each other and never in a circle. A node that is there already has a session and a key; then all of this is
   // undone.
-  const { rows } = await sql<{ readonly ids: number; readonly keys: number }>`
+  const inserting = sql<{ readonly ids: number; readonly keys: number }>`${PREPARED}
     with given as materialized (select * from ${rowsFrom(nodes.map(toRow), ROW_COLUMNS)} as new_row),
     new_nodes as (
       insert into nodes (
@@ -93,11 +95,14 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
       returning node_id
     )
     select (select count(*) from new_nodes)::integer as ids, (select count(*) from new_keys)::integer as keys
-  `.execute(tx);
-  const { ids = 0, keys = 0 } = rows[0] ?? {};
-  if (ids < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
-  if (keys < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
-  await insertLabels(tx, nodes.flatMap(labelRows));
+  `
+    .execute(tx)
+    .then(({ rows: [counts] }) => {
+      const { ids = 0, keys = 0 } = counts ?? {};
+      if (ids < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
+      if (keys < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
+    });
+  await together([inserting, insertLabels(tx, nodes.flatMap(labelRows))]);
 }
 
 const ROW_COLUMNS = sql`
@@ -143,7 +148,7 @@ function labelRows({ key: { nodeId }, report, tokenLabels }: NewComputeNode) {
 async function insertLabels(tx: Tx, labels: ReturnType<typeof labelRows>): Promise<void> {
   if (labels.length === 0) return;
   const columns = sql`node_id text, tier text, key text, value text, effective boolean`;
-  await sql`
+  await sql`${PREPARED}
     insert into node_labels (node_id, tier, key, value, effective)
     select node_id, tier, key, value, effective from ${rowsFrom(labels, columns)} as new_label
     order by node_id, tier, key

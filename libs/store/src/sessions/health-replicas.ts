@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { PREPARED } from "../database/pool.ts";
 import type { Db } from "../database/store.ts";
 
 /** Where a health replica can be reached, each as `host:port`. */
@@ -51,6 +52,7 @@ export async function advertise(db: Db, replica: HealthReplica): Promise<readonl
 export async function listHealthReplicas(db: Db): Promise<readonly LiveReplica[]> {
   const rows = await db
     .selectFrom("health_replicas as r")
+    .modifyFront(PREPARED)
     // A process's own lease has its name; it may hold others besides.
     .innerJoin("leases as l", "l.name", "r.instance")
     .select(["r.instance", "r.agent_endpoint", "r.internal_address", "r.query_endpoint"])

@@ -30,6 +30,7 @@ import {
   saveJoinTokenUses,
   saveNodeEffects,
   type Tx,
+  together,
   useChallenges,
 } from "@rollcall/store";
 import type { RegistryProcess } from "../registry-process.ts";
@@ -105,20 +106,23 @@ async function registerInTransaction(
   { config, clock, store }: Omit<RegistryProcess, "feed">,
   batch: readonly Registration[],
 ): Promise<Change<readonly RegistrationAnswer[]>> {
-  const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
-  // Before any row is locked: a transaction that places a ban locks rows after it.
-  await beginAdmission(tx, distinct(batch, "nodeId"));
-  const tokens = await lockJoinTokens(tx, givenTokens(batch));
-  const known = await lockAlikeNodes(tx, distinct(batch, "nodeId"));
+  const nodeIds = distinct(batch, "nodeId");
+  const fingerprints = distinct(batch, "fingerprint");
+  const [freshNonces, , tokens, known, keyOwners, bans, replicas] = await together([
+    useChallenges(tx, distinct(batch, "nonce")),
+    // Before any row is locked: a transaction that places a ban locks rows after it.
+    beginAdmission(tx, nodeIds),
+    lockJoinTokens(tx, givenTokens(batch)),
+    lockAlikeNodes(tx, nodeIds),
+    ownersOfKeys(tx, fingerprints),
+    findBans(tx, { nodeIds, fingerprints, anyCase: true }),
+    listHealthReplicas(tx),
+  ]);
   const registrants = batch.map((registration) => toRegistrant(registration, tokens));
   const plan = planRegistrations(registrants, {
     nodes: known,
-    keyOwners: await ownersOfKeys(tx, distinct(batch, "fingerprint")),
-    bans: await findBans(tx, {
-      nodeIds: distinct(batch, "nodeId"),
-      fingerprints: distinct(batch, "fingerprint"),
-      anyCase: true,
-    }),
+    keyOwners,
+    bans,
     freshNonces: new Set(freshNonces.map(nonceName)),
     tokens,
     enforcement: config["Orchestrator.NodeManager.JoinTokens"],
@@ -126,27 +130,33 @@ async function registerInTransaction(
     manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
     atMs: clock.wallMs(),
   });
-  await insertComputeNodes(tx, plan.creations.map(toNewNode));
-  await saveJoinTokenUses(tx, plan.uses);
-  const promoted = plan.promotions.toSorted(byNodeId);
-  for (const { nodeId, fingerprint } of promoted) await promoteKey(tx, nodeId, fingerprint);
-  const knownById = new Map(known.map((node) => [node.id, node]));
-  await saveApprovals(tx, plan, knownById);
-  const reports = await saveReports(tx, plan, knownById);
-  const joined = [...plan.creations, ...plan.approvals].map((it) => it.applicant.nodeId);
-  const rotated = promoted.map(({ nodeId }) => nodeId);
-  const written = [...new Set([...reports.ids, ...joined, ...rotated])];
-  const nodes = new Map(knownById);
-  for (const node of await getNodes(tx, written)) nodes.set(node.id, node);
-  const replicas = await listHealthReplicas(tx);
+  const [, , created] = await together([
+    insertComputeNodes(tx, plan.creations.map(toNewNode)),
+    saveJoinTokenUses(tx, plan.uses),
+    getNodes(tx, plan.creations.map(nodeIdOf)),
+  ]);
+  const { nodes, events } = await saveKnown(tx, plan, known);
+  for (const node of created) nodes.set(node.id, node);
   // Workers share an address, and a replica that is ending has none.
   const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(Boolean);
   const by = { wallMs: clock.wallMs(), logId: store.logId() };
   return {
     result: plan.results.map((result) => toAnswer(result, nodes, endpoints, by)),
-    events: [...plan.events, ...reports.events],
+    events: [...plan.events, ...events],
     audit: [...plan.creations, ...plan.approvals].map(toAuditEntry),
   };
+}
+
+/** Save what becomes of nodes that were known. All of these as they are then, by id, and the events of reports. */
+async function saveKnown(tx: Tx, plan: RegistrationPlan<Registrant>, known: readonly NodeRecord[]) {
+  const nodes = new Map(known.map((node) => [node.id, node]));
+  const promoted = plan.promotions.toSorted(byNodeId);
+  for (const { nodeId, fingerprint } of promoted) await promoteKey(tx, nodeId, fingerprint);
+  await saveApprovals(tx, plan, nodes);
+  const { ids, events } = await saveReports(tx, plan, nodes);
+  const written = [...ids, ...plan.approvals.map(nodeIdOf), ...promoted.map(({ nodeId }) => nodeId)];
+  for (const node of await getNodes(tx, [...new Set(written)])) nodes.set(node.id, node);
+  return { nodes, events };
 }
 
 /** Save the approvals of known nodes, in order of id. The nodes as they are then take the place of the old. */
@@ -199,6 +209,10 @@ function givenTokens(batch: readonly Registration[]): readonly string[] {
 function toNewNode({ applicant, token: _, account: __, ...creation }: NodeCreation<Registrant>): NewComputeNode {
   const { nodeId, publicKey, fingerprint, report } = applicant;
   return { key: { nodeId, publicKey, fingerprint }, report, ...creation };
+}
+
+function nodeIdOf({ applicant }: NodeCreation<Registrant> | NodeApproval<Registrant>): string {
+  return applicant.nodeId;
 }
 
 function byNodeId(left: { readonly nodeId: string }, right: { readonly nodeId: string }): number {

@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { isStoreUnavailable } from "@rollcall/errors";
+import { silentLogger } from "@rollcall/process";
+import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import pg from "pg";
+import { together } from "./one-connection.ts";
+import { openStore, type Tx } from "./store.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+const use = (tx: Tx, nonce: string) =>
+  sql`insert into used_challenges (nonce) values (${Buffer.from(nonce)})`.execute(tx);
+const countUsed = async (tx: Tx) => {
+  const { rows } = await sql<{ used: number }>`select count(*)::integer as used from used_challenges`.execute(tx);
+  return rows[0]?.used;
+};
+const fail = (tx: Tx, divisor: number) => sql`select ${divisor}::integer / 0`.execute(tx);
+
+/** Before the server: answers wait from the text `first` on, until the client has sent the text `last`. */
+async function startWithholding(url: string, first: string, last: string) {
+  const { host, port, user, password, database: name } = new pg.Client({ connectionString: url });
+  const sockets = new Set<Socket>();
+  const proxy = createServer((client) => {
+    const server = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    for (const socket of [client, server]) sockets.add(socket.on("error", () => {}));
+    server.pipe(client);
+    client.on("data", (bytes: Buffer) => {
+      if (bytes.includes(first)) server.unpipe(client).pause();
+      if (bytes.includes(last)) server.pipe(client);
+      server.write(bytes);
+    });
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const address = proxy.address();
+  const own = typeof address === "object" ? address?.port : 0;
+  return {
+    url: `postgres://${user}:${password}@127.0.0.1:${own}/${name}`,
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    },
+  };
+}
+
+describe("together()", () => {
+  it("should send statements before the first of them is answered, and answer in their order", async () => {
+    const proxy = await startWithholding(database.url, "as first", "as third");
+    try {
+      const store = await openStore({ url: proxy.url, log: silentLogger, applicationName: "together" });
+      const answers = await store.transaction((tx) =>
+        together([
+          sql<{ n: number }>`select 1 as first`.execute(tx),
+          use(tx, "sent"),
+          sql<{ n: number }>`select 3 as third`.execute(tx),
+        ]),
+      );
+      expect(answers.map(({ rows }) => rows)).toEqual([[{ first: 1 }], [], [{ third: 3 }]]);
+      await store.close();
+    } finally {
+      proxy.close();
+    }
+  });
+
+  it("should have each statement see what those before it did", async () => {
+    const counted = await database.store.transaction(async (tx) => {
+      const before = await countUsed(tx);
+      const [, one, , two] = await together([use(tx, "a"), countUsed(tx), use(tx, "b"), countUsed(tx)]);
+      return [Number(one) - Number(before), Number(two) - Number(before)];
+    });
+    expect(counted).toEqual([1, 2]);
+  });
+
+  it("should throw the error of the first that fails once all are answered, and leave nothing behind", async () => {
+    let answered = 0;
+    const count = <T>(answer: Promise<T>) => answer.finally(() => (answered += 1));
+    const failed = database.store.transaction(async (tx) => {
+      await together([count(use(tx, "x")), count(use(tx, "x")), count(fail(tx, 1)), count(use(tx, "y"))]).finally(() =>
+        expect(answered).toBe(4),
+      );
+    });
+    await expect(failed).rejects.toThrow("duplicate key");
+    const { rows } = await sql`select from used_challenges where nonce in ('x', 'y')`.execute(database.store.db);
+    expect(rows).toEqual([]);
+  });
+
+  it("should fail all when the connection is lost, as when the record is away", async () => {
+    const victim = await database.openStore("together victim");
+    const failed = victim
+      .transaction(async (tx) => {
+        await use(tx, "lost");
+        await together([sql`select pg_sleep(600)`.execute(tx), use(tx, "never"), countUsed(tx)]);
+      })
+      .catch((error: unknown) => error);
+    await eventually(async () => {
+      const { rows } = await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'together victim' and query like '%pg_sleep%'`.execute(database.store.db);
+      expect(rows).toHaveLength(1);
+    });
+    expect(isStoreUnavailable(await failed)).toBe(true);
+    expect((await sql`select 1 as one`.execute(victim.db)).rows).toEqual([{ one: 1 }]);
+    const { rows } = await sql`select from used_challenges where nonce in ('lost', 'never')`.execute(victim.db);
+    expect(rows).toEqual([]);
+  });
+});
