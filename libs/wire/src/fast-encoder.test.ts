@@ -5,6 +5,7 @@ import { WatchEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/even
 import { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { GetClusterHealthResponseSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { NodeInfoSchema, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { NodeChangeSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { encodeFast } from "./fast-encoder.ts";
 
@@ -56,6 +57,36 @@ describe("encodeFast()", () => {
       ...{ priority: -5, values, updateMask: { paths: ["priority"] } },
     });
     for (const cpuPercent of [0, -0, 12.5, Number.NaN]) expectSame(GetClusterHealthResponseSchema, { cpuPercent });
+  });
+
+  it("should write numbers of 32 bits that need not be whole, set or not, in messages and lists", () => {
+    const gpus = [
+      { utilizationPercent: 99.5, temperatureCelsius: 0 },
+      { utilizationPercent: Number.POSITIVE_INFINITY },
+    ];
+    for (const cpuPercent of [0, -0, 12.5, 1 / 3, Number.NaN]) {
+      expectSame(ResourceUsageSchema, { cpuPercent, temperatureAverageCelsius: cpuPercent, gpus });
+    }
+  });
+
+  it("should refuse numbers that a field does not have, as the library does", () => {
+    const infos: MessageInitShape<typeof NodeInfoSchema>[] = [
+      ...[-1, 2 ** 32, 1.5, Number.NaN].map((cores) => ({ cpu: { cores } })),
+      ...[-1n, 2n ** 64n].map((memoryBytes) => ({ memoryBytes })),
+    ];
+    for (const init of infos) {
+      const message = create(NodeInfoSchema, init);
+      expect(() => toBinary(NodeInfoSchema, message)).toThrow();
+      expect(() => encodeFast(NodeInfoSchema, message)).toThrow(RangeError);
+    }
+    for (const nanos of [2 ** 31, -(2 ** 31) - 1]) {
+      const message = create(HeartbeatResponseSchema, { frame: { case: "goAway", value: { retryAfter: { nanos } } } });
+      expect(() => encodeFast(HeartbeatResponseSchema, message)).toThrow(RangeError);
+    }
+    const late = create(NodeSchema, { createTime: { seconds: 2n ** 63n } });
+    expect(() => encodeFast(NodeSchema, late)).toThrow(RangeError);
+    // What was begun is not in what is written next.
+    expectSame(NodeInfoSchema, MACHINE);
   });
 
   it("should write what agents are sent", () => {

@@ -234,18 +234,43 @@ function writeText(out: Output, value: string): void {
   out.close(at);
 }
 
+/** A number that its type does not have is no message's: others would read another one. */
+function checkRange(value: number | bigint, least: number | bigint, most: number | bigint): void {
+  const isWhole = typeof value === "bigint" || Number.isInteger(value);
+  if (!isWhole || value < least || value > most)
+    throw new RangeError(`${value} is no whole number of this field's type`);
+}
+
 const writeInt32: ValueWriter = (out, value: number) => {
+  checkRange(value, -(2 ** 31), 2 ** 31 - 1);
   if (value < 0) out.bigVarint(BigInt(value));
   else out.varint(value);
 };
-const writeLong: ValueWriter = (out, value: bigint | string | number) => out.bigVarint(BigInt(value));
+const writeUint32: ValueWriter = (out, value: number) => {
+  checkRange(value, 0, 2 ** 32 - 1);
+  out.varint(value);
+};
+const writeInt64: ValueWriter = (out, value: bigint | string | number) => {
+  const long = BigInt(value);
+  checkRange(long, -(2n ** 63n), 2n ** 63n - 1n);
+  out.bigVarint(long);
+};
+const writeUint64: ValueWriter = (out, value: bigint | string | number) => {
+  const long = BigInt(value);
+  checkRange(long, 0n, 2n ** 64n - 1n);
+  out.bigVarint(long);
+};
 
 const SCALARS: Readonly<Partial<Record<ScalarType, ValueWriter>>> = {
   [ScalarType.INT32]: writeInt32,
-  [ScalarType.UINT32]: writeInt32,
-  [ScalarType.INT64]: writeLong,
-  [ScalarType.UINT64]: writeLong,
+  [ScalarType.UINT32]: writeUint32,
+  [ScalarType.INT64]: writeInt64,
+  [ScalarType.UINT64]: writeUint64,
   [ScalarType.BOOL]: (out, value: boolean) => out.varint(value ? 1 : 0),
+  [ScalarType.FLOAT]: (out, value: number) => {
+    out.reserve(4);
+    out.length = out.bytes.writeFloatLE(value, out.length);
+  },
   [ScalarType.DOUBLE]: (out, value: number) => {
     out.reserve(8);
     out.length = out.bytes.writeDoubleLE(value, out.length);
@@ -265,6 +290,7 @@ function wireTypeOf(field: DescField): WireType {
 /** Undefined is an enum. */
 function wireTypeOfScalar(scalar: ScalarType | undefined): WireType {
   if (scalar === ScalarType.STRING || scalar === ScalarType.BYTES) return WireType.LengthDelimited;
+  if (scalar === ScalarType.FLOAT) return WireType.Bit32;
   return scalar === ScalarType.DOUBLE ? WireType.Bit64 : WireType.Varint;
 }
 
@@ -277,6 +303,9 @@ function writeAsLibrary(desc: DescMessage, field: DescField): FieldWriter {
     if (value === undefined) return;
     if (oneof !== undefined && (value as { readonly case?: string }).case !== name) return;
     if (field.fieldKind === "map" && isEmpty(value as object)) return;
+    if (oneof === undefined && field.presence !== FeatureSet_FieldPresence.IMPLICIT && !Object.hasOwn(message, name)) {
+      return;
+    }
     out.raw(toBinary(desc, create(desc, { [key]: value })));
   };
 }

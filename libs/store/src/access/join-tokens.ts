@@ -153,7 +153,6 @@ export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<Re
     )
     select id from limited union all select id from unlimited`.execute(tx);
   const reading = selectTokens(tx, "limited")
-    .modifyFront(PREPARED)
     .select("t.hash")
     .where(sql<SqlBool>`t.id = any(${ids}::text[])`)
     .execute();

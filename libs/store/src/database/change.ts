@@ -1,5 +1,5 @@
 import type { NewEvent } from "@rollcall/domain";
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type QueryExecutorProvider, sql } from "kysely";
 import pg from "pg";
 import { cleanAuditEntry, type NewAuditEntry } from "../access/audit.ts";
 import { onOneConnection } from "./one-connection.ts";
@@ -29,14 +29,14 @@ export async function commitChange<T>(
   db: Kysely<Database>,
   fn: (connection: Kysely<Database>) => Promise<Change<T>>,
 ): Promise<CommittedChange<T>> {
-  return onOneConnection(db, async (connection) => {
-    await sql`start transaction isolation level read committed`.execute(connection);
+  return onOneConnection(db, async ({ inside, control, end }) => {
+    await sql`start transaction isolation level read committed`.execute(control);
     try {
-      const { result, events, audit = [] } = await fn(connection);
-      return { result, revision: await commitWith(connection, events, audit) };
+      const { result, events, audit = [] } = await fn(inside).finally(end);
+      return { result, revision: await commitWith(control, events, audit) };
     } catch (error) {
       // Over a connection that is gone it fails too, and would hide why; the server rolls back by itself then.
-      await sql`rollback`.execute(connection).catch(() => {});
+      await sql`rollback`.execute(control).catch(() => {});
       throw error;
     }
   });
@@ -47,7 +47,7 @@ export async function commitChange<T>(
  * server's alone: it does not grow with how busy this process is, nor for ever when this process is stopped in between.
  */
 async function commitWith(
-  connection: Kysely<Database>,
+  connection: QueryExecutorProvider,
   events: readonly NewEvent[],
   audit: readonly NewAuditEntry[],
 ): Promise<bigint> {

@@ -95,6 +95,17 @@ describe("together()", () => {
     expect(rows).toEqual([]);
   });
 
+  it("should say why it failed when one before that has a second statement", async () => {
+    const failed = database.store.transaction(async (tx) => {
+      const twice = async () => {
+        await countUsed(tx);
+        await countUsed(tx);
+      };
+      await together([twice(), fail(tx, 1)]);
+    });
+    await expect(failed).rejects.toThrow("division by zero");
+  });
+
   it("should fail all when the connection is lost, as when the record is away", async () => {
     const victim = await database.openStore("together victim");
     const failed = victim
@@ -113,5 +124,25 @@ describe("together()", () => {
     expect((await sql`select 1 as one`.execute(victim.db)).rows).toEqual([{ one: 1 }]);
     const { rows } = await sql`select from used_challenges where nonce in ('lost', 'never')`.execute(victim.db);
     expect(rows).toEqual([]);
+  });
+});
+
+describe("transaction()", () => {
+  it("should not send what is asked for when it has ended", async () => {
+    const ended: Tx[] = [];
+    const failed = database.store.transaction(async (tx) => {
+      ended.push(tx);
+      await fail(tx, 1);
+    });
+    await expect(failed).rejects.toThrow("division by zero");
+    for (const tx of ended)
+      await expect(use(tx, "late")).rejects.toThrow("the transaction of this statement has ended");
+    const { rows } = await sql`select from used_challenges where nonce = 'late'`.execute(database.store.db);
+    expect(rows).toEqual([]);
+  });
+
+  it("should refuse another one inside it", async () => {
+    const nested = database.store.transaction((tx) => tx.transaction().execute(async () => {}));
+    await expect(nested).rejects.toThrow("there are no transactions inside one");
   });
 });

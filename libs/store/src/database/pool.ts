@@ -106,6 +106,7 @@ export function createPool(options: PoolOptions): BoundedPool {
   const { lane, size, log } = options;
   const pool = openPool(options);
   const queryOptions: QueryOptions = {
+    answerTimeoutMs: options.statementTimeoutMs === 0 ? 0 : options.statementTimeoutMs + ANSWER_MARGIN_MS,
     keepsPlans: options.preparedStatements ?? true,
     transactionLimits: options.directUrl === undefined ? "" : limitsOf(options, "local"),
   };
@@ -153,8 +154,7 @@ export function createPool(options: PoolOptions): BoundedPool {
 }
 
 function openPool(options: PoolOptions): pg.Pool {
-  const { statementTimeoutMs, waitMs = CONNECT_TIMEOUT_MS } = options;
-  const answerTimeoutMs = statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS;
+  const { waitMs = CONNECT_TIMEOUT_MS } = options;
   const isPooled = options.directUrl !== undefined;
   return new pg.Pool({
     ...connectionConfig(options),
@@ -166,7 +166,6 @@ function openPool(options: PoolOptions): pg.Pool {
     // A statement rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
     // client's the next moment, so each transaction sets its own; a statement alone is limited by the answer's time.
     ...(isPooled ? {} : { onConnect: (client: pg.ClientBase) => setLimits(client, options) }),
-    ...(answerTimeoutMs === 0 ? {} : { query_timeout: answerTimeoutMs }),
   });
 }
 
@@ -202,6 +201,8 @@ function noConnection(lane: Lane, size: number, cause: unknown): Error {
 
 /** How statements are sent. */
 interface QueryOptions {
+  /** How long the server may take to answer a statement once those sent before it are answered; 0 is for ever. */
+  readonly answerTimeoutMs: number;
   /** Whether marked statements are sent under a name. */
   readonly keepsPlans: boolean;
   /** Statements that follow the start of each transaction; empty for none. */
@@ -212,10 +213,11 @@ const TRANSACTION_START = /^(begin|start transaction)\b/i;
 
 function wrap(
   client: pg.PoolClient,
-  { keepsPlans, transactionLimits }: QueryOptions,
+  { answerTimeoutMs, keepsPlans, transactionLimits }: QueryOptions,
   onRelease: () => void,
 ): PostgresPoolClient {
   let broken = false;
+  let underWay = 0;
   function query<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
   function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
   function query(text: unknown, parameters: readonly unknown[] = []): unknown {
@@ -223,12 +225,15 @@ function wrap(
     return run(text, parameters);
   }
   async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
+    underWay += 1;
     try {
       const name = keepsPlans ? preparedName(text) : null;
       const isStart = transactionLimits !== "" && TRANSACTION_START.test(text);
       const query = {
         text: isStart ? `${text}; ${transactionLimits}` : text,
         values: [...parameters],
+        // Those before it may each take as long. 0 is no limit.
+        query_timeout: answerTimeoutMs * underWay,
         ...(name === null ? {} : { name }),
       };
       const answer: pg.QueryResult | pg.QueryResult[] = await client.query(query);
@@ -244,6 +249,8 @@ function wrap(
       // The answer may still come, and would be taken for that of the next query.
       broken = true;
       throw new StoreUnavailableError("the server did not answer in time", { cause: error });
+    } finally {
+      underWay -= 1;
     }
   }
   return {
