@@ -59,7 +59,7 @@ describe("encodeFast()", () => {
     for (const cpuPercent of [0, -0, 12.5, Number.NaN]) expectSame(GetClusterHealthResponseSchema, { cpuPercent });
   });
 
-  it("should write numbers of 32 bits that need not be whole, set or not, in messages and lists", () => {
+  it("should write floats, set or not, in messages and lists", () => {
     const gpus = [
       { utilizationPercent: 99.5, temperatureCelsius: 0 },
       { utilizationPercent: Number.POSITIVE_INFINITY },
@@ -69,7 +69,7 @@ describe("encodeFast()", () => {
     }
   });
 
-  it("should refuse numbers that a field does not have, as the library does", () => {
+  it("should reject numbers outside the type of their field, as the library does", () => {
     const infos: MessageInitShape<typeof NodeInfoSchema>[] = [
       ...[-1, 2 ** 32, 1.5, Number.NaN].map((cores) => ({ cpu: { cores } })),
       ...[-1n, 2n ** 64n].map((memoryBytes) => ({ memoryBytes })),
@@ -85,7 +85,7 @@ describe("encodeFast()", () => {
     }
     const late = create(NodeSchema, { createTime: { seconds: 2n ** 63n } });
     expect(() => encodeFast(NodeSchema, late)).toThrow(RangeError);
-    // What was begun is not in what is written next.
+    // Nothing of a rejected message is left in the next one.
     expectSame(NodeInfoSchema, MACHINE);
   });
 

@@ -234,30 +234,36 @@ function writeText(out: Output, value: string): void {
   out.close(at);
 }
 
-/** A number that its type does not have is no message's: others would read another one. */
-function checkRange(value: number | bigint, least: number | bigint, most: number | bigint): void {
-  const isWhole = typeof value === "bigint" || Number.isInteger(value);
-  if (!isWhole || value < least || value > most)
-    throw new RangeError(`${value} is no whole number of this field's type`);
+const LEAST_INT32 = -(2 ** 31);
+const MOST_INT32 = 2 ** 31 - 1;
+const MOST_UINT32 = 2 ** 32 - 1;
+
+/** Rejects a number outside the type of its field: readers would decode a different one. */
+function checkWhole(value: number, least: number, most: number): void {
+  if (!Number.isInteger(value) || value < least || value > most) throw outOfRange(value);
+}
+
+function outOfRange(value: number | bigint): RangeError {
+  return new RangeError(`${value} is outside the type of its field`);
 }
 
 const writeInt32: ValueWriter = (out, value: number) => {
-  checkRange(value, -(2 ** 31), 2 ** 31 - 1);
+  checkWhole(value, LEAST_INT32, MOST_INT32);
   if (value < 0) out.bigVarint(BigInt(value));
   else out.varint(value);
 };
 const writeUint32: ValueWriter = (out, value: number) => {
-  checkRange(value, 0, 2 ** 32 - 1);
+  checkWhole(value, 0, MOST_UINT32);
   out.varint(value);
 };
 const writeInt64: ValueWriter = (out, value: bigint | string | number) => {
   const long = BigInt(value);
-  checkRange(long, -(2n ** 63n), 2n ** 63n - 1n);
+  if (BigInt.asIntN(64, long) !== long) throw outOfRange(long);
   out.bigVarint(long);
 };
 const writeUint64: ValueWriter = (out, value: bigint | string | number) => {
   const long = BigInt(value);
-  checkRange(long, 0n, 2n ** 64n - 1n);
+  if (BigInt.asUintN(64, long) !== long) throw outOfRange(long);
   out.bigVarint(long);
 };
 

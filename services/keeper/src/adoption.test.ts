@@ -91,7 +91,7 @@ describe("a keeper that was killed", () => {
   it("should end what still runs of an execution whose record was lost, and say that it is gone", async () => {
     const id = await start("sleep 1000");
     const [shim, child] = [await statOf(id, "shim"), await statOf(id, "child")];
-    // It writes nothing down after that, where its record is removed.
+    // From then on it writes nothing into the directory that is removed here.
     await until("its beginning", () => hasBegun(id));
     await first.end("SIGKILL");
     await rm(join(fixture.stateDirectory, "keeper"), { recursive: true });

@@ -157,7 +157,7 @@ export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<Re
     .where(sql<SqlBool>`t.id = any(${ids}::text[])`)
     .execute();
   const [locked, rows] = await together([locking, reading]);
-  // One that was made in between is not locked.
+  // A token created between the two statements is not locked.
   const lockedIds = new Set(locked.rows.map(({ id }) => id));
   const kept = rows.filter(({ id }) => lockedIds.has(id));
   return new Map(kept.map((row) => [row.id, { ...toJoinToken(row), hash: row.hash }]));

@@ -27,7 +27,7 @@ const countUsed = async (tx: Tx) => {
 };
 const fail = (tx: Tx, divisor: number) => sql`select ${divisor}::integer / 0`.execute(tx);
 
-/** Before the server: answers wait from the text `first` on, until the client has sent the text `last`. */
+/** A proxy that withholds answers from when the client sends the text `first` until it sends the text `last`. */
 async function startWithholding(url: string, first: string, last: string) {
   const { host, port, user, password, database: name } = new pg.Client({ connectionString: url });
   const sockets = new Set<Socket>();
@@ -55,7 +55,7 @@ async function startWithholding(url: string, first: string, last: string) {
 }
 
 describe("together()", () => {
-  it("should send statements before the first of them is answered, and answer in their order", async () => {
+  it("should send all statements before the first is answered, and return the answers in order", async () => {
     const proxy = await startWithholding(database.url, "as first", "as third");
     try {
       const store = await openStore({ url: proxy.url, log: silentLogger, applicationName: "together" });
@@ -73,7 +73,7 @@ describe("together()", () => {
     }
   });
 
-  it("should have each statement see what those before it did", async () => {
+  it("should let each statement see the effects of those before it", async () => {
     const counted = await database.store.transaction(async (tx) => {
       const before = await countUsed(tx);
       const [, one, , two] = await together([use(tx, "a"), countUsed(tx), use(tx, "b"), countUsed(tx)]);
@@ -82,7 +82,7 @@ describe("together()", () => {
     expect(counted).toEqual([1, 2]);
   });
 
-  it("should throw the error of the first that fails once all are answered, and leave nothing behind", async () => {
+  it("should throw the first error once all are answered, and leave nothing behind", async () => {
     let answered = 0;
     const count = <T>(answer: Promise<T>) => answer.finally(() => (answered += 1));
     const failed = database.store.transaction(async (tx) => {
@@ -95,7 +95,7 @@ describe("together()", () => {
     expect(rows).toEqual([]);
   });
 
-  it("should say why it failed when one before that has a second statement", async () => {
+  it("should throw the cause when an earlier function then sends a second statement", async () => {
     const failed = database.store.transaction(async (tx) => {
       const twice = async () => {
         await countUsed(tx);
@@ -106,21 +106,25 @@ describe("together()", () => {
     await expect(failed).rejects.toThrow("division by zero");
   });
 
-  it("should fail all when the connection is lost, as when the record is away", async () => {
+  it("should report the store as unavailable when the connection is lost", async () => {
     const victim = await database.openStore("together victim");
-    const failed = victim
-      .transaction(async (tx) => {
-        await use(tx, "lost");
-        await together([sql`select pg_sleep(600)`.execute(tx), use(tx, "never"), countUsed(tx)]);
-      })
-      .catch((error: unknown) => error);
-    await eventually(async () => {
-      const { rows } = await sql`
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'together victim' and query like '%pg_sleep%'`.execute(database.store.db);
-      expect(rows).toHaveLength(1);
+    const lock = (tx: Tx) => sql`select pg_advisory_xact_lock(1)`.execute(tx);
+    await database.store.transaction(async (holder) => {
+      await lock(holder);
+      const failed = victim
+        .transaction(async (tx) => {
+          await use(tx, "lost");
+          await together([lock(tx), use(tx, "never"), countUsed(tx)]);
+        })
+        .catch((error: unknown) => error);
+      await eventually(async () => {
+        const { rows } = await sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'together victim' and wait_event_type = 'Lock'`.execute(database.store.db);
+        expect(rows).toHaveLength(1);
+      });
+      expect(isStoreUnavailable(await failed)).toBe(true);
     });
-    expect(isStoreUnavailable(await failed)).toBe(true);
     expect((await sql`select 1 as one`.execute(victim.db)).rows).toEqual([{ one: 1 }]);
     const { rows } = await sql`select from used_challenges where nonce in ('lost', 'never')`.execute(victim.db);
     expect(rows).toEqual([]);
@@ -128,7 +132,7 @@ describe("together()", () => {
 });
 
 describe("transaction()", () => {
-  it("should not send what is asked for when it has ended", async () => {
+  it("should reject statements that are issued after it has ended", async () => {
     const ended: Tx[] = [];
     const failed = database.store.transaction(async (tx) => {
       ended.push(tx);
@@ -141,7 +145,7 @@ describe("transaction()", () => {
     expect(rows).toEqual([]);
   });
 
-  it("should refuse another one inside it", async () => {
+  it("should reject a nested transaction", async () => {
     const nested = database.store.transaction((tx) => tx.transaction().execute(async () => {}));
     await expect(nested).rejects.toThrow("there are no transactions inside one");
   });

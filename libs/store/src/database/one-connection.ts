@@ -11,16 +11,16 @@ import type { Database } from "./schema.ts";
 
 /** One connection of a pool, for a transaction. */
 export interface OneConnection {
-  /** For the statements of the transaction. Those that are asked for after `end()` are refused, and not sent. */
+  /** Sends the statements of the transaction; rejects any that is issued after `end()`. */
   readonly inside: Kysely<Database>;
-  /** For those that begin and end it. */
+  /** Sends the statements that begin and end it. */
   readonly control: QueryExecutorProvider;
   end(): void;
 }
 
 /**
- * Run `fn` with one connection, whose statements are sent as soon as they are asked for: those asked for before earlier
- * ones were answered share a round trip (see `together()`), and the server carries them out in that order. Kysely's own
+ * Run `fn` with one connection that sends statements as soon as they are issued: those issued before earlier ones were
+ * answered share a round trip (see `together()`), and the server executes them in that order. Kysely's own
  * `connection()` and `transaction()` send one at a time.
  */
 export function onOneConnection<T>(db: Kysely<Database>, fn: (connection: OneConnection) => Promise<T>): Promise<T> {
@@ -49,7 +49,7 @@ class GivenConnection implements ConnectionProvider {
   }
 
   async provideConnection<T>(consumer: (connection: DatabaseConnection) => Promise<T>): Promise<T> {
-    // It would be carried out by itself, or in the transaction of whoever has the connection next.
+    // Otherwise Postgres would commit it on its own, or as part of the next transaction on this connection.
     if (this.#isEnded) throw new Error("the transaction of this statement has ended");
     return consumer(this.#connection);
   }
@@ -61,18 +61,18 @@ class NoTransactions extends DummyDriver {
   }
 }
 
-/** What Kysely would begin transactions with, or look at tables. */
+/** Kysely needs these to begin transactions and to inspect tables, which is not done on this connection. */
 const DIALECT = new PostgresDialect({ pool: () => Promise.reject(new Error("this connection has no pool")) });
 const NOT_USED = { config: { dialect: DIALECT }, dialect: DIALECT, driver: new NoTransactions() };
 
-/** Of a statement in a transaction that has failed already: why is told by the one that failed. */
+/** SQLSTATE of a statement in a transaction that has already failed; the error that failed it tells the cause. */
 const IN_FAILED_TRANSACTION = "25P02";
 
 /**
- * Wait for the answers of statements of one transaction that were asked for together, and so share a round trip. When
- * some fail it throws the error of the first of them that says why, once all are answered.
+ * Wait for statements of one transaction that were issued together, and so share a round trip. If any fails, it throws
+ * once all are answered: the first error that is not just "the transaction is aborted".
  *
- * @param answers in the order in which the statements were asked for.
+ * @param answers in the order in which the statements were issued.
  */
 export async function together<T extends readonly Promise<unknown>[] | []>(
   answers: T,

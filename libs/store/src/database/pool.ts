@@ -81,8 +81,8 @@ const preparedNames = new Map<string, string>();
 /**
  * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is
  * always the same, and names its columns: while the record is migrated, `*` would come to mean others than were
- * planned, and fail. Of a query that is built it is the front modifier. Not for one that looks for several values in a
- * table that grows with the fleet: its plan would be the one of an empty table (docs/decisions/0022).
+ * planned, and fail. Queries of Kysely's builder take it as their front modifier. Do not mark a look-up of several
+ * values in a table that grows with the fleet: it would keep a plan made for an empty table (docs/decisions/0022).
  */
 export const PREPARED = sql.raw(PREPARED_MARK);
 
@@ -160,7 +160,7 @@ function openPool(options: PoolOptions): pg.Pool {
     ...connectionConfig(options),
     connectionTimeoutMillis: waitMs,
     max: options.size,
-    // What is asked for together is sent at once: see together().
+    // Statements issued together share a round trip: see together().
     pipeline: true,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
     // A statement rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
@@ -201,7 +201,7 @@ function noConnection(lane: Lane, size: number, cause: unknown): Error {
 
 /** How statements are sent. */
 interface QueryOptions {
-  /** How long the server may take to answer a statement once those sent before it are answered; 0 is for ever. */
+  /** Longest the server may take to answer one statement, counted from the answer before it; 0 is no limit. */
   readonly answerTimeoutMs: number;
   /** Whether marked statements are sent under a name. */
   readonly keepsPlans: boolean;
@@ -232,7 +232,7 @@ function wrap(
       const query = {
         text: isStart ? `${text}; ${transactionLimits}` : text,
         values: [...parameters],
-        // Those before it may each take as long. 0 is no limit.
+        // The timer starts now, but each statement ahead of it may take as long.
         query_timeout: answerTimeoutMs * underWay,
         ...(name === null ? {} : { name }),
       };

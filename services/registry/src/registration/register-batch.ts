@@ -147,7 +147,7 @@ async function registerInTransaction(
   };
 }
 
-/** Save what becomes of nodes that were known. All of these as they are then, by id, and the events of reports. */
+/** Save changes to known nodes. Returns all of them by id, as recorded now, and the events of their reports. */
 async function saveKnown(tx: Tx, plan: RegistrationPlan<Registrant>, known: readonly NodeRecord[]) {
   const nodes = new Map(known.map((node) => [node.id, node]));
   const promoted = plan.promotions.toSorted(byNodeId);
