@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { FaultProxy } from "@rollcall/testkit/fault-proxy";
 import type { BenchContext } from "../bench-context.ts";
 import { comesAtMs } from "../load/coming-in.ts";
-import { LoadProcess } from "../load/load-process.ts";
-import type { PacedOrder, PacedOutcome } from "../load/paced-load.ts";
+import type { PacedOutcome } from "../load/paced-load.ts";
+import { PacedLoads } from "../load/paced-loads.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
 import { type BenchDatabase, startDatabase, withClient } from "../servers/database.ts";
 import { type RunningService, startService } from "../servers/rollcall.ts";
@@ -25,8 +25,6 @@ export const SHORT_SIZE: FleetSize = {
   unhealthyAfterMs: 3_000,
 };
 
-/** A process may open 20,000 files where this was tuned. */
-export const MOST_AGENTS_A_PROCESS = 18_000;
 /** API connections of a replica: fewer than the default, since agents share the limit of open files. */
 const READERS_OF_A_REPLICA = 512;
 const RECOVER_WITHIN_MS = 300_000;
@@ -68,7 +66,7 @@ export class Fleet {
   readonly #size: FleetSize;
   readonly #options: FleetOptions;
   readonly #replicas: RunningService[];
-  readonly #loads: readonly LoadProcess<PacedOrder, PacedOutcome>[];
+  readonly #loads: PacedLoads;
   #startRevision = "0";
   #cameIn: CameIn = { tookMs: 0, replicas: 0, postgres: 0 };
 
@@ -88,9 +86,7 @@ export class Fleet {
     this.database = parts.database;
     this.proxies = parts.proxies;
     this.#replicas = parts.replicas;
-    const loads = Math.ceil(size.agents / MOST_AGENTS_A_PROCESS);
-    this.#loads = Array.from({ length: loads }, () => new LoadProcess("paced-load"));
-    for (const load of this.#loads) context.atEnd(() => load.stop());
+    this.#loads = new PacedLoads(context, size.agents);
   }
 
   /** Start everything, and wait until every node is HEALTHY. */
@@ -135,22 +131,22 @@ export class Fleet {
 
   /** The state of the agents. */
   report(): Promise<PacedOutcome> {
-    return this.#order(() => ({ kind: "report", gapMs: this.#size.unhealthyAfterMs }));
+    return this.#loads.order({ kind: "report", gapMs: this.#size.unhealthyAfterMs });
   }
 
   /** Let the agents of these nodes die, and answer when each last sent something. */
   async kill(nodes: readonly number[]): Promise<PacedOutcome["killed"]> {
-    return (await this.#order(() => ({ kind: "kill", nodes }))).killed;
+    return (await this.#loads.order({ kind: "kill", nodes })).killed;
   }
 
   /** Let agents that were killed start again, as new processes. */
   async revive(nodes: readonly number[]): Promise<void> {
-    await this.#order(() => ({ kind: "revive", nodes }));
+    await this.#loads.order({ kind: "revive", nodes });
   }
 
   /** Let agents leave their replica for the next. */
   async move(nodes: readonly number[]): Promise<void> {
-    await this.#order(() => ({ kind: "move", nodes }));
+    await this.#loads.order({ kind: "move", nodes });
   }
 
   /** What the replicas and Postgres have used so far. */
@@ -158,17 +154,6 @@ export class Fleet {
     const used = this.#replicas.map(({ server }) => server.cpuSeconds());
     const replicas = used.reduce((sum, seconds) => sum + seconds, 0);
     return { replicas, postgres: this.database.cpuSeconds() };
-  }
-
-  async #order(orderOf: (load: number) => PacedOrder): Promise<PacedOutcome> {
-    const outcomes = await Promise.all(this.#loads.map((load, index) => load.order(orderOf(index))));
-    return {
-      held: outcomes.reduce((sum, { held }) => sum + held, 0),
-      reconnects: outcomes.reduce((sum, { reconnects }) => sum + reconnects, 0),
-      gaps: outcomes.flatMap(({ gaps }) => gaps),
-      killed: outcomes.flatMap(({ killed }) => killed),
-      work: outcomes[0]?.work ?? { running: 0, starts: 0, stops: 0, ends: 0 },
-    };
   }
 
   /** Wait until every agent is held and HEALTHY. Answers how long it took. */
@@ -217,16 +202,12 @@ export class Fleet {
     const { agents, intervalMs, unhealthyAfterMs } = this.#size;
     const before = this.cpuSeconds();
     const through = this.#options.hasProxies === true ? this.proxies : this.#replicas;
-    await this.#order((load) => ({
-      kind: "run",
-      firstNode: load * MOST_AGENTS_A_PROCESS,
-      agents: Math.min(MOST_AGENTS_A_PROCESS, agents - load * MOST_AGENTS_A_PROCESS),
-      fleet: agents,
+    await this.#loads.run({
       ports: through.map(({ port }) => port),
       isSpread: this.#options.isOnFirst !== true,
       intervalMs,
       patienceMs: Math.max(Math.min(LONGEST_PATIENCE_MS, unhealthyAfterMs / 3), intervalMs * LEAST_PATIENCE),
-    }));
+    });
     const tookMs = await this.recover();
     const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
     this.#cameIn = { tookMs, replicas, postgres };

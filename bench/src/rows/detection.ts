@@ -3,7 +3,8 @@ import { silentLogger, systemClock } from "@rollcall/process";
 import { EventFeed, openStore } from "@rollcall/store";
 import { type Bench, BenchContext } from "../bench-context.ts";
 import type { FleetSize } from "../drills/drill.ts";
-import { Fleet, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { Fleet } from "../drills/fleet.ts";
+import { MOST_AGENTS_A_PROCESS } from "../load/paced-loads.ts";
 import { type Figure, percentile } from "../report.ts";
 
 const UNHEALTHY_AFTER_MS = 10_000;

@@ -1,6 +1,7 @@
 import { returnAimMs } from "../aims.ts";
 import type { Bench } from "../bench-context.ts";
-import { Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { Fleet, FULL_SIZE } from "../drills/fleet.ts";
+import { MOST_AGENTS_A_PROCESS } from "../load/paced-loads.ts";
 import { quantileOf, readHistogram } from "../servers/replica-metrics.ts";
 
 const AIM_LAG_MS = 100;

@@ -1,15 +1,13 @@
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import type { HeartbeatOrder, HeartbeatOutcome } from "../load/heartbeat-load.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { Figure } from "../report.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
 import { startBareGoServer } from "../servers/bare-grpc-go.ts";
+import { startBareServer } from "../servers/bare-grpcjs.ts";
 import { startDatabase } from "../servers/database.ts";
-import { freePort } from "../servers/free-port.ts";
 import { startService } from "../servers/rollcall.ts";
-import { ServerProcess } from "../servers/server-process.ts";
+import type { Candidate } from "../servers/server-process.ts";
 
 /** As many samples of usage as a replica keeps of each node. */
 const SAMPLES_KEPT = 60;
@@ -31,12 +29,6 @@ export const heartbeats: Bench = {
   },
 };
 
-/** A server, and the port of its agents' streams. */
-export interface Candidate {
-  readonly server: ServerProcess;
-  readonly port: number;
-}
-
 export interface Measurement {
   readonly held: number;
   readonly hellosPerSecond: number;
@@ -44,16 +36,6 @@ export interface Measurement {
   readonly heapBytesPerAgent: number;
   /** Beats acknowledged for each second of CPU that the server used. */
   readonly acksPerCpuSecond: number;
-}
-
-/** The least that any grpc-js server must do, on a free port. It ends with the benchmark. */
-export async function startBareServer(context: BenchContext): Promise<Candidate> {
-  const port = await freePort();
-  const program = fileURLToPath(new URL("../servers/bare-grpcjs-main.js", import.meta.url));
-  const logFile = join(context.directory, "bare.log");
-  const server = await ServerProcess.start({ program, args: [String(port)], port, logFile });
-  context.atEnd(() => server.stop());
-  return { port, server };
 }
 
 export async function startHealthService(context: BenchContext): Promise<Candidate> {

@@ -5,9 +5,11 @@ import type { Bench, BenchContext } from "../bench-context.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { RegistrationOrder, RegistrationOutcome } from "../load/registration-load.ts";
 import { type Figure, percentile } from "../report.ts";
+import { startBareServer } from "../servers/bare-grpcjs.ts";
 import { startDatabase, withClient } from "../servers/database.ts";
 import { makeJoinToken } from "../servers/join-token.ts";
-import { type RunningService, startService } from "../servers/rollcall.ts";
+import { startService } from "../servers/rollcall.ts";
+import type { Candidate } from "../servers/server-process.ts";
 
 const CONNECTIONS = 256;
 const REGISTRIES = 2;
@@ -27,24 +29,38 @@ export const registrations: Bench = {
   async run(context) {
     const { url } = await startDatabase(context);
     const commitsPerSecond = await measureCommits(context, url);
-    const plain = await measure(context, url, { name: "clear text", from: 0, flags: [] });
+    const joinToken = await makeJoinToken(url);
+    const registry = (...flags: string[]) => startService(context, "registry", url, flags);
+    const bare = await measure(context, {
+      ...{ name: "bare grpc-js", from: 0, joinToken },
+      start: () => startBareServer(context),
+    });
+    const plain = await measure(context, { name: "clear text", from: 0, joinToken, start: () => registry() });
     const authority = new TestAuthority(mkdtempSync(join(context.directory, "certificates-")));
     const { certFile, keyFile } = authority.write("registry");
-    const tls = await measure(context, url, {
-      ...{ name: "TLS 1.3", from: plain.next },
-      flags: ["--tls-cert", certFile, "--tls-key", keyFile],
+    const tls = await measure(context, {
+      ...{ name: "TLS 1.3", from: plain.next, joinToken },
+      start: () => registry("--tls-cert", certFile, "--tls-key", keyFile),
       authority: readFileSync(authority.caFile, "utf8"),
     });
-    return [...figuresOf(plain), commitsFigure(plain, commitsPerSecond), ...figuresOf(tls), tlsFigure(plain, tls)];
+    return [
+      ...figuresOf(plain),
+      ...bareFigures(plain, bare),
+      commitsFigure(plain, commitsPerSecond),
+      ...figuresOf(tls),
+      tlsFigure(plain, tls),
+    ];
   },
 };
 
-/** How the registries are reached. */
+/** Which registries, and how they are reached. */
 interface Way {
   readonly name: string;
   /** Index of the first node. */
   readonly from: number;
-  readonly flags: readonly string[];
+  readonly joinToken: string;
+  /** Starts one of them. */
+  readonly start: () => Promise<Candidate>;
   readonly authority?: string;
 }
 
@@ -58,15 +74,12 @@ interface Measured {
   readonly next: number;
 }
 
-async function measure(context: BenchContext, url: string, way: Way): Promise<Measured> {
-  const { name, flags, authority } = way;
-  const registries: RunningService[] = [];
-  for (let count = 0; count < REGISTRIES; count += 1) {
-    registries.push(await startService(context, "registry", url, flags));
-  }
+async function measure(context: BenchContext, way: Way): Promise<Measured> {
+  const { name, joinToken, authority } = way;
+  const registries: Candidate[] = [];
+  for (let count = 0; count < REGISTRIES; count += 1) registries.push(await way.start());
   const load = new LoadProcess<RegistrationOrder, RegistrationOutcome>("registration-load");
   context.atEnd(() => load.stop());
-  const joinToken = await makeJoinToken(url);
   const ports = registries.map(({ port }) => port);
   const shared = { ports, connections: CONNECTIONS, joinToken, ...(authority === undefined ? {} : { authority }) };
   await load.order({ ...shared, from: way.from, count: WARM_UP_NODES });
@@ -91,6 +104,26 @@ async function measure(context: BenchContext, url: string, way: Way): Promise<Me
 }
 
 const perSecondOf = ({ full }: Measured) => (full.registered / full.elapsedMs) * 1_000;
+
+function bareFigures(plain: Measured, bare: Measured): readonly Figure[] {
+  const against = { against: "bare grpc-js", target: "" };
+  const p99 = ({ paced }: Measured) => percentile(Float64Array.from(paced.latenciesMs), 0.99);
+  const { name } = plain;
+  return [
+    {
+      figure: `registrations a second, ${name}`,
+      ...{ measured: perSecondOf(plain), unit: "/s", ...against, beside: perSecondOf(bare) },
+    },
+    {
+      figure: `CPU of a registration, ${name}`,
+      ...{ measured: plain.cpuMsEach, unit: "ms", ...against, beside: bare.cpuMsEach },
+    },
+    {
+      figure: `challenge and RegisterNode, ${name}, p99`,
+      ...{ measured: p99(plain), unit: "ms", ...against, beside: p99(bare) },
+    },
+  ];
+}
 
 function commitsFigure(plain: Measured, commitsPerSecond: number): Figure {
   const rate = { figure: "registrations a second", measured: perSecondOf(plain), unit: "/s" };

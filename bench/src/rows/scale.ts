@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../bench-context.ts";
-import { cpuBetween, Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { cpuBetween, Fleet, FULL_SIZE } from "../drills/fleet.ts";
+import { MOST_AGENTS_A_PROCESS } from "../load/paced-loads.ts";
 import { detectionDelays } from "./detection.ts";
 
 /** So many times the agents of the other rows. */

@@ -1,7 +1,8 @@
 import { cpus } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Bench, BenchContext } from "../bench-context.ts";
-import { cpuBetween, Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { cpuBetween, Fleet, FULL_SIZE } from "../drills/fleet.ts";
+import { MOST_AGENTS_A_PROCESS } from "../load/paced-loads.ts";
 import type { Figure } from "../report.ts";
 import { withClient } from "../servers/database.ts";
 import {

@@ -5,10 +5,11 @@ import { LoadProcess } from "../load/load-process.ts";
 import type { Figure } from "../report.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
 import { startBareGoServer } from "../servers/bare-grpc-go.ts";
+import { startBareServer } from "../servers/bare-grpcjs.ts";
 import { startDatabase } from "../servers/database.ts";
 import { quantileOf, readHistogram } from "../servers/replica-metrics.ts";
 import { startService } from "../servers/rollcall.ts";
-import { type Candidate, startBareServer } from "./heartbeats.ts";
+import type { Candidate } from "../servers/server-process.ts";
 
 /** So many agents are on their way in at a time: a fleet that comes back does not wait for one another. */
 const AT_ONCE = 1_000;

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { BenchContext } from "../bench-context.ts";
 import { freePort } from "./free-port.ts";
-import { ServerProcess } from "./server-process.ts";
+import { type Candidate, ServerProcess } from "./server-process.ts";
 
 const WORKSPACE = fileURLToPath(new URL("../../..", import.meta.url));
 const STUBS = join(WORKSPACE, "sdk/go/gen/rollcall/health/v1");
@@ -15,9 +15,7 @@ const BUILD_LIMIT_MS = 600_000;
 const execute = promisify(execFile);
 
 /** The least that any grpc-go server must do, on a free port; null where there is no Go. It ends with the benchmark. */
-export async function startBareGoServer(
-  context: BenchContext,
-): Promise<{ readonly server: ServerProcess; readonly port: number } | null> {
+export async function startBareGoServer(context: BenchContext): Promise<Candidate | null> {
   if (!(await hasGo())) {
     context.progress("no Go is installed: nothing is measured beside grpc-go");
     return null;

@@ -1,4 +1,12 @@
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import * as grpc from "@grpc/grpc-js";
 import {
   type HeartbeatRequest,
@@ -6,16 +14,26 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  CreateChallengeRequestSchema,
+  type CreateChallengeResponse,
+  CreateChallengeResponseSchema,
+  type RegisterNodeRequest,
+  RegisterNodeRequestSchema,
+  type RegisterNodeResponse,
+  RegisterNodeResponseSchema,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
 
 type Stream = grpc.ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
 
 /**
- * The bound that the health service is measured against: the same transport and the same bytes, decoded and
- * acknowledged, and nothing else. No signature is checked, nothing is remembered.
+ * The bound that the services are measured against: the same transport and the same bytes, decoded and answered, and
+ * nothing else. No signature is checked, nothing is remembered.
  */
 export function createBareServer({ told = [] }: BareServerOptions = {}): grpc.Server {
   const server = new grpc.Server();
-  server.addService(SERVICE, { heartbeat: (stream: Stream) => heartbeat(stream, told) });
+  server.addService(HEALTH_SERVICE, { heartbeat: (stream: Stream) => heartbeat(stream, told) });
+  server.addService(REGISTRY_SERVICE, { createChallenge, registerNode });
   return server;
 }
 
@@ -25,17 +43,53 @@ interface BareServerOptions {
   readonly told?: readonly NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>[];
 }
 
-const SERVICE: grpc.ServiceDefinition = {
+const HEALTH_SERVICE: grpc.ServiceDefinition = {
   heartbeat: {
     path: "/rollcall.health.v1.HealthService/Heartbeat",
     requestStream: true,
     responseStream: true,
-    requestSerialize: (message: HeartbeatRequest) => Buffer.from(toBinary(HeartbeatRequestSchema, message)),
-    requestDeserialize: (bytes: Buffer) => fromBinary(HeartbeatRequestSchema, bytes),
-    responseSerialize: (message: HeartbeatResponse) => Buffer.from(toBinary(HeartbeatResponseSchema, message)),
-    responseDeserialize: (bytes: Buffer) => fromBinary(HeartbeatResponseSchema, bytes),
+    ...codecsOf(HeartbeatRequestSchema, HeartbeatResponseSchema),
   },
 };
+
+const UNARY = { requestStream: false, responseStream: false };
+const REGISTRY_SERVICE: grpc.ServiceDefinition = {
+  createChallenge: {
+    path: "/rollcall.registry.v1.RegistryService/CreateChallenge",
+    ...{ ...UNARY, ...codecsOf(CreateChallengeRequestSchema, CreateChallengeResponseSchema) },
+  },
+  registerNode: {
+    path: "/rollcall.registry.v1.RegistryService/RegisterNode",
+    ...{ ...UNARY, ...codecsOf(RegisterNodeRequestSchema, RegisterNodeResponseSchema) },
+  },
+};
+
+function codecsOf<Request extends DescMessage, Response extends DescMessage>(request: Request, response: Response) {
+  return {
+    requestSerialize: (message: MessageShape<Request>) => Buffer.from(toBinary(request, message)),
+    requestDeserialize: (bytes: Buffer) => fromBinary(request, bytes),
+    responseSerialize: (message: MessageShape<Response>) => Buffer.from(toBinary(response, message)),
+    responseDeserialize: (bytes: Buffer) => fromBinary(response, bytes),
+  };
+}
+
+type Answer<Response> = (error: null, response: Response) => void;
+
+function createChallenge(_call: unknown, answer: Answer<CreateChallengeResponse>): void {
+  const expireTime = timestampFromMs(Date.now() + 60_000);
+  answer(null, create(CreateChallengeResponseSchema, { nonce: new Uint8Array(32), expireTime, clusterId: "bare" }));
+}
+
+/** Answers about as many bytes as the registry does: what the node said of itself comes back. */
+function registerNode(
+  { request }: { readonly request: RegisterNodeRequest },
+  answer: Answer<RegisterNodeResponse>,
+): void {
+  const { nodeId: id, info } = request;
+  const node = { id, ...(info !== undefined && { info }) };
+  const rest = { created: true, message: "node registered", healthEndpoints: [":7701"], clusterId: "bare" };
+  answer(null, create(RegisterNodeResponseSchema, { node, ...rest }));
+}
 
 function heartbeat(stream: Stream, told: NonNullable<BareServerOptions["told"]>): void {
   stream.on("data", ({ frame }: HeartbeatRequest) => {

@@ -28,6 +28,12 @@ export interface ServerCommand {
   readonly logFile: string;
 }
 
+/** A server to be measured, and the port of its agents' streams or of its API. */
+export interface Candidate {
+  readonly server: ServerProcess;
+  readonly port: number;
+}
+
 /** As packages and pods start the control plane; the servers beside it have them, too. */
 export const SERVER_FLAGS: readonly string[] = ["--max-semi-space-size=32"];
 
