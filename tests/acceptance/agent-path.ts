@@ -1,4 +1,4 @@
-import { FaultProxy } from "../../libs/testkit/src/fault-proxy.ts";
+import { FaultProxy } from "../../libs/testkit/src/wire/fault-proxy.ts";
 import type { WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
 
 /** An agent's own path to the control plane: an address of the loopback interface, with the same ports. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { FaultProxy } from "../../libs/testkit/src/fault-proxy.ts";
+import { FaultProxy } from "../../libs/testkit/src/wire/fault-proxy.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
 const rig = useControlPlane();

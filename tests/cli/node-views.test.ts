@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { FaultProxy } from "../../libs/testkit/src/fault-proxy.ts";
 import { until } from "../../libs/testkit/src/index.ts";
+import { FaultProxy } from "../../libs/testkit/src/wire/fault-proxy.ts";
 import { lines } from "../../services/cli/src/testing/run.ts";
 import { INFO } from "../../services/registry/src/testing/test-node.ts";
 import { useControlPlane } from "./support/cli-rig.ts";

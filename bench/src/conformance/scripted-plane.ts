@@ -12,34 +12,30 @@ import {
   GoAwayAction,
   HealthService,
   type HeartbeatRequest,
-  HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
   type Hello,
-  ServeLogsRequestSchema,
   ServeLogsResponseSchema,
   SettingsSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
-  CreateChallengeRequestSchema,
   CreateChallengeResponseSchema,
   type RegisterNodeRequest,
-  RegisterNodeRequestSchema,
   RegisterNodeResponseSchema,
   RegistryService,
   type RotateNodeKeyRequest,
-  RotateNodeKeyRequestSchema,
   RotateNodeKeyResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { acceptKey, decideRotation } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
 import { toGrpcStatus } from "@rollcall/rpc";
+import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { CLUSTER_ID, KnownKeys } from "./known-keys.ts";
 import { StreamRules } from "./rules.ts";
 import { type EventKind, type Manner, type PlaneEvent, type Refusal, type Scenario, USUAL } from "./scenario.ts";
-import { base64, codec, errorOf, filled, msOf, responseOf, specBytes, told, UNARY } from "./wire.ts";
+import { base64, errorOf, filled, msOf, responseOf, specBytes, told } from "./wire.ts";
 
 type Stream = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
 
@@ -154,16 +150,12 @@ export class ScriptedPlane {
 
   #registry(): Server {
     const { createChallenge, registerNode, rotateNodeKey } = RegistryService.method;
-    const at = (name: string) => ({ path: `/${RegistryService.typeName}/${name}`, ...UNARY });
     const server = new Server();
     server.addService(
       {
-        createChallenge: {
-          ...at(createChallenge.name),
-          ...codec(CreateChallengeRequestSchema, CreateChallengeResponseSchema),
-        },
-        registerNode: { ...at(registerNode.name), ...codec(RegisterNodeRequestSchema, RegisterNodeResponseSchema) },
-        rotateNodeKey: { ...at(rotateNodeKey.name), ...codec(RotateNodeKeyRequestSchema, RotateNodeKeyResponseSchema) },
+        createChallenge: bareGrpcMethod(createChallenge),
+        registerNode: bareGrpcMethod(registerNode),
+        rotateNodeKey: bareGrpcMethod(rotateNodeKey),
       },
       {
         createChallenge: (_: unknown, done: sendUnaryData<unknown>) => {
@@ -186,18 +178,8 @@ export class ScriptedPlane {
     const server = new Server();
     server.addService(
       {
-        heartbeat: {
-          path: `/${HealthService.typeName}/${heartbeat.name}`,
-          requestStream: true,
-          responseStream: true,
-          ...codec(HeartbeatRequestSchema, HeartbeatResponseSchema),
-        },
-        serveLogs: {
-          path: `/${HealthService.typeName}/${serveLogs.name}`,
-          requestStream: true,
-          responseStream: false,
-          ...codec(ServeLogsRequestSchema, ServeLogsResponseSchema),
-        },
+        heartbeat: bareGrpcMethod(heartbeat),
+        serveLogs: bareGrpcMethod(serveLogs),
       },
       {
         heartbeat: (call: Stream) => this.#stream(call, which),

@@ -1,15 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  create,
-  type DescMessage,
-  fromBinary,
-  fromJson,
-  type JsonObject,
-  type JsonValue,
-  type MessageShape,
-  toBinary,
-  toJson,
-} from "@bufbuild/protobuf";
+import { create, fromJson, type JsonObject, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import {
   type HeartbeatRequest,
   HeartbeatRequestSchema,
@@ -35,20 +25,6 @@ export function told(request: HeartbeatRequest): readonly [EventKind, JsonObject
   if (name === undefined) return ["left", {}];
   const json = toJson(HeartbeatRequestSchema, request) as JsonObject;
   return [KINDS[name], json[name] as JsonObject];
-}
-
-export const UNARY = { requestStream: false, responseStream: false } as const;
-
-/** How messages go over the wire. */
-export function codec(input: DescMessage, output: DescMessage) {
-  return {
-    requestSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(input, message)),
-    requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
-    // What no schema knows is sent as bytes.
-    responseSerialize: (message: MessageShape<DescMessage> | Buffer) =>
-      Buffer.isBuffer(message) ? message : Buffer.from(toBinary(output, message)),
-    responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
-  };
 }
 
 /** The error of a refusal. */

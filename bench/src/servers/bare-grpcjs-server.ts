@@ -1,28 +1,21 @@
-import {
-  create,
-  type DescMessage,
-  fromBinary,
-  type MessageInitShape,
-  type MessageShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import * as grpc from "@grpc/grpc-js";
 import {
+  HealthService,
   type HeartbeatRequest,
-  HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
-  CreateChallengeRequestSchema,
   type CreateChallengeResponse,
   CreateChallengeResponseSchema,
   type RegisterNodeRequest,
-  RegisterNodeRequestSchema,
   type RegisterNodeResponse,
   RegisterNodeResponseSchema,
+  RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 
 type Stream = grpc.ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
 
@@ -43,35 +36,11 @@ interface BareServerOptions {
   readonly told?: readonly NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>[];
 }
 
-const HEALTH_SERVICE: grpc.ServiceDefinition = {
-  heartbeat: {
-    path: "/rollcall.health.v1.HealthService/Heartbeat",
-    requestStream: true,
-    responseStream: true,
-    ...codecsOf(HeartbeatRequestSchema, HeartbeatResponseSchema),
-  },
-};
-
-const UNARY = { requestStream: false, responseStream: false };
+const HEALTH_SERVICE: grpc.ServiceDefinition = { heartbeat: bareGrpcMethod(HealthService.method.heartbeat) };
 const REGISTRY_SERVICE: grpc.ServiceDefinition = {
-  createChallenge: {
-    path: "/rollcall.registry.v1.RegistryService/CreateChallenge",
-    ...{ ...UNARY, ...codecsOf(CreateChallengeRequestSchema, CreateChallengeResponseSchema) },
-  },
-  registerNode: {
-    path: "/rollcall.registry.v1.RegistryService/RegisterNode",
-    ...{ ...UNARY, ...codecsOf(RegisterNodeRequestSchema, RegisterNodeResponseSchema) },
-  },
+  createChallenge: bareGrpcMethod(RegistryService.method.createChallenge),
+  registerNode: bareGrpcMethod(RegistryService.method.registerNode),
 };
-
-function codecsOf<Request extends DescMessage, Response extends DescMessage>(request: Request, response: Response) {
-  return {
-    requestSerialize: (message: MessageShape<Request>) => Buffer.from(toBinary(request, message)),
-    requestDeserialize: (bytes: Buffer) => fromBinary(request, bytes),
-    responseSerialize: (message: MessageShape<Response>) => Buffer.from(toBinary(response, message)),
-    responseDeserialize: (bytes: Buffer) => fromBinary(response, bytes),
-  };
-}
 
 type Answer<Response> = (error: null, response: Response) => void;
 

@@ -83,6 +83,11 @@ describe("encodeFast()", () => {
       const message = create(HeartbeatResponseSchema, { frame: { case: "goAway", value: { retryAfter: { nanos } } } });
       expect(() => encodeFast(HeartbeatResponseSchema, message)).toThrow(RangeError);
     }
+    for (const cpuPercent of [1e39, -1e39]) {
+      const usage = create(ResourceUsageSchema, { cpuPercent });
+      expect(() => toBinary(ResourceUsageSchema, usage)).toThrow();
+      expect(() => encodeFast(ResourceUsageSchema, usage)).toThrow(RangeError);
+    }
     const late = create(NodeSchema, { createTime: { seconds: 2n ** 63n } });
     expect(() => encodeFast(NodeSchema, late)).toThrow(RangeError);
     // Nothing of a rejected message is left in the next one.

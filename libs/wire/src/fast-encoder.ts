@@ -237,6 +237,8 @@ function writeText(out: Output, value: string): void {
 const LEAST_INT32 = -(2 ** 31);
 const MOST_INT32 = 2 ** 31 - 1;
 const MOST_UINT32 = 2 ** 32 - 1;
+/** (2 - 2^-23) * 2^127: what is beyond would be written as infinite. */
+const MOST_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
 /** Rejects a number outside the type of its field: readers would decode a different one. */
 function checkWhole(value: number, least: number, most: number): void {
@@ -274,6 +276,7 @@ const SCALARS: Readonly<Partial<Record<ScalarType, ValueWriter>>> = {
   [ScalarType.UINT64]: writeUint64,
   [ScalarType.BOOL]: (out, value: boolean) => out.varint(value ? 1 : 0),
   [ScalarType.FLOAT]: (out, value: number) => {
+    if (Math.abs(value) > MOST_FLOAT && Number.isFinite(value)) throw outOfRange(value);
     out.reserve(4);
     out.length = out.bytes.writeFloatLE(value, out.length);
   },

@@ -1,11 +1,4 @@
-import {
-  create,
-  type DescMessage,
-  fromBinary,
-  type MessageInitShape,
-  type MessageShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   Server,
   ServerCredentials,
@@ -14,17 +7,15 @@ import {
   type sendUnaryData,
 } from "@grpc/grpc-js";
 import {
+  HealthService,
   type HeartbeatRequest,
-  HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
-  CreateChallengeRequestSchema,
   CreateChallengeResponseSchema,
   type RegisterNodeRequest,
-  RegisterNodeRequestSchema,
   RegisterNodeResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
@@ -32,6 +23,7 @@ import { proofText } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { verifyProof } from "@rollcall/identity";
 import { toGrpcStatus } from "@rollcall/rpc";
+import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
 
 /** The server's side of a stream over the wire. */
@@ -55,20 +47,9 @@ export class FakeGrpcServer {
   async listen(port = 0): Promise<void> {
     this.#server.addService(
       {
-        createChallenge: unary(RegistryService.method.createChallenge.name, {
-          input: CreateChallengeRequestSchema,
-          output: CreateChallengeResponseSchema,
-        }),
-        registerNode: unary(RegistryService.method.registerNode.name, {
-          input: RegisterNodeRequestSchema,
-          output: RegisterNodeResponseSchema,
-        }),
-        heartbeat: {
-          path: HEARTBEAT_METHOD,
-          requestStream: true,
-          responseStream: true,
-          ...codecs({ input: HeartbeatRequestSchema, output: HeartbeatResponseSchema }),
-        },
+        createChallenge: bareGrpcMethod(RegistryService.method.createChallenge),
+        registerNode: bareGrpcMethod(RegistryService.method.registerNode),
+        heartbeat: bareGrpcMethod(HealthService.method.heartbeat),
       },
       {
         createChallenge: (_: ServerUnaryCall<unknown, unknown>, done: sendUnaryData<unknown>) =>
@@ -186,27 +167,4 @@ function isProven(
   const { method, nodeId, signature = new Uint8Array() } = proof;
   const text = proofText({ method, clusterId: CLUSTER, nodeId, nonce: NONCE });
   return verifyProof(key, text, signature);
-}
-
-interface Codec {
-  readonly input: DescMessage;
-  readonly output: DescMessage;
-}
-
-function unary(name: string, codec: Codec) {
-  return {
-    path: `/${RegistryService.typeName}/${name}`,
-    requestStream: false,
-    responseStream: false,
-    ...codecs(codec),
-  };
-}
-
-function codecs({ input, output }: Codec) {
-  return {
-    requestSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(input, message)),
-    requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
-    responseSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(output, message)),
-    responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
-  };
 }

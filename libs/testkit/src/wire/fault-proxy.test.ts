@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { eventually } from "../time.ts";
 import { FaultProxy } from "./fault-proxy.ts";
-import { eventually } from "./time.ts";
 
 let server: Server;
 let proxy: FaultProxy;
