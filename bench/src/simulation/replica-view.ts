@@ -46,7 +46,8 @@ function saveOne(tables: WorkTables, at: number, { nodeId, epoch, number }: Node
   tables.heard.add(said.id);
   const known = tables.rows.observations.get(said.id);
   if (known !== undefined) {
-    if (known.nodeId !== nodeId || known.observed === "ENDED" || !isNewer({ epoch, number }, known)) return;
+    if (known.nodeId !== nodeId || !isNewer({ epoch, number }, known)) return;
+    if (known.observed === "ENDED" && said.observed === "ENDED") return;
     const isSame = known.observed === said.observed && known.missing === 0 && known.message === said.message;
     if (isSame && known.startedAtMs === said.startedAtMs) return;
   }

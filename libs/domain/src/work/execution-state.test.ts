@@ -109,3 +109,21 @@ describe("stopRevived()", () => {
     expect(stopRevived(RECORD, running)).toBeNull();
   });
 });
+
+describe("shownState()", () => {
+  const RUNNING = { observed: "RUNNING" } as const;
+  const WELL = { health: "HEALTHY" } as const;
+
+  it.each(["COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"] as const)(
+    "should show what a healthy node runs although it was recorded as %s",
+    (state) => {
+      expect(shownState({ state }, RUNNING, WELL)).toBe("RUNNING");
+      expect(shownState({ state }, { observed: "READY" }, WELL)).toBe("RUNNING");
+      expect(shownState({ state }, { observed: "ENDED" }, WELL)).toBe(state);
+      expect(shownState({ state }, null, WELL)).toBe(state);
+      // What its node said before it was lost or deleted is no news.
+      expect(shownState({ state }, RUNNING, { health: "UNHEALTHY" })).toBe(state);
+      expect(shownState({ state }, RUNNING, null)).toBe(state);
+    },
+  );
+});

@@ -63,7 +63,8 @@ export function isTerminal(state: RecordedState): state is TerminalState {
 }
 
 /**
- * Where an execution stands, for people and the API.
+ * Where an execution stands, for people and the API. One that runs although its end was recorded is shown running until
+ * it has stopped, see stopRevived(); never READY, which counts for its job.
  *
  * @param node null for one that is gone.
  */
@@ -72,8 +73,12 @@ export function shownState(
   observation: Pick<Observation, "observed"> | null,
   node: Pick<WorkNode, "health"> | null,
 ): ExecutionState {
-  if (record.state !== "LIVE") return record.state;
-  if (node === null || node.health !== "HEALTHY") return "LOST";
+  const isNodeWell = node?.health === "HEALTHY";
+  if (record.state !== "LIVE") {
+    const isRevived = isNodeWell && isTerminal(record.state) && isAlive(observation);
+    return isRevived ? "RUNNING" : record.state;
+  }
+  if (!isNodeWell) return "LOST";
   switch (observation?.observed) {
     case undefined:
       return "PENDING";
@@ -141,8 +146,12 @@ export function settleOrphan(record: ExecutionRecord, observation: Observation, 
  * record stays final.
  */
 export function stopRevived(record: ExecutionRecord, observation: Observation): ExecutionRecord | null {
-  if (!isTerminal(record.state) || observation.observed === "ENDED" || record.desired !== "FORGET") return null;
+  if (!isTerminal(record.state) || !isAlive(observation) || record.desired !== "FORGET") return null;
   return { ...record, desired: "STOP" };
+}
+
+function isAlive(observation: Pick<Observation, "observed"> | null): boolean {
+  return observation !== null && observation.observed !== "ENDED";
 }
 
 function exited({ exitCode, signal, message }: Observation): SettledEnd {

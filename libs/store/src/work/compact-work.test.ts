@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import type { Store } from "../database/store.ts";
 import { compactWork } from "./compact-work.ts";
@@ -59,6 +59,16 @@ describe("compactWork()", () => {
     expect(await compactWork(store, { ageMs: 7 * DAY_MS, ofJob: 100 }, SIGNAL)).toBe(3);
     expect(await left()).toEqual(["a2", "a3", "a4", "o2"]);
     expect(await compactWork(store, { ageMs: 7 * DAY_MS, ofJob: 100 }, SIGNAL)).toBe(0);
+  });
+
+  it("should keep what a node still runs although its end was recorded, until it has stopped", async () => {
+    await addWorkNode(store, "n");
+    await ended("r1", "gone", 0);
+    await sql`update execution_observations set observed = 'RUNNING' where execution_id = 'r1'`.execute(store.db);
+    const compact = () => compactWork(store, { ageMs: 7 * DAY_MS, ofJob: 100 }, SIGNAL);
+    expect(await compact()).toBe(0);
+    await sql`update execution_observations set missing = 2 where execution_id = 'r1'`.execute(store.db);
+    expect(await compact()).toBe(1);
   });
 
   it("should keep so many of a job at most, the newest", async () => {

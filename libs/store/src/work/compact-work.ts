@@ -53,6 +53,11 @@ async function forgetExecutions(tx: Tx, { ageMs, ofJob }: KeptWork): Promise<num
             select from executions as n where n.job = e.job and n.index = e.index and n.id > e.id
           )
         )
+        -- One that a node still runs is shown until it has stopped.
+        and not exists (
+          select from execution_observations as o join nodes as n on n.id = o.node_id
+          where o.execution_id = e.id and o.observed in ('STARTING', 'RUNNING', 'READY') and o.missing < 2
+        )
       limit ${ROWS_A_BATCH}
     ),
     unsaid as (delete from execution_observations as o using gone where o.execution_id = gone.id)

@@ -69,14 +69,23 @@ describe("saveObservations()", () => {
     expect((await observationOf("e1"))?.readySinceMs).toBe(ready?.readySinceMs);
   });
 
-  it("should keep an end, whatever comes after it", async () => {
+  it("should keep an end, whatever comes after it but a report that has the execution running", async () => {
     await addWorkNode(store, "ending");
     await execution("ended", "ending");
     const end = { observed: "ENDED", endedAtMs: 2_000, end: "EXITED", exitCode: 3 } as const;
-    await saveObservations(store, [report("ending", 1, { executions: [seen("ended", end)] })]);
-    await saveObservations(store, [report("ending", 2, { executions: [seen("ended")] })]);
+    await saveObservations(store, [report("ending", 2, { executions: [seen("ended", end)] })]);
+    await saveObservations(store, [report("ending", 1, { executions: [seen("ended")] })]);
     await saveObservations(store, [report("ending", 3, { whole: true })]);
+    const again = { ...end, end: "GONE", exitCode: null } as const;
+    await saveObservations(store, [report("ending", 4, { executions: [seen("ended", again)] })]);
     expect(await observationOf("ended")).toMatchObject({ ...end, missing: 0 });
+    for (const [index, observed] of (["STARTING", "RUNNING", "READY"] as const).entries()) {
+      const number = 5 + 2 * index;
+      await saveObservations(store, [report("ending", number, { executions: [seen("ended", { observed })] })]);
+      expect(await observationOf("ended")).toMatchObject({ observed, endedAtMs: null, end: null, exitCode: null });
+      await saveObservations(store, [report("ending", number + 1, { executions: [seen("ended", end)] })]);
+      expect(await observationOf("ended")).toMatchObject(end);
+    }
   });
 
   it("should ignore what comes by a session that is not the node's any more", async () => {

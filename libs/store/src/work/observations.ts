@@ -38,7 +38,9 @@ export interface NodeReport {
 /**
  * Write what nodes say of their executions, in one transaction. A report of a session that is not the node's any more
  * changes nothing; neither does one that is older than what is there, nor what a node says of another's execution. An
- * end stays. Of what a whole report lacks is counted how often in a row.
+ * end stays, unless a newer report has the execution running: then the process is there, whatever was said of it before
+ * (two agents with one identity each call the other's executions gone). Of what a whole report lacks is counted how
+ * often in a row.
  */
 export async function saveObservations(store: LaneStore, reports: readonly NodeReport[]): Promise<void> {
   if (reports.length === 0) return;
@@ -93,7 +95,7 @@ async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<voi
       observed_at = now(), changed = pg_current_xact_id()
     where o.node_id = excluded.node_id
       and (o.epoch, o.report) < (excluded.epoch, excluded.report)
-      and o.observed <> 'ENDED'
+      and (o.observed <> 'ENDED' or excluded.observed in ('STARTING', 'RUNNING', 'READY'))
       and (
         (o.observed, o.missing, o.message) is distinct from (excluded.observed, 0, excluded.message)
         or o.started_at is distinct from excluded.started_at

@@ -12,6 +12,7 @@ import {
   type Desired,
   type EndReason as DomainEnd,
   type ExecutionState as DomainState,
+  isTerminal,
   type Observation,
   type Observed,
   shownState,
@@ -20,6 +21,9 @@ import type { StoredExecution, StoredObservation } from "@rollcall/store";
 
 /** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
 const REPORTS_THAT_LACK = 2;
+
+/** The message of an execution that isRevived(). */
+export const REVIVED = "its node runs it although its end was recorded; it is being stopped";
 
 /** The public message of an execution. */
 export function executionToProto(stored: StoredExecution): Execution {
@@ -34,7 +38,7 @@ export function executionToProto(stored: StoredExecution): Execution {
     desired: DESIRED[stored.order?.kind === "STOP" && execution.desired === "RUN" ? "STOP" : execution.desired],
     state: STATES[stateOf(stored)],
     reason: execution.reason,
-    message: execution.message,
+    message: isRevived(stored) ? REVIVED : execution.message,
     ...(observation === null ? {} : { observation: observationToProto(stored, observation) }),
     previousId: execution.previous ?? "",
     replacedById: execution.replacedBy ?? "",
@@ -50,6 +54,11 @@ export function executionToProto(stored: StoredExecution): Execution {
 export function stateOf({ execution, isOrphan, observation, isNodeWell }: StoredExecution): DomainState {
   if (isOrphan) return "ORPHANED";
   return shownState(execution, toObservation(observation), { health: isNodeWell ? "HEALTHY" : "UNHEALTHY" });
+}
+
+/** Whether its node runs it although its end was recorded. */
+export function isRevived(stored: StoredExecution): boolean {
+  return !stored.isOrphan && isTerminal(stored.execution.state) && stateOf(stored) === "RUNNING";
 }
 
 /** The states of a request. */

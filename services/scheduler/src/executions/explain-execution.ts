@@ -21,7 +21,7 @@ import { messageOf } from "../jobs/convert-job.ts";
 import { refusalsToProto } from "../jobs/plan-job.ts";
 import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
-import { stateOf } from "./convert-execution.ts";
+import { isRevived, REVIVED, stateOf } from "./convert-execution.ts";
 import { findExecution } from "./read-executions.ts";
 
 const MOST_ENTRIES = 50;
@@ -68,7 +68,7 @@ async function explainOne({ store }: SchedulerServices, found: StoredExecution):
 function summaryOf(found: StoredExecution): string {
   const { execution, observation, order } = found;
   const { id, nodeId, reason, message, desired, replacedBy } = execution;
-  const why = [reason, message].filter((part) => part !== "").join(", ");
+  const why = [reason, isRevived(found) ? REVIVED : message].filter((part) => part !== "").join(", ");
   const parts = [
     `${id} is ${stateOf(found)} on ${nodeId}${why === "" ? "" : `: ${why}`}`,
     ...(desired === "STOP" && execution.endedAtMs === null ? ["it was told to stop"] : []),

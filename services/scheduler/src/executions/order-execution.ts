@@ -30,7 +30,7 @@ import {
 import { jobCountIsZero } from "../jobs/submit-job.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
-import { executionToProto, stateOf } from "./convert-execution.ts";
+import { executionToProto, isRevived, stateOf } from "./convert-execution.ts";
 import { executionNotFound, findExecution } from "./read-executions.ts";
 
 /** How far the time in an execution's id may be ahead of the record's clock: two clocks are never the same. */
@@ -98,7 +98,7 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
     if (stored === null) throw jobNotFound(job);
     if (stored.state !== "ACTIVE") throw jobStopped(job);
     if (!hasPlaces(stored)) throw jobCountIsZero(job);
-  } else if (endedAtMs !== null) {
+  } else if (endedAtMs !== null && !isRevived(found)) {
     const text = `execution ${id} has ended: it is ${state}`;
     throw refuse("EXECUTION_ENDED", text, { metadata: { execution: id, state }, subject: id });
   }

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { DesiredState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { Desired } from "@rollcall/domain";
 import { getExecutions, type ReportedExecution, readEvents, type StoredState, saveObservations } from "@rollcall/store";
 import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
@@ -92,6 +94,27 @@ describe("a leader that begins to lead", () => {
 });
 
 describe("a leader", () => {
+  it("should show an execution that runs after its end was recorded, and have it stopped", async () => {
+    const running = await startRig(database.store);
+    rig = running;
+    await eventually(async () => expect(await running.leads()).toBe(true));
+    const shown = async () => (await running.jobs.getExecution({ execution: "revived-1" })).execution;
+    await record("revived-1", "STOPPED", "FORGET");
+    await say([said("revived-1", { ...EXITED, end: "GONE" })]);
+    await eventually(async () => expect(await shown()).toMatchObject({ state: ExecutionState.STOPPED }));
+    await say([said("revived-1", { observed: "READY" })]);
+    await eventually(async () => {
+      const stopping = { state: ExecutionState.RUNNING, desired: DesiredState.STOP };
+      expect(await shown()).toMatchObject({ ...stopping, message: expect.stringContaining("it is being stopped") });
+    });
+    // It is being stopped already.
+    await expect(running.jobs.stopExecution({ execution: "revived-1" })).resolves.toBeDefined();
+    await say([said("revived-1", EXITED)]);
+    await eventually(async () => {
+      expect(await shown()).toMatchObject({ state: ExecutionState.STOPPED, desired: DesiredState.FORGET });
+    });
+  });
+
   it.each([
     ["COMPLETED", [said("one", EXITED)], { state: "COMPLETED", reason: "EXITED" }],
     ["FAILED", [said("one", { ...EXITED, exitCode: 3 })], { state: "FAILED", reason: "EXITED" }],

@@ -205,8 +205,8 @@ export class LeaderMemory {
 }
 
 /**
- * One whose end was recorded without its node's word is told to stop when its node has it still, and may be forgotten
- * once the node has confirmed the end.
+ * One whose end was recorded is told to stop when its node has it still, or has it again, and may be forgotten once the
+ * node has confirmed the end.
  */
 function afterEnd(before: ExecutionRecord, observation: Observation): readonly ExecutionChange[] {
   const revived = stopRevived(before, observation);

@@ -1816,7 +1816,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_PENDING": "Placed; its node has not started it.",
   "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_READY": "It runs and is ready.",
   "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_REPLACED": "Another took its place, and it has ended or its node is gone.",
-  "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_RUNNING": "It runs.",
+  "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_RUNNING": "It runs. So is shown what a healthy node runs although its end was recorded (message says so): it is being stopped, and does not count for its job.",
   "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_STARTING": "Its node is starting it.",
   "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_STOPPED": "It was stopped as desired.",
   "rollcall.scheduler.v1.ExecutionState.EXECUTION_STATE_UNSPECIFIED": "Never sent.",

@@ -1539,7 +1539,8 @@ export const ExecutionState = {
   STARTING: 2,
 
   /**
-   * It runs.
+   * It runs. So is shown what a healthy node runs although its end was recorded (message says so): it is being stopped, and does not count
+   * for its job.
    *
    * @generated from enum value: EXECUTION_STATE_RUNNING = 3;
    */
