@@ -1,11 +1,12 @@
 # Rollcall. `make` alone prints what there is. Every target installs what is missing first; it needs only
-# Node.js 20.19 or later, npm, git and make.
+# npm with any Node.js since version 20, git and make. Everything then runs on the Node.js that comes with the dependencies.
 
 PNPM := npx --yes pnpm@10.34.9
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
-MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json patches/*)
+MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json services/*/web/package.json bench/package.json)
 JEST := $(BIN)/jest
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # A make that a test starts is told what its own words say, and not what this one was.
 MAKEOVERRIDES =
@@ -54,7 +55,7 @@ lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, a
 gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and the reference in docs/ from the sources
 	$(BIN)/buf generate
 	node scripts/generate-comments.mjs
-	node --conditions=source --import ./libs/testkit/src/source/source-loader.js scripts/reference/main.ts
+	node --conditions=source scripts/reference/main.ts
 
 docs: $(INSTALLED) ## Build the documentation as a site in dist/docs (BASE: the path below which it is served, / by default)
 	cd docs/.vitepress && $(PNPM) install --ignore-workspace --frozen-lockfile --silent
@@ -64,7 +65,7 @@ manifests: ## Render deploy/chart into deploy/kubernetes (needs helm, which .ci/
 	node scripts/render-manifests.mjs
 
 screenshots: build ## Take pictures of every page of the console into dist/screenshots, and those of the docs into docs/images (ARGS: another folder)
-	@node --conditions=source --import ./libs/testkit/src/source/source-loader.js scripts/screenshots.mjs $(ARGS)
+	@node --conditions=source scripts/screenshots.mjs $(ARGS)
 
 fmt: $(INSTALLED) ## Format sources and schema, and fix what the linter can fix safely
 	$(BIN)/biome check --write
@@ -80,7 +81,7 @@ drill: build ## Break something on purpose and see that no node is judged for it
 
 fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats by coverage (ARGS: SECONDS SEED CASE; default 600 s, a new seed, all)
 	FUZZ="$(or $(ARGS),600)" $(JEST) tests/fuzz
-	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./libs/testkit/src/source/source-loader.js tests/fuzz/beat-reader-main.ts
+	@FUZZ="$(or $(ARGS),600)" node --conditions=source tests/fuzz/beat-reader-main.ts
 
 mutants: $(INSTALLED) ## Break code on purpose and see what notices: the patches in mutants/ (NAME: some of them), or all of libs/domain with Stryker (NAME=domain, NAME="domain session")
 	@node scripts/mutants.mjs $(NAME)
@@ -102,9 +103,10 @@ baseline:
 
 $(INSTALLED): $(MANIFESTS) | require-node
 	$(PNPM) install --frozen-lockfile
+	@node scripts/link-node.cjs
 	@touch $@
 
 require-node:
 	@command -v node >/dev/null && command -v npx >/dev/null || \
-		{ echo "Rollcall needs Node.js 20.19 or later with npm: node or npx is not in the PATH." >&2; exit 1; }
+		{ echo "Rollcall needs npm with any Node.js since version 20: node or npx is not in the PATH." >&2; exit 1; }
 	@node scripts/require-node.cjs

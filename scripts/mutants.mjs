@@ -96,13 +96,17 @@ function copyTree() {
  * @param program that searches: patches of work are found by the simulation that has work.
  */
 function hunt(program) {
-  const args = [...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"], program];
   return new Promise((done, fail) => {
-    execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
-      if (error === null) done({ found: null, isTooLong: false });
-      else if (error.code === FOUND) done({ found: stdout.trim().split("\n").at(-1), isTooLong: false });
-      else if (error.killed) done({ found: null, isTooLong: true });
-      else fail(new Error(`the search broke off: ${stderr.trim().split("\n").at(-1) || error.message}`));
-    });
+    execFile(
+      process.execPath,
+      ["--conditions=source", program],
+      { cwd: copy, timeout: TIMEOUT_MS },
+      (error, stdout, stderr) => {
+        if (error === null) done({ found: null, isTooLong: false });
+        else if (error.code === FOUND) done({ found: stdout.trim().split("\n").at(-1), isTooLong: false });
+        else if (error.killed) done({ found: null, isTooLong: true });
+        else fail(new Error(`the search broke off: ${stderr.trim().split("\n").at(-1) || error.message}`));
+      },
+    );
   });
 }

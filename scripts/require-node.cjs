@@ -1,6 +1,6 @@
-// Ends with a clear message when this Node.js is too old. Plain old JavaScript: an old one has to understand it.
-const [major, minor] = process.versions.node.split(".").map(Number);
-if (major < 20 || (major === 20 && minor < 19)) {
-  process.stderr.write(`Rollcall needs Node.js 20.19 or later; this is ${process.versions.node}.\n`);
+// Fails when this Node.js is too old to install the dependencies, which bring the Node.js that everything else runs on.
+const [major = 0] = process.versions.node.split(".").map(Number);
+if (major < 20) {
+  process.stderr.write(`Rollcall needs npm with any Node.js since version 20; this is ${process.versions.node}.\n`);
   process.exitCode = 1;
 }

@@ -93,7 +93,7 @@ async function endOthers(path, signal) {
 
 /** Start a program of ours. */
 function run(words, env = {}) {
-  return spawn(process.execPath, [join(ROOT, "bin/rollcall"), ...words], {
+  return spawn(join(ROOT, "bin/rollcall"), words, {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...env },
   });

@@ -20,7 +20,7 @@ export async function layOutPrefix(folder, { kind, platform, program, words, ver
   await rm(folder, { recursive: true, force: true });
   const lib = join(folder, "lib/rollcall");
   await mkdir(join(folder, "bin"), { recursive: true });
-  await cp(join(WORKSPACE, "deploy/package/rollcall"), join(folder, "bin/rollcall"));
+  await cp(join(WORKSPACE, "bin/rollcall"), join(folder, "bin/rollcall"));
   await cp(program.folder, lib, { recursive: true });
   await writeFile(join(lib, "package.json"), `${JSON.stringify({ type: "module", version, ...info })}\n`);
   const node = nodePackage(platform);

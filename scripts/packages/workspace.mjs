@@ -6,15 +6,15 @@ import { fileURLToPath } from "node:url";
 export const WORKSPACE = resolve(fileURLToPath(new URL("../..", import.meta.url)));
 
 const readJson = (path) => JSON.parse(readFileSync(join(WORKSPACE, path), "utf8"));
+const workspace = readJson("package.json");
 const program = readJson("services/rollcall/package.json");
 const lock = readFileSync(join(WORKSPACE, "pnpm-lock.yaml"), "utf8");
-const node = readJson("deploy/package/node.json");
 
 /** The one version number. */
 export const VERSION = program.version;
 
 /** Node's versions that the bundled program runs on. */
-export const ENGINES = readJson("package.json").engines;
+export const ENGINES = workspace.engines;
 
 /** The platforms that packages are made for, and what Debian calls them. */
 export const PLATFORMS = { "linux-x64": "amd64", "linux-arm64": "arm64" };
@@ -30,7 +30,9 @@ export function lockedIntegrity(name, version) {
 
 /** The package that carries Node's own executable for a platform. */
 export function nodePackage(platform) {
-  return { ...node.packages[platform], version: node.version };
+  const name = `node-${platform}`;
+  const version = workspace.optionalDependencies[name];
+  return { name, version, integrity: lockedIntegrity(name, version) };
 }
 
 /** The package that carries Postgres for a platform. */

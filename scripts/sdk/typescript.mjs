@@ -33,7 +33,7 @@ async function generate(schema) {
   const { file: files } = fromBinary(FileDescriptorSetSchema, await readFile(schema));
   const src = join(STAGE, "src");
   const plugin = {
-    local: ["node", join(WORKSPACE, "node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es")],
+    local: [process.execPath, join(WORKSPACE, "node_modules/@bufbuild/protoc-gen-es/bin/protoc-gen-es")],
     out: join(src, "gen"),
     opt: ["target=ts", "import_extension=ts", "erasable_syntax=true"],
   };

@@ -4,7 +4,7 @@ const REPLACED = new Map([
   ["fast-check", new URL("./fast-check.mjs", import.meta.url).href],
 ]);
 
-export async function resolve(specifier, context, nextResolve) {
+export function resolve(specifier, context, nextResolve) {
   const url = REPLACED.get(specifier);
   if (url !== undefined && context.parentURL !== url) return { url, shortCircuit: true };
   return nextResolve(specifier, context);

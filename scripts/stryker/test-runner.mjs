@@ -2,9 +2,10 @@
 // needs. Tests do not share state, so nothing is loaded again between two mutants; Stryker starts a new process for
 // mutants in what runs at import.
 import { readdirSync } from "node:fs";
-import { createRequire, register } from "node:module";
+import { createRequire, registerHooks } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { resolve } from "./hooks.mjs";
 
 const COMPLETE = "complete";
 const SUCCESS = 0;
@@ -13,8 +14,7 @@ const FAILED = 1;
 globalThis.__stryker__ ??= {};
 const context = globalThis.__stryker__;
 
-register(new URL("./hooks.mjs", import.meta.url));
-await import("../../libs/testkit/src/source/source-loader.js");
+registerHooks({ resolve });
 const circus = requireThrough("jest", "@jest/core", "jest-config")("jest-circus");
 const { jestExpect: expect } = requireThrough("@jest/globals")("@jest/expect");
 globalThis.testGlobals = { ...circus, expect };

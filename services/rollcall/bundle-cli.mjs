@@ -51,7 +51,7 @@ export async function bundleCli(folder, { entry, start, workspace, plugins }) {
     bundle: true,
     platform: "node",
     format: "cjs",
-    target: "node20",
+    target: "node22",
     conditions: ["source"],
     // Nothing else may be beyond ASCII: see start.ts. NOTICES.txt has the licences.
     charset: "ascii",

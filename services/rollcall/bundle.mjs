@@ -160,7 +160,7 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
     splitting: true,
     platform: "node",
     format: "esm",
-    target: "node20",
+    target: "node22",
     conditions: ["source"],
     // Node reads them with --enable-source-maps. The sources themselves would double them.
     sourcemap: "linked",

@@ -14,7 +14,7 @@ export function layOutCheckout(dataDirectory: string): string {
   mkdirSync(join(folder, "bin"));
   const program = join(folder, "bin/rollcall");
   // Of the present sources, like all tests: the built program may be older, or not be there.
-  writeFileSync(program, `#!/bin/sh\nunset NODE_OPTIONS\nexec node '${MAIN}' "$@"\n`);
+  writeFileSync(program, `#!/bin/sh\nunset NODE_OPTIONS\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(program, 0o755);
   return folder;
 }

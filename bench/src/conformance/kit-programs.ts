@@ -28,7 +28,7 @@ export async function makeGoPrograms(folder: string): Promise<KitPrograms> {
 /** Install the wheel for Python, as its users do, into an environment in a folder. */
 export async function makePythonPrograms(folder: string): Promise<KitPrograms> {
   const out = join(ROOT, "dist/sdk");
-  await run("node", [join(ROOT, "scripts/sdk/main.mjs"), "python"], { cwd: ROOT, timeout: LIMIT_MS });
+  await run(process.execPath, [join(ROOT, "scripts/sdk/main.mjs"), "python"], { cwd: ROOT, timeout: LIMIT_MS });
   const wheel = (await readdir(out)).find((name) => name.endsWith(".whl"));
   if (wheel === undefined) throw new Error(`there is no wheel in ${out}`);
   await run("python3", ["-m", "venv", folder], { timeout: LIMIT_MS });

@@ -3,7 +3,6 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
 
-const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
 const AGENTS = "40";
 // Nearly a hundred scenarios, one after the other: a minute, where the machine is not busy.
@@ -15,7 +14,7 @@ describe("the drill of hostile peers, shrunk", () => {
     async () => {
       const { stdout } = await promisify(execFile)(
         process.execPath,
-        ["--conditions=source", "--import", LOADER, MAIN, "--short", "hostile"],
+        ["--conditions=source", MAIN, "--short", "hostile"],
         { env: { ...process.env, AGENTS }, timeout: LIMIT_MS },
       );
       expect(stdout).toContain(`PASSED: ${AGENTS} agents`);

@@ -48,7 +48,7 @@ export class Http2Connection {
     });
     this.#socket.on("error", () => {}); // "close" follows and tells the listener.
     this.#socket.on("connect", () => this.#socket.write(clientPreface()));
-    this.#socket.on("data", (chunk) => this.#read(chunk));
+    this.#socket.on("data", (chunk: Buffer) => this.#read(chunk));
     this.#socket.on("close", () => listener.onClose());
   }
 

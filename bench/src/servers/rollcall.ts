@@ -4,7 +4,8 @@ import type { BenchContext } from "../bench-context.ts";
 import { freePort } from "./free-port.ts";
 import { ServerProcess } from "./server-process.ts";
 
-const PROGRAM = extname(import.meta.url) === ".ts" ? "services/rollcall/src/main.ts" : "bin/rollcall";
+const PROGRAM =
+  extname(import.meta.url) === ".ts" ? "services/rollcall/src/main.ts" : "services/rollcall/bundle/src/start.cjs";
 
 /** The executable of the checkout: built, or its source in tests. */
 export const ROLLCALL_PROGRAM = fileURLToPath(new URL(`../../../${PROGRAM}`, import.meta.url));

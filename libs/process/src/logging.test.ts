@@ -1,12 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "@jest/globals";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { createLogger, silentLogger } from "./logging.ts";
 import { inSpan } from "./tracing/span.ts";
 
-const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
 /** Writes 24 MiB while nothing is read, says so, and ends once it was told to and all is written. */
 const WRITER = `
   const { createLogger } = await import(${JSON.stringify(new URL("./logging.ts", import.meta.url).href)});
@@ -63,7 +61,7 @@ describe("createLogger()", () => {
   });
 
   it("should keep 16 MiB for a reader of standard output that does not keep up, and drop whole lines beyond", async () => {
-    const args = ["--conditions=source", "--import", LOADER, "--input-type=module", "--eval", WRITER];
+    const args = ["--conditions=source", "--input-type=module", "--eval", WRITER];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit", "ipc"] });
     // Standard output is not read before everything was written.
     expect(await once(child, "message")).toContain("written");

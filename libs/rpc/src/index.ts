@@ -9,7 +9,15 @@ export { ServingStatus } from "./builtins/serving-status.ts";
 export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
 export { callerKey, callerOf, peerOfCall } from "./calls/call-context.ts";
 export { type ClientAddress, isLoopbackAddress } from "./calls/client-address.ts";
-export type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn, RequestDoor } from "./calls/http-handler.ts";
+export {
+  type ForeignCall,
+  type HttpHandler,
+  type HttpRequest,
+  type HttpResponse,
+  type PassOn,
+  type RequestDoor,
+  writeHead,
+} from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
 export { hasTooManyParts } from "./calls/message-parts.ts";
 export { createPageTokens, type PageTokens } from "./calls/page-token.ts";

@@ -24,7 +24,7 @@ const MACHINE_AT = 18;
 export function elfFilesIn(folder: string): readonly ElfFile[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return files
-    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => headerOf(path).toString("latin1", 0, MAGIC.length) === MAGIC)
     .map((path) => {
       const text = readFileSync(path).toString("latin1");

@@ -57,7 +57,7 @@ export class CuttingProxy {
     }
     client.pipe(upstream);
     let room = this.#left > 0 ? nextBytes() : Number.POSITIVE_INFINITY;
-    upstream.on("data", (piece) => {
+    upstream.on("data", (piece: Buffer) => {
       if (room <= 0) return;
       // One that does not read is not read for.
       if (!client.write(piece.subarray(0, Math.min(piece.length, room)))) {

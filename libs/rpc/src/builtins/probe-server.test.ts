@@ -93,7 +93,7 @@ function heldRuns() {
 
 /** All that could go on has gone on. */
 function settled(): Promise<void> {
-  return new Promise(setImmediate);
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 describe("shareRuns()", () => {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { KnownCaller } from "@rollcall/identity";
@@ -32,3 +32,8 @@ export type PassOn = (call: ForeignCall) => boolean;
 
 /** A plain HTTP handler for what is no RPC, for example the console's pages. */
 export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void;
+
+/** Write the status and headers of a response. The two classes declare overloads that TypeScript cannot call as one. */
+export function writeHead(response: HttpResponse, status: number, headers: OutgoingHttpHeaders = {}): void {
+  (response as ServerResponse).writeHead(status, headers);
+}

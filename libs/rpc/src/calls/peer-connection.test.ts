@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type ServerHttp2Session } from "node:http2";
+import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { Http2SessionManager } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -77,7 +77,7 @@ describe("Http2SessionManager of connect-node", () => {
     });
     fixture.atEnd(() => new Promise((resolve) => server.close(resolve)));
     const accepted = once(server, "session") as Promise<[ServerHttp2Session]>;
-    server.on("stream", (stream) => stream.respond({ ":status": 200 }, { endStream: true }));
+    server.on("stream", (stream: ServerHttp2Stream) => stream.respond({ ":status": 200 }, { endStream: true }));
     const manager = new Http2SessionManager(`http://127.0.0.1:${port}`);
     const stream = await manager.request("POST", "/", {}, {});
     const { session } = stream;

@@ -4,7 +4,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
+import { type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
 
 /** Answer a call with an error in its caller's protocol, without reading more of it. */
 export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
@@ -59,7 +59,7 @@ export function sendWhole(
 ): void {
   // Whatever the caller still sends is not read, and must not fill its connection's window.
   request.resume();
-  response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
+  writeHead(response, status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
   response.end(body);
 }
 

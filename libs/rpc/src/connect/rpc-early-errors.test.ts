@@ -127,7 +127,7 @@ describe("paths that no method has", () => {
     const pages = await RpcFixture.start({
       fallback: (request, response) => {
         if (request.url === "/broken") throw new Error("no such file");
-        response.writeHead(200);
+        response.statusCode = 200;
         response.end(`page ${request.url}`);
       },
     });

@@ -18,7 +18,14 @@ import type { KnownCaller } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
 import { endingKey, onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
-import type { ForeignCall, HttpHandler, HttpRequest, HttpResponse, PassOn } from "../calls/http-handler.ts";
+import {
+  type ForeignCall,
+  type HttpHandler,
+  type HttpRequest,
+  type HttpResponse,
+  type PassOn,
+  writeHead,
+} from "../calls/http-handler.ts";
 import { type MethodCaller, methodName, type PolicyTable } from "../calls/policy.ts";
 import { connectionOf, trustConnection } from "../connections/connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
@@ -221,7 +228,7 @@ async function serve(
 ): Promise<void> {
   const universal = universalRequest(request, response, values, isClientStream(handler));
   if (universal === null) {
-    response.writeHead(400);
+    writeHead(response, 400);
     response.end();
     return;
   }
@@ -288,6 +295,6 @@ function giveUp(response: HttpResponse): void {
     else response.destroy();
     return;
   }
-  response.writeHead(500);
+  writeHead(response, 500);
   response.end();
 }

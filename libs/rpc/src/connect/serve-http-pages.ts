@@ -4,7 +4,7 @@ import { type Authenticator, actorOf, type Caller, type Role } from "@rollcall/i
 import type { Clock, Logger } from "@rollcall/process";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import { findCaller } from "../calls/find-caller.ts";
-import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
+import { type HttpHandler, type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
 import { Limiter } from "../calls/limiter.ts";
 import { codeName } from "../calls/policy.ts";
 import { trustConnection } from "../connections/connection.ts";
@@ -166,7 +166,7 @@ async function send(
 ): Promise<void> {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   request.resume();
-  response.writeHead(200, { "content-type": contentType, "content-length": String(length) });
+  writeHead(response, 200, { "content-type": contentType, "content-length": String(length) });
   // One type of both kinds of answers, whose methods differ in their overloads alone.
   const out = response as { write(piece: Uint8Array): boolean } & NodeJS.EventEmitter;
   for (const piece of pieces) if (!out.write(piece)) await drained(out, signal);

@@ -126,7 +126,7 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
   server.on("sessionError", releaseFrames);
   const listeners = server.listeners("stream") as StreamListener[];
   server.removeAllListeners("stream");
-  server.on("stream", (stream, ...rest) => {
+  server.on("stream", (stream: http2.ServerHttp2Stream, ...rest: unknown[]) => {
     stream.on("error", ignore);
     const { session } = stream;
     // Node.js announces every stream of a packet, even after the session was destroyed because of an earlier one.

@@ -24,7 +24,7 @@ async function listen(options: Partial<PolyglotOptions> = {}): Promise<number> {
     metrics: createMetrics({ defaults: false }),
     clock: systemClock,
     handler: (request, response) => {
-      response.writeHead(200);
+      response.statusCode = 200;
       response.end(`served ${request.httpVersion}`);
     },
     ...options,

@@ -167,7 +167,7 @@ function acceptTls(
 function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"]): void {
   const listeners = server.listeners("stream") as StreamListener[];
   server.removeAllListeners("stream");
-  server.on("stream", (stream, headers, ...rest) => {
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => {
     const { "grpc-encoding": encoding = "identity", "content-type": type = "", ":path": path = "" } = headers;
     const method = frames.get(path);
     if (encoding !== "identity") refuseCompressed(stream);

@@ -40,7 +40,6 @@ async function openApi(accounts?: StrangerAccounts, tickMs = 20): Promise<Port> 
     clock: systemClock,
     handler: (_, response) => {
       calls += 1;
-      response.writeHead(200);
       if ("stream" in response) response.write("held");
     },
   });

@@ -13,7 +13,7 @@ let document: OpenApiDocument;
 beforeAll(async () => {
   fixture = await RpcFixture.start({
     fallback: (_, response) => {
-      response.writeHead(404);
+      response.statusCode = 404;
       response.end("another page");
     },
   });

@@ -62,7 +62,7 @@ function poolOfOne(client: pg.Client): PostgresPool {
     release: () => {},
   };
   // Cursors, which the type has too, are not used.
-  return { connect: async () => connection as unknown as PostgresPoolClient, end: async () => {} };
+  return { connect: async () => connection as unknown as PostgresPoolClient, end: async () => {}, options: {} };
 }
 
 /** The migrations that were applied, in order. */

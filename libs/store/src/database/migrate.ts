@@ -1,5 +1,6 @@
 import { type Logger, systemClock } from "@rollcall/process";
-import { Kysely, type MigrationResult, Migrator, PostgresDialect, sql } from "kysely";
+import { Kysely, PostgresDialect, sql } from "kysely";
+import { type MigrationResult, Migrator } from "kysely/migration";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { createPool } from "./pool.ts";
 import { isLockNotGot } from "./store-error.ts";

@@ -146,7 +146,7 @@ describe("transaction()", () => {
   });
 
   it("should reject a nested transaction", async () => {
-    const nested = database.store.transaction((tx) => tx.transaction().execute(async () => {}));
+    const nested = database.store.transaction(async (tx) => tx.transaction());
     await expect(nested).rejects.toThrow("there are no transactions inside one");
   });
 });

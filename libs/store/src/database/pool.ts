@@ -142,6 +142,7 @@ export function createPool(options: PoolOptions): BoundedPool {
       });
     },
     end: () => pool.end(),
+    options: pool.options,
     use: () => ({
       lane,
       size,

@@ -1,4 +1,4 @@
-import "../source/source-loader.js";
+import "./source-hooks.cjs";
 
 // biome-ignore lint/style/noDefaultExport: jest calls the default export of this file.
 export default async function () {

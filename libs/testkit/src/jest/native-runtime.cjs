@@ -3,14 +3,13 @@
 // worker share the global object and the modules, so neither may be changed by a test. There are no module mocks, and
 // no coverage.
 const asyncHooks = require("node:async_hooks");
-const { register } = require("node:module");
 const { join } = require("node:path");
 const { pathToFileURL } = require("node:url");
 
 const urlOf = (name) => pathToFileURL(join(__dirname, name)).href;
 
-register(urlOf("test-hooks.js"));
-const globals = import(urlOf("../source/source-loader.js")).then(() => import(urlOf("test-globals.js")));
+require("./source-hooks.cjs");
+const globals = import(urlOf("test-globals.js"));
 
 /**
  * In place of the AsyncLocalStorage by which jest-circus knows the test of an error that nothing awaits: Node would
@@ -32,7 +31,7 @@ class NativeRuntime {
   requireInternalModule(path) {
     delete require.cache[path];
     delete globalThis[Symbol.for("EVENT_HANDLERS")];
-    // Defined, not assigned: Node.js 24 has a getter there.
+    // Defined, not assigned: the property is a getter.
     const own = Object.getOwnPropertyDescriptor(asyncHooks, "AsyncLocalStorage");
     const value = new Proxy(asyncHooks.AsyncLocalStorage, { construct: () => noContext });
     Object.defineProperty(asyncHooks, "AsyncLocalStorage", { value, configurable: true, enumerable: true });

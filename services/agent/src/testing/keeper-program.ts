@@ -14,7 +14,6 @@ import {
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { KeeperAccess } from "../work/keeper-link.ts";
 
-const LOADER = fileURLToPath(new URL("../../../../libs/testkit/src/source/source-loader.js", import.meta.url));
 const MAIN = fileURLToPath(new URL("../../../keeper/src/testing/keeper-main.ts", import.meta.url));
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -60,7 +59,7 @@ export class KeeperProgram {
       expected: { version: "0.1.0", settingsDigest: createHash("sha256").update(text).digest("hex") },
       start: async () => {
         await this.#mayStart;
-        const args = ["--conditions=source", "--import", LOADER, MAIN, JSON.stringify(settings)];
+        const args = ["--conditions=source", MAIN, JSON.stringify(settings)];
         const child = spawn(process.execPath, args, { stdio: "ignore" });
         this.#children.push(child);
         await once(child, "spawn");

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type HttpHandler, type HttpRequest, type HttpResponse, sendWhole } from "@rollcall/rpc";
+import { type HttpHandler, type HttpRequest, type HttpResponse, sendWhole, writeHead } from "@rollcall/rpc";
 import { NONCE_PLACEHOLDER, type PageFile, type PageFiles } from "./page-files.ts";
 
 const NONCE_BYTES = 18;
@@ -65,7 +65,7 @@ function sendFile(request: HttpRequest, response: HttpResponse, file: PageFile):
   const cache = isImmutable ? "public, max-age=31536000, immutable" : "no-cache";
   const common = { etag, "cache-control": cache, vary: "accept-encoding" };
   if (request.headers["if-none-match"] === etag) {
-    response.writeHead(304, { ...PAGE_HEADERS, ...common });
+    writeHead(response, 304, { ...PAGE_HEADERS, ...common });
     response.end();
     return;
   }
@@ -106,7 +106,7 @@ function sendPage(
     sendWhole(request, response, status, { ...PAGE_HEADERS, ...headers }, body);
     return;
   }
-  response.writeHead(status, { ...PAGE_HEADERS, ...headers, "content-length": String(body.length) });
+  writeHead(response, status, { ...PAGE_HEADERS, ...headers, "content-length": String(body.length) });
   response.end();
 }
 

@@ -5,7 +5,7 @@ import tls from "node:tls";
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import type { ForeignCall, HttpResponse, PassOn, PeerTls } from "@rollcall/rpc";
-import { MESSAGE_LIMIT_BYTES, refuseCall } from "@rollcall/rpc";
+import { MESSAGE_LIMIT_BYTES, refuseCall, writeHead } from "@rollcall/rpc";
 
 /** Where the services are whose calls are passed on. */
 export interface UpstreamOptions {
@@ -126,7 +126,7 @@ function forward({ request, response, peer }: ForeignCall, url: URL, { agents, p
 }
 
 function answerWith(answer: IncomingMessage, response: HttpResponse): void {
-  response.writeHead(answer.statusCode ?? 502, chosen(answer.headers, ANSWERED));
+  writeHead(response, answer.statusCode ?? 502, chosen(answer.headers, ANSWERED));
   // A stream begins when it was opened, and not with its first message.
   if (!("stream" in response)) response.flushHeaders();
   answer.once("aborted", () => cut(response));

@@ -13,7 +13,6 @@ import { until } from "@rollcall/testkit/time";
 import { FrameReader, frameMessage } from "@rollcall/wire";
 import type { KeeperSettings } from "../start-keeper.ts";
 
-const LOADER = fileURLToPath(new URL("../../../../libs/testkit/src/source/source-loader.js", import.meta.url));
 const MAIN = fileURLToPath(new URL("./keeper-main.ts", import.meta.url));
 
 /** A keeper in a process of its own, which can be killed. */
@@ -26,7 +25,7 @@ export class KeeperProcess {
 
   /** Start it, and wait until it answers at its socket. */
   static async start(settings: KeeperSettings, socketPath: string): Promise<KeeperProcess> {
-    const args = ["--conditions=source", "--import", LOADER, MAIN, JSON.stringify(settings)];
+    const args = ["--conditions=source", MAIN, JSON.stringify(settings)];
     const child = spawn(process.execPath, args, { stdio: "ignore" });
     await until("a keeper that answers", async () => {
       const client = await KeeperClient.connect(socketPath);
@@ -59,7 +58,7 @@ export class KeeperClient {
   private constructor(socket: Socket) {
     this.socket = socket;
     const reader = new FrameReader();
-    socket.on("data", (chunk) => {
+    socket.on("data", (chunk: Buffer) => {
       for (const message of reader.take(chunk)) this.frames.push(fromBinary(KeeperFrameSchema, message).frame);
     });
     socket.on("error", () => {});

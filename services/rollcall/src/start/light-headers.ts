@@ -63,5 +63,5 @@ export class LightHeaders implements Iterable<[string, string]> {
 
 /** Have this process use them. To be called before anything asks for those of Node.js. */
 export function useLightHeaders(): void {
-  globalThis.Headers = LightHeaders;
+  globalThis.Headers = LightHeaders as unknown as typeof Headers;
 }

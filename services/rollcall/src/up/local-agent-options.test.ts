@@ -2,6 +2,8 @@ import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import { localAgentOptions, programName } from "./local-agent-options.ts";
 
+const START = "/repo/services/rollcall/bundle/src/start.cjs";
+
 describe("localAgentOptions()", () => {
   it("should run the same program, and hand on what concerns agents", () => {
     const options = localAgentOptions({
@@ -9,7 +11,7 @@ describe("localAgentOptions()", () => {
       process: {
         execPath: "/bin/node",
         execArgv: ["--x"],
-        argv: ["/bin/node", "/repo/bin/rollcall", "up"],
+        argv: ["/bin/node", START, "up"],
       },
       args: {
         file: "c.yaml",
@@ -28,7 +30,7 @@ describe("localAgentOptions()", () => {
     expect(options.command).toEqual({
       program: "/bin/node",
       args: [
-        ...["--x", "--max-semi-space-size=1", "/repo/bin/rollcall", "agent", "--config", "c.yaml"],
+        ...["--x", "--max-semi-space-size=1", START, "agent", "--config", "c.yaml"],
         ...["--log-level", "debug", "--set", "Compute.Name=it's me"],
         ...["--server", "127.0.0.1:7700", "--state-dir", "/data/agent"],
       ],
@@ -46,7 +48,7 @@ describe("localAgentOptions() of an `up` that speaks TLS", () => {
   const argsOf = (flags: Readonly<Record<string, string>>) =>
     localAgentOptions({
       shell: { env: {}, cwd: "/repo" },
-      process: { execPath: "/bin/node", execArgv: [], argv: ["/bin/node", "/repo/bin/rollcall"] },
+      process: { execPath: "/bin/node", execArgv: [], argv: ["/bin/node", START] },
       args: { file: undefined, flags },
       dataDirectory: "/data",
       server: "127.0.0.1:7700",
@@ -65,9 +67,9 @@ describe("localAgentOptions() of an `up` that speaks TLS", () => {
 
 describe("programName()", () => {
   it.each([
-    ["/repo/bin/rollcall", "/repo", "bin/rollcall"],
-    ["/repo/bin/rollcall", "/repo/docs", "rollcall"],
-    ["/usr/bin/rollcall", "/usr/bin", "rollcall"],
+    [START, "/repo", "bin/rollcall"],
+    [START, "/repo/docs", "rollcall"],
+    ["/usr/lib/rollcall/bin/rollcall.cjs", "/usr", "rollcall"],
     ["/repo/services/rollcall/src/main.ts", "/repo", "rollcall"],
   ])("should call %s from %s %s", (entry, cwd, name) => {
     expect(programName({ argv: ["node", entry] }, cwd)).toBe(name);

@@ -27,11 +27,14 @@ const SPARING_FLAG = "--max-semi-space-size=1";
 /** One arena for all threads: each keeps some MB otherwise. */
 const SPARING_ENV = { MALLOC_ARENA_MAX: "1" };
 
+/** What bin/rollcall starts in a checkout. */
+const BUILT = "/services/rollcall/bundle/src/start.cjs";
+
 /** How this program is called from where the user is: "bin/rollcall" in the checkout, else "rollcall". */
 export function programName({ argv }: Pick<NodeJS.Process, "argv">, cwd: string): string {
   const entry = argv[1] ?? "";
-  if (!entry.endsWith("/rollcall")) return "rollcall";
-  const path = relative(cwd, entry);
+  if (!entry.endsWith(BUILT)) return "rollcall";
+  const path = relative(cwd, `${entry.slice(0, -BUILT.length)}/bin/rollcall`);
   return path.startsWith("..") || !path.includes("/") ? "rollcall" : path;
 }
 

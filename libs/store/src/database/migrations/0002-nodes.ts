@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Nodes, their keys and labels, and what is left of them. */
 export const nodes: Migration = {

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** How much of the beginning of the log has been forgotten. */
 export const compaction: Migration = {

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** How far the log has gone outward, and what upkeep has done. */
 export const relay: Migration = {

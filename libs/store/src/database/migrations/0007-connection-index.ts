@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Nodes of every type can be listed by their connection. */
 export const connectionIndex: Migration = {

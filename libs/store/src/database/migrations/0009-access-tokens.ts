@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Until when access tokens are good, who made and ended them, and when they were last used. */
 export const accessTokens: Migration = {

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Tokens by which machines join, who joined with them, and what nodes keep of it. */
 export const joinTokens: Migration = {

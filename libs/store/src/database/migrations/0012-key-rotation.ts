@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** The key that a node has offered next, and the machines that opened its sessions. */
 export const keyRotation: Migration = {

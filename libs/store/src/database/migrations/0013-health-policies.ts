@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** How patient the failure detector is, and how often agents report. */
 export const healthPolicies: Migration = {

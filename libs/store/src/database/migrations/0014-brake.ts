@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Reactions to losses, what replicas report of their nodes, and the brake between the two. */
 export const brake: Migration = {

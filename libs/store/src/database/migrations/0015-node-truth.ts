@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** How often nodes change health, and whether their hardware is what was approved. */
 export const nodeTruth: Migration = {

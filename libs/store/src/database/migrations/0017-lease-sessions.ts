@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** How much each health replica holds, told with what it writes anyway. */
 export const leaseSessions: Migration = {

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Ids that differ in case alone are found. They are not forbidden here: records have such pairs, which go on. */
 export const caselessIds: Migration = {

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /**
  * Events of sessions name the replica that loses the session, so that a replica reads those alone by which it loses one.

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Jobs, their executions on nodes, what nodes say of these, and drains. */
 export const work: Migration = {

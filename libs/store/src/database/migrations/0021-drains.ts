@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /**
  * Drains that wait for others of their selection, and what is shown of nodes that drain. What a node's column says of

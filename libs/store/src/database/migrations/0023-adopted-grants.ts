@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** What nodes' executions run with, as nodes say it, and that a scheduler has led. */
 export const adoptedGrants: Migration = {

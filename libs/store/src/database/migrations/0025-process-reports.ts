@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** What each process of the control plane says of itself, for those who look for what is wrong. */
 export const processReports: Migration = {

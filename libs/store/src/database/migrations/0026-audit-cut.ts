@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Where the audit log begins, after its oldest entries were exported and removed. */
 export const auditCut: Migration = {

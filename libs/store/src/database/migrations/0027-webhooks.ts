@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Webhooks: who is told of events over HTTPS, and how far each has come. */
 export const webhooks: Migration = {

@@ -1,4 +1,5 @@
-import { type Migration, sql } from "kysely";
+import { sql } from "kysely";
+import type { Migration } from "kysely/migration";
 
 /** Sessions of browsers with the console, beside the access tokens that they act for, and the codes that begin them. */
 export const consoleSessions: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "kysely";
+import type { Migration } from "kysely/migration";
 import { log } from "./0001-log.ts";
 import { nodes } from "./0002-nodes.ts";
 import { sessions } from "./0003-sessions.ts";
