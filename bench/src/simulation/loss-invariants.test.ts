@@ -25,7 +25,8 @@ function judge(
     loss = {},
     type = "service",
     isReacted = true,
-  }: { loss?: object; type?: JobSpec["type"]; isReacted?: boolean } = {},
+    isHealthy = false,
+  }: { loss?: object; type?: JobSpec["type"]; isReacted?: boolean; isHealthy?: boolean } = {},
 ): string | null {
   const tables = new WorkTables({ wallMs: () => NOW_MS, nodeOf: () => null, epochOf: () => 1 });
   for (const { before } of changes) {
@@ -34,7 +35,7 @@ function judge(
   }
   const spec = { type, loss: { lostAfterMs: 0, replace: true, ...loss } } as unknown as JobSpec;
   const invariants = new LossInvariants({
-    ...{ tables, specOf: () => spec, isReactedTo: () => isReacted },
+    ...{ tables, specOf: () => spec, isReactedTo: () => isReacted, isHealthy: () => isHealthy },
     fail: (message) => {
       throw new Error(message);
     },
@@ -69,6 +70,13 @@ describe("LossInvariants", () => {
     expect(judge([change(LIVE, failed, { kind: "ENDED" })], world)).toContain("without a reaction");
     const gone = change(LIVE, { ...LOST, reason: "GONE", holds: false }, { kind: "LOST", observation: ENDED });
     expect(judge([gone], { isReacted: false })).toBeNull();
+  });
+
+  it("should notice what is lost or replaced although its node is HEALTHY", () => {
+    expect(judge([lost], { isHealthy: true })).toContain("was lost although its node is HEALTHY");
+    expect(judge([change(LOST, REPLACED)], { isHealthy: true })).toContain(
+      "was replaced for a loss although its node is HEALTHY",
+    );
   });
 
   it("should notice a loss that is recorded for an earlier time", () => {

@@ -9,6 +9,8 @@ export interface LossWorld {
   specOf(job: string): JobSpec | null;
   /** Whether a reaction to the loss of a node is allowed. */
   isReactedTo(nodeId: string): boolean;
+  /** Whether a node is detected as HEALTHY, whatever holds it has. */
+  isHealthy(nodeId: string): boolean;
 }
 
 /** A leader asks for the record's clock now and then, and may be so far off in between. */
@@ -43,6 +45,7 @@ export class LossInvariants {
   /** A node is lost for work only while a reaction to that is allowed, whatever the leader has read. */
   #checkLoss(after: ExecutionRecord): void {
     const nowMs = this.#world.tables.world.wallMs();
+    this.#checkAway(after, "was lost");
     if (!this.#world.isReactedTo(after.nodeId)) {
       this.#world.fail(`${describeExecution(after)} was lost without a reaction that was allowed`);
     }
@@ -69,6 +72,7 @@ export class LossInvariants {
     if (spec.type === "daemon") return;
     if (!spec.loss.replace) this.#world.fail(`${describeExecution(after)} was replaced, and its job replaces none`);
     if (after.reason === "GONE") return;
+    this.#checkAway(after, "was replaced for a loss");
     if (!this.#world.isReactedTo(after.nodeId)) {
       this.#world.fail(`${describeExecution(after)} was replaced without a reaction that was allowed`);
     }
@@ -77,6 +81,12 @@ export class LossInvariants {
     if (lostForMs < spec.loss.lostAfterMs - CLOCK_MS) {
       this.#world.fail(`${describeExecution(after)} was replaced after ${lostForMs} ms, of ${spec.loss.lostAfterMs}`);
     }
+  }
+
+  /** Running work follows detected health: a hold on new work, as that for flapping, takes nothing away. */
+  #checkAway(after: ExecutionRecord, what: string): void {
+    if (!this.#world.isHealthy(after.nodeId)) return;
+    this.#world.fail(`${describeExecution(after)} ${what} although its node is HEALTHY`);
   }
 
   /**

@@ -64,14 +64,15 @@ export class SimulatedWorkWorld implements SimulatedWork {
       .map(nodeIdOf);
     for (const id of nodeIds) this.#tables.allocation(id);
     const append = (events: readonly NewEvent[]) => world.record.append(events);
-    this.#reactions = new NodeReactions(world, append);
+    this.#reactions = new NodeReactions(world);
     this.#operator = new WorkOperator({ tables: this.#tables, random: () => world.random(), append, nodeIds });
     this.#invariants = new WorkInvariants({
       tables: this.#tables,
       fail: (message) => world.invariants.fail(message),
       specOf: (job) => this.#specOf(job),
       typeOf: (job) => this.#tables.rows.jobs.get(job)?.type ?? null,
-      isReactedTo: (nodeId) => this.#reactions.isReactedTo(nodeId),
+      isReactedTo: (nodeId) => this.#nodeOf(nodeId)?.loss.reaction === "ALLOWED",
+      isHealthy: (nodeId) => this.#nodeOf(nodeId)?.health.state === "HEALTHY",
     });
     for (const id of nodeIds) this.#keepers.set(id, new SimulatedKeeper(id, this.#machineOf(id)));
   }
@@ -173,16 +174,15 @@ export class SimulatedWorkWorld implements SimulatedWork {
   #nodeOf(id: string): PlacedNode | null {
     const session = this.#world.record.sessions[Number(id.slice(1))];
     if (session === undefined || !this.#keepers.has(id)) return null;
-    const { connection, health } = session;
+    const { connection, health, loss } = session;
     const drain = this.#tables.rows.drains.get(id);
     const by = { sinceMs: 0, message: "", actor: "operator" };
     const holds = [
+      ...session.holds,
       ...(this.#tables.rows.cordons.has(id) ? [{ kind: "OPERATOR" as const, ...by }] : []),
       ...(drain === undefined ? [] : [{ kind: "DRAIN" as const, ...by }]),
     ];
     const membership = { state: "APPROVED", sinceMs: 0, reason: "SIMULATED", message: "", actor: "system" } as const;
-    const reaction = this.#reactions.of(id);
-    const loss = { reaction, number: null, group: null, sinceMs: null };
     return { id, type: "COMPUTE", membership, connection, health, holds, labels: [], info: INFO, loss };
   }
 

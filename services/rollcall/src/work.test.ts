@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { HoldKind, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { until } from "@rollcall/testkit/time";
@@ -80,6 +80,40 @@ asRoot("work on machines that come and go", () => {
     expect(ran.err).toMatch(/^complained$/m);
     const logs = fixture.rollcall("job", "logs", "once");
     expect([await logs.exit(), logs.out, logs.err]).toEqual([0, "said\n", "complained\n"]);
+  });
+
+  it("should keep what runs on a node that is held for flapping, and place nothing new there", async () => {
+    await fixture.startAgent("flapper");
+    const values = {
+      ...{ heartbeatInterval: { seconds: 1n }, unhealthyAfter: { seconds: 5n } },
+      ...{ unknownAfter: { seconds: 600n }, flappingHold: { seconds: 600n } },
+    };
+    const scope = { scope: { case: "node", value: "flapper" } } as const;
+    await fixture.client.policies.setHealthPolicy({ scope, values });
+    const job = fixture.service({
+      ...{ constraints: { node: "flapper" }, loss: { lostAfter: { seconds: 3600n } } },
+      // The scheduler may not have read yet that the node takes work.
+      queueTimeout: { seconds: 300n },
+    });
+    await job.submit();
+    const [before] = await fixture.ready(job);
+    const pids = await fixture.running(job);
+    for (let outage = 0; outage < 3; outage += 1) {
+      fixture.agent("flapper").kill("SIGSTOP");
+      await fixture.client.becomes("flapper", "APPROVED DISCONNECTED UNHEALTHY");
+      fixture.agent("flapper").kill("SIGCONT");
+      await fixture.client.becomes("flapper", "APPROVED CONNECTED HEALTHY");
+    }
+    await until("the hold", async () => {
+      const { scheduling } = (await fixture.client.node("flapper")) ?? {};
+      return scheduling?.holds.some(({ kind }) => kind === HoldKind.FLAPPING);
+    });
+    const [after] = await fixture.ready(job);
+    expect(after).toMatchObject({ id: before?.id, state: ExecutionState.READY, reason: "" });
+    expect(await fixture.running(job)).toEqual(pids);
+    const next = fixture.service({ constraints: { node: "flapper" } });
+    await expect(next.submit()).rejects.toThrow("held for flapping");
+    await fixture.stopped(job);
   });
 
   it("should move a service off a node that is drained, and say when that is done", async () => {

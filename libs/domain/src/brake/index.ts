@@ -13,5 +13,5 @@ export type {
 } from "./brake-plan.ts";
 export { BrakePlanner, MOST_BRAKE_GROUPS } from "./brake-planner.ts";
 export { type BrakeSums, brakeSumsFromJson, brakeSumsToJson, countedAs, type GroupSum } from "./brake-sums.ts";
-export { type Loss, type LossAfter, lossAfterRelease, mayHaveReaction, type Reaction } from "./reaction.ts";
+export { type Loss, type LossAfter, lossAfterRelease, mayHaveReaction, NO_LOSS, type Reaction } from "./reaction.ts";
 export { SHOWN_SETTLED_MS, type ShownBrake, showBrakes, shownMarks } from "./shown-brakes.ts";

@@ -30,7 +30,7 @@ describe("reactionStep()", () => {
     ["UNHEALTHY", "ALLOWED", "HEALTHY", BEAT, "back"],
     ["UNHEALTHY", "ALLOWED", "UNKNOWN", MISSED, null],
     ["UNHEALTHY", "ALLOWED", "UNHEALTHY", LEFT, null],
-    // Marked, or flapping: it was given no work since.
+    // Marked: it was given no work since.
     ["HEALTHY", "ALLOWED", "UNHEALTHY", MISSED, null],
     ["UNKNOWN", null, "UNKNOWN", MISSED, null],
     ["UNKNOWN", null, "UNHEALTHY", LEFT, null],
@@ -106,7 +106,7 @@ describe("lossAfterObservation()", () => {
     expect(observe({ before, detected: back, isShownHealthy: true })).toEqual({ loss: NO_LOSS, event: null });
   });
 
-  it("should keep what was allowed while a mark or flapping hides that the node is back", () => {
+  it("should keep what was allowed while a mark hides that the node is back", () => {
     const back = { state: "HEALTHY", reason: BEAT, message: "", actor: "a" } as const;
     const hidden = (loss: Loss) => observe({ before: { detected: "UNHEALTHY", loss }, detected: back }).loss;
     expect(hidden(LOSS)).toEqual({ reaction: null, number: null, group: null, sinceMs: 5 });

@@ -78,7 +78,7 @@ export interface ObservedLoss {
     readonly message: string;
     readonly actor: string;
   } | null;
-  /** Whether the node is shown as HEALTHY from now on: no mark, no flapping. */
+  /** Whether the node is shown as HEALTHY from now on, without a mark. */
   readonly isShownHealthy: boolean;
   /** See mayHaveReaction(). Not read for a node that is back. */
   readonly mayHaveReaction: boolean;
@@ -110,7 +110,7 @@ export function lossAfterObservation(observed: ObservedLoss): LossChange {
       return { loss: { ...NO_LOSS, reaction: "ALLOWED", sinceMs: lostSinceMs }, event };
     }
     case "back":
-      // Under a mark, or while it flaps, others do not see it HEALTHY: what was allowed stays so.
+      // Under a mark others do not see it HEALTHY: what was allowed stays so.
       if (reaction === null && before.loss.number === null) return unchanged;
       return {
         loss: { ...NO_LOSS, reaction: reaction === "PENDING" ? null : reaction, sinceMs: lostSinceMs },

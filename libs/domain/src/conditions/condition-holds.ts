@@ -1,11 +1,11 @@
-import type { HealthHistory } from "../health/flapping.ts";
+import { FLAPPING_OUTAGES, FLAPPING_WINDOW_MS, type OutageHistory } from "../health/flapping.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
 import { type Hold, type HoldKind, liftHold, placeHold } from "../states.ts";
 import { describeTroubles, type Trouble } from "./hardware-conditions.ts";
 
 /** What a node's record says that a hold may follow from. */
 export interface HoldCauses {
-  readonly history: HealthHistory;
+  readonly history: OutageHistory;
   /** What is wrong with its hardware, of all kinds. */
   readonly troubles: readonly Trouble[];
   /** When it rebooted unexpectedly; null when it did not recently. Wall time of the record. */
@@ -25,9 +25,7 @@ export function holdsFor(
   policy: HealthPolicy,
   by: { readonly actor: string; readonly atMs: number },
 ): readonly Hold[] {
-  const flapping =
-    causes.history.flappingSinceMs !== null && policy.flappingHoldMs > 0 ? "its health changes too often" : null;
-  const held = withHold(holds, "FLAPPING", flapping, by);
+  const held = withHold(holds, "FLAPPING", flappingCause(causes, policy), by);
   return withHold(held, "HARDWARE", hardwareCause(causes, policy, by.atMs), by);
 }
 
@@ -38,6 +36,12 @@ export function isRebootOver(
   { rebootHoldMs }: Pick<HealthPolicy, "rebootHoldMs">,
 ): boolean {
   return nowMs - rebootedAtMs >= Math.max(REBOOT_SHOWN_MS, rebootHoldMs);
+}
+
+function flappingCause({ history }: HoldCauses, { flappingHoldMs }: HealthPolicy): string | null {
+  if (history.flappingSinceMs === null || flappingHoldMs === 0) return null;
+  const outages = `${FLAPPING_OUTAGES} outages within ${FLAPPING_WINDOW_MS / 60_000} min`;
+  return `${outages}; lifted after ${Math.round(flappingHoldMs / 6_000) / 10} min without another`;
 }
 
 function hardwareCause(

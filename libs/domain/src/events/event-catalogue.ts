@@ -163,21 +163,13 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.health.changed": {
     when:
-      "A node's effective health changed, an operator's mark included. A node that is held for flapping has no " +
-      "such event until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, " +
-      "silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
+      "A node's effective health changed, an operator's mark included. Where silence decided, evidence says how: " +
+      "replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: ["health"],
     after: ["health", "evidence"],
-    reasons: [
-      "HEARTBEAT_RECEIVED",
-      "HEARTBEATS_MISSED",
-      "AGENT_SHUTDOWN",
-      "FLAPPING",
-      "OPERATOR_MARKED",
-      "OPERATOR_MARK_CLEARED",
-    ],
+    reasons: ["HEARTBEAT_RECEIVED", "HEARTBEATS_MISSED", "AGENT_SHUTDOWN", "OPERATOR_MARKED", "OPERATOR_MARK_CLEARED"],
   },
   "node.reactions.allowed": {
     when:
@@ -219,16 +211,18 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.flapping.started": {
     when:
-      "A node changed health more than five times in ten minutes. One event for as long as it flaps; unless its " +
-      "policy never holds it, it is shown UNHEALTHY and held until the end.",
+      "A node has had three outages in ten minutes. Its first join, UNHEALTHY to UNKNOWN within an outage, and " +
+      "restarts that its agent announced do not count. One event for as long as it flaps. The node takes no new work " +
+      "until the end, unless its policy never holds it; its health, and the work that runs there, follow what is " +
+      "detected.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
-    after: ["changes", "withinMs"],
+    after: ["outages", "withinMs"],
     reasons: ["FLAPPING"],
   },
   "node.flapping.ended": {
-    when: "A node that flapped has been steady for as long as its policy says.",
+    when: "No outage of a node that flapped has begun or ended for as long as its policy says.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: ["flappingMs"],

@@ -28,7 +28,7 @@ describe("explainEvent()", () => {
       { membership: "REJECTED", banned: true },
       "APPROVED -> REJECTED, banned",
     ],
-    ["node.flapping.started", null, { changes: 6, withinMs: 12_000 }, "6 changes of health, within 12 s"],
+    ["node.flapping.started", null, { outages: 3, withinMs: 12_000 }, "3 outages, within 12 s"],
     ["node.flapping.ended", { flappingMs: 7_200_000 }, { steadyMs: 600_000 }, "flapping for 2 h -> steady for 10 min"],
     [
       "node.session.moved",

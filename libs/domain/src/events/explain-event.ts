@@ -118,7 +118,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   group: named("group"),
   brake: named("brake"),
   lostSinceMs: (value, atMs) => (typeof value === "number" ? `lost ${duration(Math.max(0, atMs - value))} before` : ""),
-  changes: (value) => `${words(value)} changes of health`,
+  outages: (value) => `${words(value)} outages`,
   withinMs: lasting("within"),
   flappingMs: lasting("flapping for"),
   steadyMs: lasting("steady for"),

@@ -64,11 +64,6 @@ describe("obstaclesOf()", () => {
 
   it.each<[string, string]>([
     ["OPERATOR_MARKED", "clear the mark"],
-    [
-      "FLAPPING",
-      "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its " +
-        "policy's flapping_hold",
-    ],
     ["AGENT_SHUTDOWN", "start its agent again"],
     ["NEVER_CONNECTED", "see that its agent runs and reaches the health endpoints"],
     ["DUPLICATE_IDENTITY", "give each of the two machines a state directory of its own"],
@@ -94,7 +89,7 @@ describe("obstaclesOf()", () => {
       "FLAPPING",
       "NODE_FLAPPING",
       "it is held for flapping",
-      "it ends by itself once the node has been steady for its policy's flapping_hold",
+      "find out why its heartbeats come and go; it is lifted once the node has been steady for flapping_hold",
     ],
     ["HARDWARE", "HARDWARE_IN_DOUBT", "it is held for its hardware", "repair the hardware, or accept it as it is"],
   ])("should explain a hold: %s", (kind, reason, text, remedy) => {

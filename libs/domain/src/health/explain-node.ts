@@ -89,11 +89,6 @@ function healthRemedy(reason: string): string {
   switch (reason) {
     case "OPERATOR_MARKED":
       return "clear the mark";
-    case "FLAPPING":
-      return (
-        "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its " +
-        "policy's flapping_hold"
-      );
     case "AGENT_SHUTDOWN":
       return "start its agent again";
     case "NEVER_CONNECTED":
@@ -120,7 +115,7 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
   FLAPPING: {
     reason: "NODE_FLAPPING",
     text: "it is held for flapping",
-    remedy: "it ends by itself once the node has been steady for its policy's flapping_hold",
+    remedy: "find out why its heartbeats come and go; it is lifted once the node has been steady for flapping_hold",
   },
   HARDWARE: {
     reason: "HARDWARE_IN_DOUBT",

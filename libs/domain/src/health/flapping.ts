@@ -1,77 +1,90 @@
 import type { NewEvent } from "../events/events.ts";
-import type { Health } from "../states.ts";
+import type { Connection, HealthState } from "../states.ts";
 
-/** Changes of health that lie further back than this do not count. */
+/** Outages that began longer ago than this do not count. */
 export const FLAPPING_WINDOW_MS = 600_000;
-/** More changes than this within the window are flapping. */
-export const MOST_CHANGES = 5;
+/** A node flaps when this many outages began within the window. */
+export const FLAPPING_OUTAGES = 3;
 
-/**
- * What is remembered of a node's changes of detected health. All times are the record's wall time in milliseconds since
- * 1970.
- */
-export interface HealthHistory {
-  /** Its recent changes, oldest first; no more of them than the decision needs. */
-  readonly changes: readonly number[];
-  /** Since when the node is flapping; null when it is not. */
+/** A time for which a node was not HEALTHY, as wall times of the record in milliseconds since 1970. */
+export interface Outage {
+  readonly startedAtMs: number;
+  /** Null while it lasts. */
+  readonly endedAtMs: number | null;
+}
+
+/** The recent outages of a node, and whether they count as flapping. */
+export interface OutageHistory {
+  /** Oldest first, at most FLAPPING_OUTAGES of them. */
+  readonly outages: readonly Outage[];
+  /** Since when the node is flapping, as wall time of the record; null when it is not. */
   readonly flappingSinceMs: number | null;
 }
 
-/**
- * Note a change of detected health. A node that has changed more than five times in ten minutes flaps from then on,
- * until `isSteady()` says that it is over.
- */
-export function afterHealthChange(history: HealthHistory, nowMs: number): HealthHistory {
-  const changes = [...pastOf(history.changes, nowMs), nowMs].slice(-(MOST_CHANGES + 1));
-  const recent = changes.filter((atMs) => nowMs - atMs < FLAPPING_WINDOW_MS);
-  const isFlapping = recent.length > MOST_CHANGES;
-  return { changes, flappingSinceMs: history.flappingSinceMs ?? (isFlapping ? nowMs : null) };
+/** A change of detected health. */
+export interface DetectedChange {
+  readonly before: HealthState;
+  readonly after: HealthState;
+  /** The connection once the change is written. It says whether the agent announced that it leaves. */
+  readonly connection: Pick<Connection, "state" | "reason">;
 }
 
 /**
- * Tell whether a node that flaps has been steady for long enough.
+ * Record a change of detected health. A node flaps from its third outage in ten minutes until `isSteady()`. An outage
+ * begins when a HEALTHY node is no longer HEALTHY: the first join is none, and UNHEALTHY to UNKNOWN is the same outage.
+ * An agent that said goodbye, or that it restarts, causes none either. Returns the same object when nothing changes.
+ */
+export function afterHealthChange(
+  history: OutageHistory,
+  { before, after, connection }: DetectedChange,
+  nowMs: number,
+): OutageHistory {
+  if (before === "HEALTHY" && after !== "HEALTHY") {
+    return isPlannedAbsence(connection) ? history : withOutage(history, nowMs);
+  }
+  const last = history.outages.at(-1);
+  if (after !== "HEALTHY" || last === undefined || last.endedAtMs !== null) return history;
+  return { ...history, outages: [...history.outages.slice(0, -1), { ...last, endedAtMs: nowMs }] };
+}
+
+/**
+ * Whether a flapping node has been steady for long enough: since its last outage began, or ended.
  *
- * @param holdMs the policy's `flappingHoldMs`; a node that is never held is steady after one window without a change.
+ * @param holdMs the policy's `flappingHoldMs`; a node that is never held is steady after one window.
  */
-export function isSteady({ changes }: HealthHistory, nowMs: number, holdMs: number): boolean {
-  const last = pastOf(changes, nowMs).at(-1);
-  return last === undefined || nowMs - last >= steadyAfterMs(holdMs);
+export function isSteady(history: OutageHistory, nowMs: number, holdMs: number): boolean {
+  const sinceMs = steadySinceMs(withinPast(history, nowMs));
+  return sinceMs === null || nowMs - sinceMs >= (holdMs === 0 ? FLAPPING_WINDOW_MS : holdMs);
+}
+
+/** When the last outage began or ended; null without outages. */
+export function steadySinceMs({ outages }: OutageHistory): number | null {
+  const last = outages.at(-1);
+  return last === undefined ? null : (last.endedAtMs ?? last.startedAtMs);
 }
 
 /**
- * What a history says once the record's clock was set back: what lies ahead of it counts as of now. The same object
- * where nothing does.
+ * The history after the record's clock was set back: times that lie ahead of it count as now. The same object when none
+ * does.
  */
-export function withinPast(history: HealthHistory, nowMs: number): HealthHistory {
-  const changes = pastOf(history.changes, nowMs);
-  return changes === history.changes ? history : { ...history, changes };
+export function withinPast(history: OutageHistory, nowMs: number): OutageHistory {
+  const outages = pastOf(history.outages, nowMs);
+  return outages === history.outages ? history : { ...history, outages };
 }
 
-/**
- * The health that is shown of a node that flaps: UNHEALTHY for as long as it is held, so that the log does not
- * follow each turn; as detected when the policy never holds it.
- */
-export function flappingHealth(detected: Health, history: HealthHistory, holdMs: number): Health {
-  const { flappingSinceMs } = history;
-  if (flappingSinceMs === null) return detected;
-  const message =
-    `changed health more than ${MOST_CHANGES} times in ` + `${FLAPPING_WINDOW_MS / 60_000} minutes; ${outlook(holdMs)}`;
-  const state = holdMs === 0 ? detected.state : "UNHEALTHY";
-  return { ...detected, state, reason: "FLAPPING", message };
-}
-
-/** The event of a node that has begun to flap: one for as long as it does. */
-export function flappingStartedEvent(subject: string, history: HealthHistory, actor: string): NewEvent {
-  const [first = 0] = history.changes;
-  const withinMs = (history.flappingSinceMs ?? first) - first;
+/** The event of a node that begins to flap: one for as long as it does. */
+export function flappingStartedEvent(subject: string, history: OutageHistory, actor: string): NewEvent {
+  const firstAtMs = history.outages[0]?.startedAtMs ?? 0;
+  const withinMs = (history.flappingSinceMs ?? firstAtMs) - firstAtMs;
+  const { length } = history.outages;
   return {
     type: "node.flapping.started",
     subject,
     actor,
     reason: "FLAPPING",
-    message: `${history.changes.length} changes of health in ${Math.ceil(withinMs / 1000)} s`,
+    message: `${length} outages within ${Math.ceil(withinMs / 1000)} s`,
     before: null,
-    after: { changes: history.changes.length, withinMs },
+    after: { outages: length, withinMs },
   };
 }
 
@@ -82,7 +95,7 @@ export function flappingEndedEvent(subject: string, { steadyMs, flappingMs, acto
     subject,
     actor,
     reason: "STEADY_AGAIN",
-    message: `no change of health for ${Math.floor(steadyMs / 1000)} s`,
+    message: `no outage began or ended for ${Math.floor(steadyMs / 1000)} s`,
     before: { flappingMs },
     after: { steadyMs },
   };
@@ -90,22 +103,30 @@ export function flappingEndedEvent(subject: string, { steadyMs, flappingMs, acto
 
 interface FlappingEnd {
   readonly actor: string;
-  /** Since its last change. */
+  /** Since the last outage began or ended. */
   readonly steadyMs: number;
-  /** Since it began. */
+  /** Since flapping began. */
   readonly flappingMs: number;
 }
 
-function steadyAfterMs(holdMs: number): number {
-  return holdMs === 0 ? FLAPPING_WINDOW_MS : holdMs;
+/** Whether the agent announced that it leaves, so that its absence says nothing about the node. */
+function isPlannedAbsence({ state, reason }: DetectedChange["connection"]): boolean {
+  return state === "DISCONNECTED" && (reason === "AGENT_SHUTDOWN" || reason === "AGENT_RESTARTING");
 }
 
-function outlook(holdMs: number): string {
-  const minutes = Math.round(steadyAfterMs(holdMs) / 6_000) / 10;
-  return `until it has been steady for ${minutes} min`;
+function withOutage(history: OutageHistory, nowMs: number): OutageHistory {
+  const begun: Outage = { startedAtMs: nowMs, endedAtMs: null };
+  const outages = [...pastOf(history.outages, nowMs), begun].slice(-FLAPPING_OUTAGES);
+  const recent = outages.filter(({ startedAtMs }) => nowMs - startedAtMs < FLAPPING_WINDOW_MS);
+  const isFlapping = recent.length >= FLAPPING_OUTAGES;
+  return { outages, flappingSinceMs: history.flappingSinceMs ?? (isFlapping ? nowMs : null) };
 }
 
-function pastOf(changes: readonly number[], nowMs: number): readonly number[] {
-  const isAhead = changes.some((atMs) => atMs > nowMs);
-  return isAhead ? changes.map((atMs) => Math.min(atMs, nowMs)) : changes;
+function pastOf(outages: readonly Outage[], nowMs: number): readonly Outage[] {
+  const isAhead = outages.some(({ startedAtMs, endedAtMs }) => startedAtMs > nowMs || (endedAtMs ?? 0) > nowMs);
+  if (!isAhead) return outages;
+  return outages.map(({ startedAtMs, endedAtMs }) => ({
+    startedAtMs: Math.min(startedAtMs, nowMs),
+    endedAtMs: endedAtMs === null ? null : Math.min(endedAtMs, nowMs),
+  }));
 }

@@ -12,6 +12,10 @@ const HOT: Trouble = { kind: "GPU_TOO_HOT", part: "gpu 0", message: "hot" };
 const GONE: Trouble = { kind: "GPU_GONE", part: "gpu 1", message: "gone" };
 const POLICY = { ...DEFAULT_HEALTH_POLICY, hardwareHold: true, flappingHoldMs: 300_000, rebootHoldMs: 0 };
 const NOW = { replicaId: "r", nowMs: 1_000_000 };
+const FLAPPING: Hold = {
+  ...{ kind: "FLAPPING", sinceMs: 5, actor: "replica:r" },
+  message: "3 outages within 10 min; lifted after 5 min without another",
+};
 const OPERATOR: Hold = { kind: "OPERATOR", sinceMs: 1, message: "", actor: "token:t" };
 
 function view(changes: Partial<OwnersView> = {}): OwnersView {
@@ -56,38 +60,30 @@ describe("planConditions()", () => {
     expect(planConditions(node, view(), late)?.effects.map(({ kind }) => kind) ?? null).toEqual(expected);
   });
 
-  it("should end flapping once the node was steady, and show what was detected", () => {
-    const flapping = { state: "UNHEALTHY", sinceMs: 5, reason: "FLAPPING", message: "", actor: "replica:r" } as const;
-    const detected = { ...flapping, state: "HEALTHY", reason: "BEAT" } as const;
-    const loss = { reaction: "ALLOWED", number: null, group: null, sinceMs: 5 } as const;
+  it("should end flapping and its hold once the node was steady, and change nothing else", () => {
     const node = nodeRecord({
-      recordedHealth: flapping,
-      detectedHealth: detected,
-      holds: [{ kind: "FLAPPING", sinceMs: 5, message: "its health changes too often", actor: "replica:r" }],
-      loss,
-      history: { changes: [NOW.nowMs - 300_000], flappingSinceMs: 5 },
+      holds: [FLAPPING],
+      loss: { reaction: "ALLOWED", number: null, group: null, sinceMs: 5 },
+      history: { outages: [{ startedAtMs: 5, endedAtMs: NOW.nowMs - 300_000 }], flappingSinceMs: 5 },
     });
     expect(planConditions(node, view(), NOW)).toMatchObject({
       effects: [
         { kind: "holds", holds: [] },
-        {
-          kind: "session",
-          session: { health: { state: "HEALTHY" }, detected: null, flappingSinceMs: null, loss: { reaction: null } },
-        },
+        { kind: "outages", history: { outages: [], flappingSinceMs: null } },
       ],
-      events: [
-        { type: "node.flapping.ended" },
-        { type: "node.health.changed", after: { health: "HEALTHY" } },
-        { type: "node.scheduling.changed" },
-      ],
+      events: [{ type: "node.flapping.ended" }, { type: "node.scheduling.changed" }],
     });
-    const marked = planConditions({ ...node, mark: { sinceMs: 1, message: "", actor: "t" } }, view(), NOW);
-    expect(marked?.events.map(({ type }) => type)).not.toContain("node.health.changed");
-    expect(marked?.effects).toMatchObject([{}, { session: { loss } }]);
-    const early = { ...NOW, nowMs: NOW.nowMs - 1 };
-    expect(planConditions(nodeRecord({ ...node }), view(), early)?.events ?? []).not.toContainEqual(
-      expect.objectContaining({ type: "node.flapping.ended" }),
-    );
+    expect(planConditions(node, view(), { ...NOW, nowMs: NOW.nowMs - 1 })).toBeNull();
+  });
+
+  it("should hold a node that flaps for as long as its policy says, or never", () => {
+    const history = { outages: [{ startedAtMs: 5, endedAtMs: NOW.nowMs }], flappingSinceMs: 5 };
+    expect(planConditions(nodeRecord({ history }), view(), NOW)).toMatchObject({
+      effects: [{ kind: "holds", holds: [{ kind: "FLAPPING", message: FLAPPING.message }] }],
+    });
+    const never = { policy: { ...POLICY, flappingHoldMs: 0 } };
+    expect(kinds({ history }, never)).toBeNull();
+    expect(kinds({ history, holds: [FLAPPING] }, never)).toEqual(["holds"]);
   });
 
   it("should have nothing left to do once its effects are written, whatever it finds", () => {
@@ -107,7 +103,10 @@ describe("planConditions()", () => {
           ...changes,
           info: { gpus: [{ index: 0 }, { index: 1 }] },
           missingHardware: missing ? [{ kind: "HARDWARE_DEGRADED", part: "cores", message: "3 of 4" }] : [],
-          history: { changes: flappingSinceMs === null ? [] : [flappingSinceMs], flappingSinceMs },
+          history: {
+            outages: flappingSinceMs === null ? [] : [{ startedAtMs: flappingSinceMs, endedAtMs: null }],
+            flappingSinceMs,
+          },
         });
         const owners = view({ gpuTroubles: seen, policy: { ...POLICY, hardwareHold } });
         const planned = planConditions(node, owners, NOW);
@@ -117,11 +116,8 @@ describe("planConditions()", () => {
           if (effect.kind === "holds") after = { ...after, holds: effect.holds };
           else if (effect.kind === "gpu-troubles") after = { ...after, gpuTroubles: effect.troubles };
           else if (effect.kind === "reboot-over") after = { ...after, rebootedAtMs: null };
-          else if (effect.kind === "session") {
-            const { health, detected, changes: past, flappingSinceMs: since } = effect.session;
-            const history = { changes: past, flappingSinceMs: since };
-            after = { ...after, recordedHealth: health, detectedHealth: detected ?? health, history };
-          } else throw new Error(`${effect.kind} is none of its effects`);
+          else if (effect.kind === "outages") after = { ...after, history: effect.history };
+          else throw new Error(`${effect.kind} is none of its effects`);
         }
         // Holds of others are never touched.
         expect(after.holds.some(({ kind }) => kind === "OPERATOR")).toBe(
@@ -134,40 +130,29 @@ describe("planConditions()", () => {
 });
 
 describe("planConditions(), what is told", () => {
-  const flapping = { state: "UNHEALTHY", sinceMs: 5, reason: "FLAPPING", message: "m", actor: "replica:r" } as const;
   const changedAtMs = NOW.nowMs - 400_000;
 
   it("should tell for how long a node was steady, and how long it flapped", () => {
-    const node = nodeRecord({
-      recordedHealth: flapping,
-      detectedHealth: { ...flapping, reason: "HEARTBEATS_MISSED" },
-      history: { changes: [1, changedAtMs], flappingSinceMs: changedAtMs - 50_000 },
-    });
+    const outages = [
+      { startedAtMs: 1, endedAtMs: 2 },
+      { startedAtMs: 3, endedAtMs: changedAtMs },
+    ];
+    const node = nodeRecord({ history: { outages, flappingSinceMs: changedAtMs - 50_000 } });
     const planned = planConditions(node, view(), NOW);
     expect(planned?.events[0]).toMatchObject({
       ...{ type: "node.flapping.ended", subject: "n", actor: "replica:r" },
       ...{ before: { flappingMs: 450_000 }, after: { steadyMs: 400_000 } },
     });
-    expect(planned?.effects).toMatchObject([{ kind: "session", session: { changes: [], flappingSinceMs: null } }]);
+    expect(planned?.effects).toMatchObject([{ kind: "outages", history: { outages: [], flappingSinceMs: null } }]);
   });
 
   it("should correct a history that lies ahead of the record's clock, and tell nothing", () => {
-    const shown = {
-      ...flapping,
-      message: "changed health more than 5 times in 10 minutes; until it has been steady for 5 min",
-    };
-    const node = nodeRecord({
-      ...{
-        recordedHealth: shown,
-        holds: [{ kind: "FLAPPING", sinceMs: 5, message: "its health changes too often", actor: "replica:r" }],
-      },
-      history: { changes: [NOW.nowMs + 5], flappingSinceMs: 5 },
+    const outage = { startedAtMs: NOW.nowMs + 5, endedAtMs: null };
+    const node = nodeRecord({ holds: [FLAPPING], history: { outages: [outage], flappingSinceMs: 5 } });
+    expect(planConditions(node, view(), NOW)).toMatchObject({
+      effects: [{ kind: "outages", history: { outages: [{ startedAtMs: NOW.nowMs }], flappingSinceMs: 5 } }],
+      events: [],
     });
-    const planned = planConditions(node, view(), NOW);
-    expect(planned?.effects.at(-1)).toMatchObject({
-      session: { changes: [NOW.nowMs], flappingSinceMs: 5, health: shown },
-    });
-    expect(planned?.events.filter(({ type }) => type === "node.health.changed")).toEqual([]);
   });
 
   it("should tell with an event that a reboot is over, and who found a trouble", () => {

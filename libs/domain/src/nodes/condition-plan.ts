@@ -1,13 +1,12 @@
-import { NO_LOSS } from "../brake/reaction.ts";
 import { holdsFor, isRebootOver } from "../conditions/condition-holds.ts";
 import { hardwareOf } from "../conditions/hardware.ts";
 import { hardwareEvent, isSameTroubles, rebootClearedEvent, type Trouble } from "../conditions/hardware-conditions.ts";
 import type { Effects } from "../decided.ts";
-import { healthEvent, type NewEvent, replicaActor, schedulingEvent } from "../events/events.ts";
-import { flappingEndedEvent, flappingHealth, isSteady, withinPast } from "../health/flapping.ts";
+import { type NewEvent, replicaActor, schedulingEvent } from "../events/events.ts";
+import { flappingEndedEvent, isSteady, type OutageHistory, steadySinceMs, withinPast } from "../health/flapping.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
-import { deriveScheduling, type Health, type Hold } from "../states.ts";
-import type { NodeEffect, SessionStates } from "./node-effects.ts";
+import { deriveScheduling, type Hold } from "../states.ts";
+import type { NodeEffect } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
 
 /** What the owner of a node knows of it that the record has to follow. */
@@ -19,6 +18,12 @@ export interface OwnersView {
   /** What samples say is wrong with its GPUs; null as long as there were too few to tell. */
   readonly gpuTroubles: readonly Trouble[] | null;
 }
+
+/** What conditions are planned from. NodeRecord is one. */
+export type ConditionedNode = Pick<
+  NodeRecord,
+  "id" | "session" | "history" | "holds" | "scheduling" | "info" | "missingHardware" | "gpuTroubles" | "rebootedAtMs"
+>;
 
 /** Who plans, and when. */
 export interface PlanCircumstances {
@@ -33,7 +38,7 @@ export interface PlanCircumstances {
  * Each effective change has its event. Null when nothing changes, or the node does not belong to (replica, epoch).
  */
 export function planConditions(
-  node: NodeRecord,
+  node: ConditionedNode,
   view: OwnersView | undefined,
   { replicaId, nowMs }: PlanCircumstances,
 ): Effects<NodeEffect> | null {
@@ -51,7 +56,7 @@ export function planConditions(
   const holds = holdsFor(node.holds, causes, view.policy, { actor: by.actor, atMs: nowMs });
   const effects: readonly NodeEffect[] = [
     ...(holds === node.holds ? [] : [{ kind: "holds", holds } as const]),
-    ...(flapping.session === null ? [] : [{ kind: "session", session: flapping.session } as const]),
+    ...(flapping.history === node.history ? [] : [{ kind: "outages", history: flapping.history } as const]),
     ...(gpuTroubles === null ? [] : [{ kind: "gpu-troubles", troubles: gpuTroubles } as const]),
     ...(rebootOver ? [{ kind: "reboot-over" } as const] : []),
   ];
@@ -75,48 +80,26 @@ interface By {
   readonly nowMs: number;
 }
 
+/** Flapping ends once the node was steady; times that lie ahead of the record's clock are corrected. */
 function planFlapping(
-  node: NodeRecord,
+  { id, history: before }: ConditionedNode,
   { policy: { flappingHoldMs } }: OwnersView,
   { actor, nowMs }: By,
-): {
-  readonly session: SessionStates | null;
-  readonly events: readonly NewEvent[];
-  readonly history: NodeRecord["history"];
-} {
-  const { recordedHealth, detectedHealth, connection, mark } = node;
-  const { flappingSinceMs } = node.history;
-  if (flappingSinceMs === null) return { session: null, events: [], history: node.history };
-  const history = withinPast(node.history, nowMs);
-  const isOver = isSteady(history, nowMs, flappingHoldMs);
-  const next = isOver ? { changes: [], flappingSinceMs: null } : history;
-  const shown = since(recordedHealth, flappingHealth(detectedHealth, next, flappingHoldMs), nowMs);
-  const isShownSame =
-    shown.state === recordedHealth.state &&
-    shown.reason === recordedHealth.reason &&
-    shown.message === recordedHealth.message;
-  if (isShownSame && history === node.history) return { session: null, events: [], history };
-  const health = isShownSame ? recordedHealth : shown;
-  const steadyMs = nowMs - (history.changes.at(-1) ?? nowMs);
+): { readonly history: OutageHistory; readonly events: readonly NewEvent[] } {
+  const { flappingSinceMs } = before;
+  if (flappingSinceMs === null) return { history: before, events: [] };
+  const history = withinPast(before, nowMs);
+  if (!isSteady(history, nowMs, flappingHoldMs)) return { history, events: [] };
+  const steadyMs = nowMs - (steadySinceMs(history) ?? nowMs);
   const end = { actor, steadyMs, flappingMs: nowMs - flappingSinceMs };
-  const hasEvent = !isShownSame && mark === null;
-  // A node that is shown as HEALTHY has no reaction left.
-  const loss = health.state === "HEALTHY" && mark === null ? NO_LOSS : node.loss;
-  return {
-    history: next,
-    session: { ...next, connection, health, detected: isOver ? null : detectedHealth, loss },
-    events: [
-      ...(isOver ? [flappingEndedEvent(node.id, end)] : []),
-      ...(hasEvent ? [healthEvent({ subject: node.id, before: recordedHealth, after: shown })] : []),
-    ],
-  };
+  return { history: { outages: [], flappingSinceMs: null }, events: [flappingEndedEvent(id, end)] };
 }
 
 /**
  * Null when the record has it already. A GPU that the node does not list any more is not gone from its samples: it is
  * missing, or was never approved.
  */
-function planGpus(node: NodeRecord, view: OwnersView): readonly Trouble[] | null {
+function planGpus(node: ConditionedNode, view: OwnersView): readonly Trouble[] | null {
   if (view.gpuTroubles === null) return null;
   const listed = new Set(hardwareOf(node.info ?? undefined)?.gpus.map(({ index }) => index));
   const troubles = view.gpuTroubles.filter(
@@ -125,12 +108,8 @@ function planGpus(node: NodeRecord, view: OwnersView): readonly Trouble[] | null
   return isSameTroubles(troubles, node.gpuTroubles) ? null : troubles;
 }
 
-function holdEvents(node: NodeRecord, holds: readonly Hold[], { actor, nowMs }: By): readonly NewEvent[] {
+function holdEvents(node: ConditionedNode, holds: readonly Hold[], { actor, nowMs }: By): readonly NewEvent[] {
   if (holds === node.holds) return [];
   const after = deriveScheduling(holds, nowMs);
   return [schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message: after.message })];
-}
-
-function since(before: Health, after: Health, nowMs: number): Health {
-  return { ...after, sinceMs: before.state === after.state ? before.sinceMs : nowMs };
 }

@@ -3,6 +3,7 @@ import type { Trouble } from "../conditions/hardware-conditions.ts";
 import type { Decided, Effects } from "../decided.ts";
 import type { DrainIntent } from "../drains/drain.ts";
 import { schedulingEvent } from "../events/events.ts";
+import type { OutageHistory } from "../health/flapping.ts";
 import type { Label, LabelTier } from "../labels/labels.ts";
 import type { NewBan } from "../membership/ban.ts";
 import { type RefusalReason, type Refused, refused } from "../refusal.ts";
@@ -33,7 +34,7 @@ export type NodeEffect =
   /** There is nothing to react to any more, whatever the loss is by now. */
   | { readonly kind: "drop-loss" }
   /** The row of the node's session is locked. */
-  | { readonly kind: "session"; readonly session: SessionStates }
+  | { readonly kind: "outages"; readonly history: OutageHistory }
   | { readonly kind: "gpu-troubles"; readonly troubles: readonly Trouble[] }
   /** An unexpected reboot is not shown any more. */
   | { readonly kind: "reboot-over" }
@@ -59,13 +60,9 @@ export interface Removal {
 /** What the record holds of a node's session beyond who holds it. */
 export interface SessionStates {
   readonly connection: Connection;
-  /** That the node flaps, if it does. */
+  /** As detected, without an operator's mark. */
   readonly health: Health;
-  /** What was detected of a node that flaps; null for all others. */
-  readonly detected: Health | null;
-  /** The recent changes of detected health, and since when the node flaps. */
-  readonly changes: readonly number[];
-  readonly flappingSinceMs: number | null;
+  readonly history: OutageHistory;
   readonly loss: LossAfter;
 }
 

@@ -2,7 +2,7 @@ import type { Loss } from "../brake/reaction.ts";
 import type { Hardware } from "../conditions/hardware.ts";
 import type { Trouble } from "../conditions/hardware-conditions.ts";
 import type { Json } from "../events/events.ts";
-import type { HealthHistory } from "../health/flapping.ts";
+import type { OutageHistory } from "../health/flapping.ts";
 import type { Label } from "../labels/labels.ts";
 import type { Connection, Health, Hold, Mark, Membership, NodeType, Scheduling } from "../states.ts";
 
@@ -47,10 +47,8 @@ export interface NodeRecord {
   readonly connection: Connection;
   /** What is shown: see shownHealth(). */
   readonly health: Health;
-  /** Without the mark, and whether it flaps or not. */
+  /** As detected, without an operator's mark. */
   readonly detectedHealth: Health;
-  /** Without the mark; that it flaps, if it does. */
-  readonly recordedHealth: Health;
   readonly mark: Mark | null;
   readonly holds: readonly Hold[];
   readonly scheduling: Scheduling;
@@ -78,8 +76,8 @@ export interface NodeRecord {
   readonly missingHardware: readonly Trouble[];
   /** What is wrong with its GPUs according to its samples. */
   readonly gpuTroubles: readonly Trouble[];
-  /** The recent changes of its health. */
-  readonly history: HealthHistory;
+  /** Its recent outages, and since when it flaps. */
+  readonly history: OutageHistory;
   /** When it rebooted unexpectedly, if that was recently. */
   readonly rebootedAtMs: number | null;
   readonly loss: Loss;

@@ -62,13 +62,13 @@ export function endCordon(node: NodeRecord, nowMs: number): Effects<NodeEffect> 
 
 /** Decide to show a node as UNHEALTHY, whatever it sends. `by.atMs` is the record's time. */
 export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict {
-  const { id, type, recordedHealth, health: before } = node;
+  const { id, type, detectedHealth, health: before } = node;
   if (type === "ORCHESTRATOR") {
     return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; its connection alone says how it fares");
   }
   if (node.mark !== null) return refuseNode("NODE_ALREADY_MARKED", id, "already marked unhealthy");
   const mark: Mark = { sinceMs: by.atMs, message: by.message, actor: by.actor };
-  const event = healthEvent({ subject: id, before, after: effectiveHealth(recordedHealth, mark) });
+  const event = healthEvent({ subject: id, before, after: effectiveHealth(detectedHealth, mark) });
   const { loss, event: allowed } = lossAfterMark(node, by);
   return done(
     [{ kind: "mark", mark }, ...(loss === node.loss ? [] : [{ kind: "loss", loss } as const])],
@@ -78,7 +78,7 @@ export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict 
 
 /** Decide to clear an operator's mark; what was detected shows again. */
 export function clearMark(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
-  const { id, health: before, recordedHealth: after } = node;
+  const { id, health: before, detectedHealth: after } = node;
   if (node.mark === null) return refuseNode("NODE_NOT_MARKED", id, "is not marked unhealthy");
   // What shows again was detected by a replica, some time ago; that it shows is the operator's doing.
   const event: NewEvent = {

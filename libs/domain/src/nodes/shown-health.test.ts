@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { type HealthCauses, shownHealth } from "./shown-health.ts";
 
-const recorded = {
+const detected = {
   state: "HEALTHY",
   sinceMs: 1,
   reason: "HEARTBEAT_RECEIVED",
@@ -12,7 +12,7 @@ const machine = (bootId: string) => ({ bootId, fingerprint: "f", address: "10.0.
 
 describe("shownHealth()", () => {
   const all: HealthCauses = {
-    recorded,
+    detected,
     mark: { sinceMs: 2, message: "smells", actor: "token:t" },
     machines: [machine("a"), machine("b")],
     troubles: [{ kind: "GPU_GONE", part: "gpu 0", message: "gone" }],

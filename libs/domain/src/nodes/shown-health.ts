@@ -4,8 +4,7 @@ import { effectiveHealth, type Health, type Mark } from "../states.ts";
 
 /** What the health that is shown of a node follows from. */
 export interface HealthCauses {
-  /** As it was detected, or that the node flaps. */
-  readonly recorded: Health;
+  readonly detected: Health;
   readonly mark: Mark | null;
   /** The machines that use the node's identity in turns; null for one machine. */
   readonly machines: MachinePair | null;
@@ -16,12 +15,13 @@ export interface HealthCauses {
 }
 
 /**
- * The health that is shown of a node: an operator's mark first; then what was detected, or that it flaps, with the
- * reason that two machines are this node while they are, or what is wrong with its hardware.
+ * The health that is shown of a node: an operator's mark first, then what was detected. Two machines with the node's
+ * identity, trouble with its hardware and a reboot give another reason, never another state: work follows the state,
+ * and whatever else speaks against a node is a hold.
  */
-export function shownHealth({ recorded, mark, machines, troubles, hasRebooted }: HealthCauses): Health {
-  if (mark !== null) return effectiveHealth(recorded, mark);
-  if (machines !== null) return duplicatedHealth(recorded, machines);
-  const troubled = troubledHealth(recorded, troubles);
+export function shownHealth({ detected, mark, machines, troubles, hasRebooted }: HealthCauses): Health {
+  if (mark !== null) return effectiveHealth(detected, mark);
+  if (machines !== null) return duplicatedHealth(detected, machines);
+  const troubled = troubledHealth(detected, troubles);
   return hasRebooted ? rebootedHealth(troubled) : troubled;
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { NO_LOSS } from "../brake/reaction.ts";
-import { MOST_CHANGES } from "../health/flapping.ts";
 import type { ConnectionState, HealthState, Stated } from "../states.ts";
 import { planTransition, type RecordedSession, type Transition } from "./transition.ts";
 
@@ -16,9 +15,8 @@ function session(changes: Partial<RecordedSession> = {}): RecordedSession {
   return {
     nodeId: "n",
     connection: stated<ConnectionState>("CONNECTED"),
-    recordedHealth: stated<HealthState>("HEALTHY"),
     detectedHealth: stated<HealthState>("HEALTHY"),
-    history: { changes: [], flappingSinceMs: null },
+    history: { outages: [], flappingSinceMs: null },
     marked: false,
     loss: NO_LOSS,
     ...changes,
@@ -44,8 +42,7 @@ describe("planTransition()", () => {
     expect(planned.after).toMatchObject({
       connection: { state: "DISCONNECTED", sinceMs: 1_000 },
       health: { state: "UNHEALTHY", sinceMs: 1_000 },
-      detected: null,
-      changes: [1_000],
+      history: { outages: [{ startedAtMs: 1_000, endedAtMs: null }], flappingSinceMs: null },
       loss: { reaction: "PENDING", number: "next", group: "" },
     });
     expect(planned.events.map(({ type }) => type)).toEqual(["node.connection.changed", "node.health.changed"]);
@@ -59,10 +56,7 @@ describe("planTransition()", () => {
   });
 
   it("should keep the shown health where only a reason is new, and update it with the next event", () => {
-    const unwell = session({
-      recordedHealth: stated<HealthState>("UNHEALTHY"),
-      detectedHealth: stated<HealthState>("UNHEALTHY"),
-    });
+    const unwell = session({ detectedHealth: stated<HealthState>("UNHEALTHY") });
     const quiet = planTransition(unwell, item(health("UNHEALTHY", "OTHER")), NOW);
     expect(quiet).toMatchObject({ after: { health: { reason: "BEFORE" } }, events: [] });
     const broken = { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "", actor: ACTOR } as const;
@@ -75,28 +69,35 @@ describe("planTransition()", () => {
     expect(planned).toMatchObject({ after: { health: { state: "UNKNOWN", reason: "OTHER" } }, events: [] });
   });
 
-  it("should hold a node that changes too often, with one event when that begins", () => {
-    const changes = Array.from({ length: MOST_CHANGES }, (_, at) => at + 1);
-    const restless = session({ history: { changes, flappingSinceMs: null } });
-    const begun = planTransition(restless, item(health("UNHEALTHY")), NOW);
+  it("should have one event when a node begins to flap, and show and release it as detected all the time", () => {
+    const outages = [1, 3].map((startedAtMs) => ({ startedAtMs, endedAtMs: startedAtMs + 1 }));
+    const begun = planTransition(
+      session({ history: { outages, flappingSinceMs: null } }),
+      item(health("UNHEALTHY")),
+      NOW,
+    );
     expect(begun.after).toMatchObject({
-      flappingSinceMs: 1_000,
-      health: { state: "UNHEALTHY", reason: "FLAPPING" },
-      detected: { state: "UNHEALTHY", reason: "FOUND" },
+      history: { flappingSinceMs: 1_000 },
+      health: { state: "UNHEALTHY", reason: "FOUND" },
+      loss: { reaction: "PENDING" },
     });
     expect(begun.events.map(({ type }) => type)).toEqual(["node.flapping.started", "node.health.changed"]);
     const flapping = session({
-      history: { changes, flappingSinceMs: 500 },
-      recordedHealth: stated<HealthState>("UNHEALTHY", "FLAPPING"),
-      detectedHealth: stated<HealthState>("UNHEALTHY"),
+      ...{ history: { outages, flappingSinceMs: 500 }, detectedHealth: stated<HealthState>("UNHEALTHY") },
+      loss: { ...NO_LOSS, reaction: "ALLOWED", sinceMs: 5 },
     });
-    const hidden = planTransition(flapping, item(health("HEALTHY")), NOW);
-    expect(hidden).toMatchObject({
-      after: { health: { state: "UNHEALTHY" }, detected: { state: "HEALTHY" } },
-      events: [],
+    expect(planTransition(flapping, item(health("HEALTHY", "HEARTBEAT_RECEIVED")), NOW)).toMatchObject({
+      after: { health: { state: "HEALTHY", reason: "HEARTBEAT_RECEIVED" }, loss: NO_LOSS },
+      events: [{ type: "node.health.changed", reason: "HEARTBEAT_RECEIVED", after: { health: "HEALTHY" } }],
     });
-    const unheld = planTransition(flapping, item({ ...health("HEALTHY"), flappingHoldMs: 0 }), NOW);
-    expect(unheld.events).toMatchObject([{ type: "node.health.changed", after: { health: "HEALTHY" } }]);
+  });
+
+  it.each(["AGENT_SHUTDOWN", "AGENT_RESTARTING"])("should count no outage after a goodbye: %s", (reason) => {
+    const goodbye = { state: "DISCONNECTED", reason, message: "", actor: ACTOR } as const;
+    const at = planTransition(session(), item({ ...health("UNHEALTHY"), connection: goodbye }), NOW);
+    const left = session({ connection: stated<ConnectionState>("DISCONNECTED", reason) });
+    const later = planTransition(left, item(health("UNHEALTHY")), NOW);
+    for (const { after } of [at, later]) expect(after?.history.outages).toEqual([]);
   });
 
   it("should show no change without an event, and no event without a change, whatever is observed", () => {
@@ -123,23 +124,22 @@ describe("planTransition()", () => {
             expect(events).toEqual([]);
             continue;
           }
-          const shown = (it: RecordedSession) => [it.connection, it.marked ? null : it.recordedHealth];
+          const shown = (it: RecordedSession) => [it.connection, it.marked ? null : it.detectedHealth];
           const next: RecordedSession = {
             ...now,
             connection: after.connection,
-            recordedHealth: after.health,
-            detectedHealth: after.detected ?? after.health,
-            history: { changes: after.changes, flappingSinceMs: after.flappingSinceMs },
+            detectedHealth: after.health,
+            history: after.history,
             loss: { ...after.loss, number: after.loss.number === "next" ? nowMs : after.loss.number },
           };
           if (events.length === 0) expect(shown(next)).toEqual(shown(now));
           const told = events.some(({ type }) => type === "node.health.changed");
-          expect(told).toBe(!marked && now.recordedHealth.state !== next.recordedHealth.state);
+          expect(told).toBe(!marked && now.detectedHealth.state !== next.detectedHealth.state);
           // Times go forward, and a state that stays keeps its own.
           if (next.connection.state === now.connection.state) {
             expect(next.connection.sinceMs).toBe(now.connection.sinceMs);
           } else expect(next.connection.sinceMs).toBe(nowMs);
-          if (next.recordedHealth.state === "HEALTHY" && !marked) expect(next.loss).toEqual(NO_LOSS);
+          if (next.detectedHealth.state === "HEALTHY" && !marked) expect(next.loss).toEqual(NO_LOSS);
           now = next;
         }
       }),
@@ -149,7 +149,7 @@ describe("planTransition()", () => {
 
 describe("planTransition(), what counts as a change", () => {
   const steady = stated<HealthState>("UNHEALTHY");
-  const before = session({ recordedHealth: steady, detectedHealth: steady });
+  const before = session({ detectedHealth: steady });
 
   it.each<[string, Partial<{ reason: string; message: string }>]>([
     ["another reason", { reason: "OTHER" }],
@@ -171,7 +171,7 @@ describe("planTransition(), what counts as a change", () => {
 
   it("should note no change of health where the state stays", () => {
     const planned = planTransition(session(), item(health("HEALTHY", "OTHER")), NOW);
-    expect(planned.after).toMatchObject({ changes: [] });
+    expect(planned.after).toMatchObject({ history: { outages: [] } });
   });
 
   it("should save a loss that is over although all else stays", () => {

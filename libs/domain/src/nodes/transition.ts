@@ -1,7 +1,6 @@
 import { lossAfterObservation } from "../brake/reaction.ts";
 import { connectionEvent, healthEvent, type Json, type NewEvent } from "../events/events.ts";
-import { afterHealthChange, flappingHealth, flappingStartedEvent, type HealthHistory } from "../health/flapping.ts";
-import { DEFAULT_HEALTH_POLICY } from "../policy/policy.ts";
+import { afterHealthChange, flappingStartedEvent, type OutageHistory } from "../health/flapping.ts";
 import type { Connection, ConnectionState, Health, HealthState, Stated } from "../states.ts";
 import type { SessionStates } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
@@ -24,8 +23,6 @@ export interface Transition {
   readonly connection?: StateChange<ConnectionState>;
   /** Detected health, before any mark. */
   readonly health?: StateChange<HealthState>;
-  /** For how long its policy holds a node that flaps; that of the default policy when it is left out. */
-  readonly flappingHoldMs?: number;
   /** The node's group of the brake, in case that it is lost; none when it is left out or "". */
   readonly group?: string;
 }
@@ -34,9 +31,8 @@ export interface Transition {
 export interface RecordedSession {
   readonly nodeId: string;
   readonly connection: Connection;
-  readonly recordedHealth: Health;
   readonly detectedHealth: Health;
-  readonly history: HealthHistory;
+  readonly history: OutageHistory;
   /** Whether an operator's mark hides what is detected. */
   readonly marked: boolean;
   readonly loss: NodeRecord["loss"];
@@ -59,11 +55,9 @@ export interface TransitionPlan {
 export function planTransition(before: RecordedSession, item: Transition, facts: TransitionFacts): TransitionPlan {
   const { nowMs } = facts;
   const connection = changed(before.connection, item.connection, nowMs);
-  const detected = changed(before.detectedHealth, item.health, nowMs);
-  const isSameHealth = detected.state === before.detectedHealth.state;
-  const history = isSameHealth ? before.history : afterHealthChange(before.history, nowMs);
-  const { flappingHoldMs = DEFAULT_HEALTH_POLICY.flappingHoldMs } = item;
-  const health = since(before.recordedHealth, flappingHealth(detected, history, flappingHoldMs));
+  const health = changed(before.detectedHealth, item.health, nowMs);
+  const change = { before: before.detectedHealth.state, after: health.state, connection };
+  const history = afterHealthChange(before.history, change, nowMs);
   const { loss, event: allowed } = lossAfterObservation({
     nodeId: before.nodeId,
     before: { detected: before.detectedHealth.state, loss: before.loss },
@@ -74,19 +68,12 @@ export function planTransition(before: RecordedSession, item: Transition, facts:
     nowMs,
   });
   const isSame =
-    isSameState(connection, before.connection) &&
-    isSameState(health, before.recordedHealth) &&
-    isSameState(detected, before.detectedHealth) &&
-    loss === before.loss;
+    isSameState(connection, before.connection) && isSameState(health, before.detectedHealth) && loss === before.loss;
   if (isSame) return { after: null, events: [] };
-  const after = { connection, health, loss, ...history };
+  const after = { connection, health, loss, history };
   const events = eventsOf(before, item, after);
   return {
-    after: {
-      detected: history.flappingSinceMs === null ? null : detected,
-      ...after,
-      ...(events.length === 0 ? stillShown(before, health) : {}),
-    },
+    after: { ...after, ...(events.length === 0 ? stillShown(before, health) : {}) },
     events: allowed === null ? events : [...events, allowed],
   };
 }
@@ -96,27 +83,27 @@ export function planTransition(before: RecordedSession, item: Transition, facts:
  * keeps its reason. Under a mark what was detected is not shown.
  */
 function stillShown(before: RecordedSession, health: Health): Pick<SessionStates, "connection" | "health"> {
-  return { connection: before.connection, health: before.marked ? health : before.recordedHealth };
+  return { connection: before.connection, health: before.marked ? health : before.detectedHealth };
 }
 
 function eventsOf(
   before: RecordedSession,
   item: Transition,
-  after: HealthHistory & Pick<SessionStates, "connection" | "health">,
+  after: Pick<SessionStates, "connection" | "health" | "history">,
 ): readonly NewEvent[] {
-  const { nodeId: subject, recordedHealth } = before;
-  const { connection, health } = after;
+  const { nodeId: subject, detectedHealth } = before;
+  const { connection, health, history } = after;
   const events: NewEvent[] = [];
   if (connection.state !== before.connection.state) {
     events.push(connectionEvent({ subject, before: before.connection, after: connection }));
   }
-  if (after.flappingSinceMs !== null && before.history.flappingSinceMs === null) {
-    events.push(flappingStartedEvent(subject, after, health.actor));
+  if (history.flappingSinceMs !== null && before.history.flappingSinceMs === null) {
+    events.push(flappingStartedEvent(subject, history, health.actor));
   }
   // Under a mark the node counts as UNHEALTHY before and after.
-  if (health.state !== recordedHealth.state && !before.marked) {
+  if (health.state !== detectedHealth.state && !before.marked) {
     const evidence = item.health?.evidence;
-    const change = { subject, before: recordedHealth, after: health };
+    const change = { subject, before: detectedHealth, after: health };
     events.push(healthEvent(evidence === undefined ? change : { ...change, evidence }));
   }
   return events;
@@ -128,10 +115,6 @@ function changed<S extends string>(before: Stated<S>, change: StateChange<S> | u
   const { state, reason, message, actor } = change;
   const sinceMs = state === before.state ? before.sinceMs : nowMs;
   return { state, sinceMs, reason, message, actor };
-}
-
-function since(before: Health, after: Health): Health {
-  return before.state === after.state ? { ...after, sinceMs: before.sinceMs } : after;
 }
 
 function isSameState(left: Stated<string>, right: Stated<string>): boolean {

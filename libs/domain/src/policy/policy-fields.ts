@@ -14,7 +14,7 @@ export interface HealthPolicy {
   readonly infoIntervalMs: number;
   /** How often it reports usage while it is watched. */
   readonly usageIntervalMs: number;
-  /** For how long a node that flaps takes no new work, counted from its last change; 0: it is never held. */
+  /** How long a node that flaps takes no new work after its last outage began or ended; 0: it is never held. */
   readonly flappingHoldMs: number;
   /** Whether a node whose hardware is less than was approved, or not well, takes no new work. */
   readonly hardwareHold: boolean;
@@ -82,7 +82,7 @@ export const POLICY_FIELDS = {
   flappingHoldMs: {
     name: "flappingHold",
     kind: "hold",
-    doc: "for how long a node that flaps takes no new work after its last change of health; 0s for never held",
+    doc: "for how long a node that flaps takes no new work after its last outage; 0s for never held",
   },
   hardwareHold: {
     name: "hardwareHold",

@@ -6,7 +6,7 @@ const BY = { sinceMs: 0, reason: "TESTED", message: "", actor: "system" } as con
 
 /** A node as the record has it: an approved compute node, connected and HEALTHY, unless told otherwise. */
 export function nodeRecord(changes: Partial<NodeRecord> = {}): NodeRecord {
-  const recorded = changes.recordedHealth ?? { ...BY, state: "HEALTHY" };
+  const recorded = changes.detectedHealth ?? { ...BY, state: "HEALTHY" };
   const holds = changes.holds ?? [];
   return {
     id: "n",
@@ -15,7 +15,6 @@ export function nodeRecord(changes: Partial<NodeRecord> = {}): NodeRecord {
     connection: { ...BY, state: "CONNECTED" },
     health: recorded,
     detectedHealth: recorded,
-    recordedHealth: recorded,
     mark: null,
     holds,
     scheduling: deriveScheduling(holds, 0),
@@ -34,7 +33,7 @@ export function nodeRecord(changes: Partial<NodeRecord> = {}): NodeRecord {
     approvedHardware: null,
     missingHardware: [],
     gpuTroubles: [],
-    history: { changes: [], flappingSinceMs: null },
+    history: { outages: [], flappingSinceMs: null },
     rebootedAtMs: null,
     loss: NO_LOSS,
     session: { epoch: 1, replicaId: "r", address: null },

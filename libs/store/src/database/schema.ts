@@ -2,7 +2,6 @@ import type {
   BrakeMode,
   ConnectionState,
   EventType,
-  Health,
   HealthState,
   Hold,
   Json,
@@ -10,6 +9,7 @@ import type {
   MachineSighting,
   MembershipState,
   NodeType,
+  Outage,
   Reaction,
   Trouble,
 } from "@rollcall/domain";
@@ -142,11 +142,9 @@ export interface NodeSessionsTable {
   readonly machines: ColumnType<readonly MachineSighting[], string | undefined, string>;
   /** Since when two machines have used the node's identity in turns, or null. */
   readonly duplicated_since: Date | null;
-  /** The recent changes of health, in milliseconds since 1970, oldest first. */
-  readonly health_changes: ColumnType<readonly number[], string | undefined, string>;
+  /** The recent outages, oldest first. */
+  readonly outages: ColumnType<readonly Outage[], string | undefined, string>;
   readonly flapping_since: Date | null;
-  /** What was detected of a node that flaps; null for all others. */
-  readonly detected: ColumnType<Health | null, string | null | undefined, string | null>;
   readonly gpu_troubles: ColumnType<readonly Trouble[], string | undefined, string>;
   /** When the machine rebooted unexpectedly, if that was recently. */
   readonly rebooted_at: Date | null;

@@ -105,7 +105,7 @@ async function readExecutionGroups(db: Db): Promise<readonly ExecutionGroup[]> {
     select
       case
         when e.state <> 'LIVE' then e.state
-        when s.health is distinct from 'HEALTHY' then 'LOST'
+        when s.health is distinct from 'HEALTHY' or s.marked then 'LOST'
         when o.observed is null or o.observed = 'ABSENT' then 'PENDING'
         when o.observed = 'ENDED' then 'RUNNING'
         else o.observed

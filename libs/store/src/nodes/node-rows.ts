@@ -4,7 +4,6 @@ import {
   connectionAfter,
   deriveScheduling,
   type Health,
-  type HealthHistory,
   hardwareOf,
   healthAfter,
   type JsonInfo,
@@ -14,6 +13,7 @@ import {
   type Mark,
   type Membership,
   type NodeRecord,
+  type OutageHistory,
   shownHealth,
 } from "@rollcall/domain";
 import { sql } from "kysely";
@@ -66,9 +66,8 @@ export function selectNodes(db: Db) {
       "s.health_actor",
       "s.machines",
       "s.duplicated_since",
-      "s.health_changes",
+      "s.outages",
       "s.flapping_since",
-      "s.detected",
       "s.gpu_troubles",
       "s.rebooted_at",
       "s.reaction",
@@ -108,14 +107,13 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
     membership: toMembership(row),
     connection: toConnection(row),
     health: shownHealth({
-      recorded: toHealth(row),
+      detected: toHealth(row),
       mark,
       machines: row.duplicated_since === null ? null : latestPair(row.machines),
       troubles: [...row.missing_hardware, ...row.gpu_troubles],
       hasRebooted: row.rebooted_at !== null,
     }),
-    detectedHealth: toDetectedHealth(row),
-    recordedHealth: toHealth(row),
+    detectedHealth: toHealth(row),
     mark,
     holds: row.holds,
     scheduling: deriveScheduling(row.holds, row.eligible_since.getTime()),
@@ -200,20 +198,15 @@ export function toConnection(
   };
 }
 
-/** What was detected of a node, whether it flaps or not. */
-export function toDetectedHealth(row: Parameters<typeof toHealth>[0] & Pick<NodeRow, "detected">): Health {
-  return row.detected ?? toHealth(row);
-}
-
-/** The columns of a node's changes of health as one value. */
-export function toHistory(row: Pick<NodeRow, "health_changes" | "flapping_since">): HealthHistory {
+/** The columns of a node's outages as one value. */
+export function toHistory(row: Pick<NodeRow, "outages" | "flapping_since">): OutageHistory {
   return {
-    changes: row.health_changes,
+    outages: row.outages,
     flappingSinceMs: row.flapping_since?.getTime() ?? null,
   };
 }
 
-/** The columns of a health as one value: as it was detected, or that the node flaps. */
+/** The columns of a health as one value, without an operator's mark. */
 export function toHealth(
   row: Pick<NodeRow, "health" | "health_since" | "health_reason" | "health_message" | "health_actor">,
 ): Health {

@@ -4,7 +4,6 @@ import { deleteBans, insertBan } from "../access/bans.ts";
 import type { Database } from "../database/schema.ts";
 import type { Tx } from "../database/store.ts";
 import { dropLoss, saveLoss } from "../sessions/reactions.ts";
-import { saveSessionStates } from "../sessions/transitions.ts";
 import { deleteDrain, saveDrain } from "../work/drains.ts";
 import { replaceLabels } from "./labels.ts";
 import { TOUCHED } from "./nodes.ts";
@@ -82,7 +81,7 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
       return {};
     case "loss":
     case "drop-loss":
-    case "session":
+    case "outages":
     case "gpu-troubles":
     case "reboot-over":
     case "place-bans":
@@ -110,8 +109,13 @@ async function saveBeside(tx: Tx, id: string, effect: SavedEffect): Promise<void
       return saveLoss(tx, id, effect.loss);
     case "drop-loss":
       return dropLoss(tx, id);
-    case "session":
-      return saveSessionStates(tx, new Map([[id, effect.session]]));
+    case "outages": {
+      const { outages, flappingSinceMs } = effect.history;
+      return updateSession(tx, id, {
+        outages: JSON.stringify(outages),
+        flapping_since: flappingSinceMs === null ? null : new Date(flappingSinceMs),
+      });
+    }
     case "gpu-troubles":
       return updateSession(tx, id, { gpu_troubles: JSON.stringify(effect.troubles) });
     case "reboot-over":

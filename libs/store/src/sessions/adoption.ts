@@ -87,7 +87,7 @@ async function lockOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       before.connection, before.connection_since, before.connection_reason,
       before.connection_message, before.connection_actor,
       before.health, before.health_since, before.health_reason,
-      before.health_message, before.health_actor, before.detected,
+      before.health_message, before.health_actor,
       nodes.membership, nodes.membership_since, nodes.membership_reason,
       nodes.membership_message, nodes.membership_actor
     from before

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Tx } from "../database/store.ts";
-import type { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
+import type { toConnection, toHealth, toMembership } from "../nodes/node-rows.ts";
 
 /** A verified hello of an agent. */
 export interface SessionHello {
@@ -20,7 +20,7 @@ export interface SessionHello {
 /** The columns of a node's membership. */
 type MembershipColumns = Parameters<typeof toMembership>[0];
 type ConnectionColumns = Parameters<typeof toConnection>[0];
-type HealthColumns = Parameters<typeof toDetectedHealth>[0];
+type HealthColumns = Parameters<typeof toHealth>[0];
 
 /** The columns of a session with its node's membership. */
 export type OwnedSessionRow = MembershipColumns &
@@ -136,7 +136,7 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
       (opened.session).connection, (opened.session).connection_since, (opened.session).connection_reason,
       (opened.session).connection_message, (opened.session).connection_actor,
       (opened.session).health, (opened.session).health_since, (opened.session).health_reason,
-      (opened.session).health_message, (opened.session).health_actor, (opened.session).detected
+      (opened.session).health_message, (opened.session).health_actor
     from hello
     left join nodes on nodes.id = hello."nodeId" and nodes.type = 'COMPUTE'
     left join key on key."nodeId" = nodes.id

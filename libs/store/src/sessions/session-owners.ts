@@ -7,8 +7,8 @@ export interface SessionOwner {
   /** The instance of the replica, which may be gone by now. */
   readonly replicaId: string;
   /**
-   * Whether the record says more of the node's health than its replica: an operator's mark, that it flaps, or that its
-   * machine is in doubt.
+   * Whether the record says more of the node's health than its replica: an operator's mark, or that its machine is in
+   * doubt.
    */
   readonly marked: boolean;
 }
@@ -37,7 +37,7 @@ export async function coresOfHeld(db: Db, replicaId: string): Promise<ReadonlyMa
 }
 
 const SAYS_MORE = sql<boolean>`(
-  marked or flapping_since is not null or duplicated_since is not null or rebooted_at is not null
+  marked or duplicated_since is not null or rebooted_at is not null
   or gpu_troubles <> '[]' or node_id in (select id from nodes where missing_hardware <> '[]')
 )`;
 

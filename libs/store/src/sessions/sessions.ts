@@ -10,7 +10,7 @@ import { type SqlBool, sql } from "kysely";
 import { inRounds } from "../database/batches.ts";
 import type { Change } from "../database/change.ts";
 import type { Db, Tx } from "../database/store.ts";
-import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
+import { toConnection, toHealth, toMembership } from "../nodes/node-rows.ts";
 import { type OpeningRow, type OwnedSessionRow, openRound, type SessionHello } from "./open-round.ts";
 import { withSharedTexts } from "./shared-texts.ts";
 
@@ -119,7 +119,7 @@ export function toOwnedSession(row: OwnedSessionRow): OwnedSession {
     nodeId: row.node_id,
     epoch: row.epoch,
     connection: withSharedTexts(toConnection(row)),
-    detectedHealth: withSharedTexts(toDetectedHealth(row)),
+    detectedHealth: withSharedTexts(toHealth(row)),
     marked: row.marked,
     membership: withSharedTexts(toMembership(row)),
   };
@@ -172,7 +172,7 @@ function toOpening(row: OpeningRow): SessionOpening {
         bootId: row.boot_id,
         machineFingerprint: row.machine_fingerprint,
       },
-      detectedHealth: withSharedTexts(toDetectedHealth(row)),
+      detectedHealth: withSharedTexts(toHealth(row)),
       infoDigest: row.info_digest,
       revision,
     };

@@ -9,7 +9,7 @@ import { sql } from "kysely";
 import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { LaneStore, Tx } from "../database/store.ts";
-import { toConnection, toDetectedHealth, toHealth, toHistory, toLoss } from "../nodes/node-rows.ts";
+import { toConnection, toHealth, toHistory, toLoss } from "../nodes/node-rows.ts";
 import { LOSS_COLUMNS, LOSS_NUMBER, toLossColumns } from "./reactions.ts";
 
 /**
@@ -81,7 +81,7 @@ async function thatMayHaveReactions(tx: Tx, ids: readonly string[]): Promise<Rea
 }
 
 type SessionRow = Parameters<typeof toConnection>[0] &
-  Parameters<typeof toDetectedHealth>[0] &
+  Parameters<typeof toHealth>[0] &
   Parameters<typeof toHistory>[0] &
   Parameters<typeof toLoss>[0] & { readonly node_id: string; readonly marked: boolean; readonly now: Date };
 
@@ -91,7 +91,7 @@ async function lockRound(tx: Tx, replicaId: string, items: readonly Transition[]
     with item as (select * from ${rowsFrom(keys, sql`"nodeId" text, epoch integer`)} as i),
     before as (
       select
-        s.node_id, s.marked, s.detected, s.health_changes, s.flapping_since,
+        s.node_id, s.marked, s.outages, s.flapping_since,
         s.reaction, s.loss, s.loss_group, s.lost_since,
         s.connection, s.connection_since, s.connection_reason, s.connection_message, s.connection_actor,
         s.health, s.health_since, s.health_reason, s.health_message, s.health_actor
@@ -109,8 +109,7 @@ function toSession(row: SessionRow): RecordedSession {
   return {
     nodeId: row.node_id,
     connection: toConnection(row),
-    recordedHealth: toHealth(row),
-    detectedHealth: toDetectedHealth(row),
+    detectedHealth: toHealth(row),
     history: toHistory(row),
     marked: row.marked,
     loss: toLoss(row),
@@ -123,11 +122,11 @@ const STATE_COLUMNS = sql`
   connection_message text, connection_actor text,
   health text, health_since timestamptz, health_reason text, health_message text,
   health_actor text,
-  detected jsonb, health_changes jsonb, flapping_since timestamptz,
+  outages jsonb, flapping_since timestamptz,
   ${LOSS_COLUMNS}`;
 
 /** Write what sessions become, by node id. Their rows are locked. */
-export async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, SessionStates>): Promise<void> {
+async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, SessionStates>): Promise<void> {
   if (states.size === 0) return;
   const items = [...states].map(([nodeId, after]) => ({ nodeId, ...toColumns(after) }));
   await sql`${PREPARED}
@@ -138,13 +137,14 @@ export async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, Sess
       connection_actor = i.connection_actor,
       health = i.health, health_since = i.health_since, health_reason = i.health_reason,
       health_message = i.health_message, health_actor = i.health_actor,
-      detected = i.detected, health_changes = i.health_changes, flapping_since = i.flapping_since,
+      outages = i.outages, flapping_since = i.flapping_since,
       reaction = i.reaction, loss = ${LOSS_NUMBER}, loss_group = i.loss_group, lost_since = i.lost_since
     from ${rowsFrom(items, STATE_COLUMNS)} as i
     where s.node_id = i."nodeId"`.execute(tx);
 }
 
-function toColumns({ connection, health, detected, changes, flappingSinceMs, loss }: SessionStates) {
+function toColumns({ connection, health, history, loss }: SessionStates) {
+  const { outages, flappingSinceMs } = history;
   return {
     connection: connection.state,
     connection_since: new Date(connection.sinceMs),
@@ -156,9 +156,7 @@ function toColumns({ connection, health, detected, changes, flappingSinceMs, los
     health_reason: health.reason,
     health_message: health.message,
     health_actor: health.actor,
-    // Left out where it is null: a null in it would be one of JSON, which is not that of a column.
-    ...(detected === null ? {} : { detected }),
-    health_changes: changes,
+    outages,
     ...(flappingSinceMs === null ? {} : { flapping_since: new Date(flappingSinceMs) }),
     ...toLossColumns(loss),
   };

@@ -33,7 +33,7 @@ function outlook(node: Node, live: NodeHealth, silent: number): string {
   const next = nextOf(health?.state, live);
   if (next === null) return "";
   const isConnected = connection?.state === ConnectionState.CONNECTED;
-  // It is marked, or flaps: silence does not matter.
+  // It is marked: silence does not matter.
   if (isConnected && health?.state !== HealthState.HEALTHY) return "";
   const left = durationMs(next.after) - silent;
   if (left <= 0) return "";

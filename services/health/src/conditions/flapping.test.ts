@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { GoodbyeKind } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { eventually, saveHolds } from "@rollcall/testkit";
 import {
   age,
@@ -20,22 +21,22 @@ import { recordOf } from "../testing/record.ts";
 useConditionsRig();
 
 describe("a node that flaps", () => {
-  it("should be shown UNHEALTHY, held, and told of once, until it has been steady", async () => {
+  it("should be held from new work until it has been steady, and be shown as detected all the time", async () => {
     const agent = await newAgent("flapper");
     await flap(agent);
     await eventually(async () => expect(await holdsOf("flapper")).toEqual(["FLAPPING"]));
-    // It continues: the record follows, and the log has no further event.
-    await change(agent, "HEALTHY");
-    await change(agent, "UNHEALTHY");
-    await change(agent, "HEALTHY");
-    expect((await recordOf(rig.store, "flapper")).health).toMatchObject({
-      state: "UNHEALTHY",
-      reason: "FLAPPING",
-    });
+    for (const state of ["HEALTHY", "UNHEALTHY", "HEALTHY"] as const) {
+      await change(agent, state);
+      const { health, loss } = await recordOf(rig.store, "flapper");
+      const reason = state === "HEALTHY" ? "HEARTBEAT_RECEIVED" : "HEARTBEATS_MISSED";
+      expect(health).toMatchObject({ state, reason });
+      if (state === "HEALTHY") expect(loss.reaction).toBeNull();
+    }
     const types = ["node.health.changed", "node.flapping.started", "node.flapping.ended"] as const;
     const before = await told("flapper", types);
-    expect(before.slice(-2)).toEqual(["flapping.started FLAPPING", "health.changed FLAPPING"]);
-    expect(before).toHaveLength(7);
+    expect(before.filter((it) => it === "flapping.started FLAPPING")).toHaveLength(1);
+    // Its join, three outages of which two had ended, and the three changes above.
+    expect(before.filter((it) => it.startsWith("health.changed"))).toHaveLength(9);
     await age("flapper", 300_000);
     await keep("flapper");
     await rig.replica.caughtUp();
@@ -43,13 +44,22 @@ describe("a node that flaps", () => {
     await age("flapper", 301_000);
     await keep("flapper");
     await eventually(async () => expect(await holdsOf("flapper")).toEqual([]));
-    expect((await told("flapper", types)).slice(before.length)).toEqual([
-      "flapping.ended STEADY_AGAIN",
-      "health.changed HEARTBEAT_RECEIVED",
-    ]);
-    const { health, history } = await recordOf(rig.store, "flapper");
-    expect(health).toMatchObject({ state: "HEALTHY", reason: "HEARTBEAT_RECEIVED" });
-    expect(history).toEqual({ changes: [], flappingSinceMs: null });
+    expect((await told("flapper", types)).slice(before.length)).toEqual(["flapping.ended STEADY_AGAIN"]);
+    expect((await recordOf(rig.store, "flapper")).history).toEqual({ outages: [], flappingSinceMs: null });
+  });
+
+  it("should not be one whose agent announces each restart, however long it takes", async () => {
+    const agent = await newAgent("restarted");
+    for (const kind of [GoodbyeKind.STOPPING, GoodbyeKind.RESTARTING, GoodbyeKind.STOPPING, GoodbyeKind.RESTARTING]) {
+      const stream = (await change(agent, "HEALTHY")) as Stream;
+      stream.send({ case: "goodbye", value: { reason: "upgrade", kind } });
+      await eventually(async () => {
+        const { connection } = await recordOf(rig.store, "restarted");
+        expect(connection.state).toBe("DISCONNECTED");
+      });
+      await change(agent, "UNHEALTHY");
+    }
+    expect((await recordOf(rig.store, "restarted")).history).toEqual({ outages: [], flappingSinceMs: null });
   });
 
   it("should be found by replicas that each saw a part of it", async () => {
@@ -67,8 +77,9 @@ describe("a node that flaps", () => {
     await flap(agent);
     await change(agent, "HEALTHY");
     const { health, holds } = await recordOf(rig.store, "free");
-    expect(health).toMatchObject({ state: "HEALTHY", reason: "FLAPPING" });
+    expect(health).toMatchObject({ state: "HEALTHY", reason: "HEARTBEAT_RECEIVED" });
     expect(holds).toEqual([]);
+    expect(await told("free", ["node.flapping.started"])).toEqual(["flapping.started FLAPPING"]);
   });
 });
 

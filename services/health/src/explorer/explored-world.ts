@@ -44,7 +44,10 @@ export class ExploredWorld {
 
   constructor(bounds: Bounds) {
     this.#bounds = bounds;
-    this.#record = new SimulatedRecord(1, this.#invariants, bounds.broken);
+    this.#record = new SimulatedRecord(1, {
+      ...{ invariants: this.#invariants, broken: bounds.broken },
+      nowMs: () => 0,
+    });
     this.#replicas = ["r0", "r1"].map((instance) => {
       return new ExploredReplica(instance, this.#record, {
         call: (call) => this.#calls.push(call),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Connection, DEFAULT_HEALTH_POLICY, type Health } from "@rollcall/domain";
+import type { Connection, Health } from "@rollcall/domain";
 import { heldNode } from "../testing/held-node.ts";
 import { type HeldNode, unwrittenOf } from "./held-node.ts";
 
@@ -26,11 +26,9 @@ describe("unwrittenOf()", () => {
   });
 
   it("should write what differs alone", () => {
-    const { flappingHoldMs } = DEFAULT_HEALTH_POLICY;
     expect(unwrittenOf(node({ connection: broken }))).toEqual({
       nodeId: "n1",
       epoch: 3,
-      flappingHoldMs,
       connection: {
         state: "DISCONNECTED",
         reason: "STREAM_BROKEN",
@@ -41,7 +39,6 @@ describe("unwrittenOf()", () => {
     expect(unwrittenOf(node({ health: silent }))).toEqual({
       nodeId: "n1",
       epoch: 3,
-      flappingHoldMs,
       health: { state: "UNHEALTHY", reason: "HEARTBEATS_MISSED", message: "m", actor: "replica:r" },
     });
   });

@@ -165,7 +165,6 @@ export function unwrittenOf(node: HeldNode): Transition | null {
   return {
     nodeId: node.id,
     epoch: node.epoch,
-    flappingHoldMs: node.terms.resolved.policy.flappingHoldMs,
     ...(connectionDiffers ? { connection: toChange(node.connection) } : {}),
     ...(healthDiffers ? { health: { ...toChange(node.health), ...evidenceOf(node) } } : {}),
   };

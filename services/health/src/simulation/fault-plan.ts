@@ -1,3 +1,4 @@
+import { FLAPPING_OUTAGES } from "@rollcall/domain";
 import type { FaultKind, SimulationOptions } from "./simulation-options.ts";
 import type { World } from "./world.ts";
 
@@ -53,6 +54,9 @@ export class FaultPlan {
       case "agent-move":
         this.#disturbAgents(kind);
         return;
+      case "agent-flap":
+        this.#flap();
+        return;
       case "agents-cut":
       case "frames-lost":
         this.#disturbNetwork(kind);
@@ -87,6 +91,20 @@ export class FaultPlan {
         else agent.goodbye();
         schedule.after(ms, () => agent.start(SECOND_MS));
       }
+    }
+  }
+
+  /** Each stop is long enough for UNHEALTHY; what follows the last one is not. */
+  #flap(): void {
+    const { agents, schedule, random } = this.#simulation;
+    const agent = agents[Math.floor(random() * agents.length)];
+    if (agent === undefined) return;
+    let atMs = 0;
+    for (let outage = 0; outage < FLAPPING_OUTAGES; outage += 1) {
+      schedule.after(atMs, () => agent.stop());
+      atMs += this.#between(95 * SECOND_MS, 2 * MINUTE_MS);
+      schedule.after(atMs, () => agent.resume());
+      atMs += this.#between(20 * SECOND_MS, MINUTE_MS);
     }
   }
 

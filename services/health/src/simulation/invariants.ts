@@ -1,4 +1,4 @@
-import type { Connection, ConnectionState, Health, HealthState } from "@rollcall/domain";
+import type { Connection, ConnectionState, Health, HealthState, Hold, Loss, OutageHistory } from "@rollcall/domain";
 import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
 import { UnheardTime } from "./unheard-time.ts";
 
@@ -10,6 +10,10 @@ export interface SimulatedSession {
   replica: string | null;
   connection: Connection;
   health: Health;
+  history: OutageHistory;
+  loss: Loss;
+  /** Those that follow from its health. */
+  holds: readonly Hold[];
 }
 
 /** Observed time may stand still for so long after a doubt, until what was given out before is paid. */

@@ -4,14 +4,20 @@ import {
   type ConnectionState,
   connectionAfter,
   connectionEvent,
+  DEFAULT_HEALTH_POLICY,
+  deriveScheduling,
   type EventInterest,
-  type Health,
   type HealthState,
   healthAfter,
   healthEvent,
   isOfInterest,
+  lossAfterRelease,
   type Membership,
   type NewEvent,
+  NO_LOSS,
+  planConditions,
+  planTransition,
+  reactionsAllowedEvent,
   type Stated,
   sessionMovedEvent,
 } from "@rollcall/domain";
@@ -35,19 +41,37 @@ export class SimulatedRecord {
   readonly #owned = new Map<string, Set<SimulatedSession>>();
   readonly #invariants: Invariants;
   readonly #broken: BrokenRule | undefined;
+  readonly #nowMs: () => number;
+  #losses = 0;
   #events: StoredEvent[] = [];
   #revision = 0;
 
-  constructor(agents: number, invariants: Invariants, broken: BrokenRule | undefined) {
+  /** @param nowMs the record's wall time. */
+  constructor(
+    agents: number,
+    {
+      invariants,
+      broken,
+      nowMs,
+    }: {
+      readonly invariants: Invariants;
+      readonly broken: BrokenRule | undefined;
+      readonly nowMs: () => number;
+    },
+  ) {
     this.sessions = Array.from({ length: agents }, (_, node) => ({
       node,
       epoch: 0,
       replica: null,
       connection: connectionAfter("registered", BY_SYSTEM),
       health: healthAfter({ kind: "registered" }, BY_SYSTEM),
+      history: { outages: [], flappingSinceMs: null },
+      loss: NO_LOSS,
+      holds: [],
     }));
     this.#invariants = invariants;
     this.#broken = broken;
+    this.#nowMs = nowMs;
   }
 
   get revision(): number {
@@ -112,16 +136,50 @@ export class SimulatedRecord {
    */
   write(instance: string, items: readonly Transition[]): ReadonlySet<string> {
     const held = new Set<string>();
-    for (const { nodeId, epoch, connection, health } of items) {
+    for (const item of items) {
+      const { nodeId, epoch } = item;
       const session = this.#session(nodeId);
       const isCurrent = session.replica === instance && session.epoch === epoch;
       if (!isCurrent && this.#broken !== "epoch-checked") continue;
       this.#invariants.onWrite(session, instance, epoch);
       held.add(nodeId);
-      if (connection !== undefined) this.#setConnection(session, { ...connection, sinceMs: 0 });
-      if (health !== undefined) this.#setHealth(session, { ...health, sinceMs: 0 });
+      this.#observe(session, item);
     }
     return held;
+  }
+
+  /** Bring outages and holds of a replica's nodes up to date, as the task of their owner does. */
+  settleConditions(instance: string): void {
+    const nowMs = this.#nowMs();
+    for (const session of this.#owned.get(instance) ?? []) {
+      const { node, epoch, history, holds } = session;
+      if (history.flappingSinceMs === null && holds.length === 0) continue;
+      const planned = planConditions(
+        {
+          ...{ id: nodeIdOf(node), session: { epoch, replicaId: instance, address: null }, history, holds },
+          ...{ scheduling: deriveScheduling(holds, 0), info: null },
+          ...{ missingHardware: [], gpuTroubles: [], rebootedAtMs: null },
+        },
+        { nodeId: nodeIdOf(node), epoch, policy: DEFAULT_HEALTH_POLICY, gpuTroubles: null },
+        { replicaId: instance, nowMs },
+      );
+      for (const effect of planned?.effects ?? []) {
+        if (effect.kind === "holds") session.holds = effect.holds;
+        else if (effect.kind === "outages") session.history = effect.history;
+      }
+      this.append(planned?.events ?? []);
+    }
+  }
+
+  /** Allow the reaction to a loss, unless the node is back, or was lost again since. */
+  release(nodeId: string, lossNumber: number): void {
+    const session = this.#session(nodeId);
+    if (session.loss.reaction !== "PENDING" || session.loss.number !== lossNumber) return;
+    session.loss = lossAfterRelease(session.loss, true);
+    const { group, sinceMs } = session.loss;
+    const loss = { group: group ?? "", lostSinceMs: sinceMs ?? 0 };
+    const why = { reason: "NO_STORM", actor: "replica:brake", message: "" } as const;
+    this.#append(reactionsAllowedEvent({ subject: nodeId, brake: "NORMAL", ...loss, ...why }));
   }
 
   /** Take over nodes of replicas without a lease: next epoch, DISCONNECTED. None for a replica without one itself. */
@@ -200,12 +258,28 @@ export class SimulatedRecord {
     this.#told(session.node, "connection", before, after);
   }
 
-  #setHealth(session: SimulatedSession, after: Health): void {
-    const before = session.health;
-    session.health = after;
-    if (this.#isSame(before, after)) return;
-    this.#append(healthEvent({ subject: nodeIdOf(session.node), before, after }));
-    this.#told(session.node, "health", before, after);
+  /** Write a transition by the shipped decision. */
+  #observe(session: SimulatedSession, item: Transition): void {
+    const { node, connection, health } = session;
+    const recorded = { nodeId: item.nodeId, detectedHealth: health, marked: false };
+    const planned = planTransition({ ...recorded, connection, history: session.history, loss: session.loss }, item, {
+      nowMs: this.#nowMs(),
+      mayHaveReaction: true,
+    });
+    if (planned.after !== null) {
+      const { loss } = planned.after;
+      if (loss.number === "next") this.#losses += 1;
+      const number = loss.number === "next" ? this.#losses : loss.number;
+      Object.assign(session, { ...planned.after, loss: { ...loss, number } });
+    }
+    const isBroken = this.#broken === "one-event" && item.health !== undefined;
+    if (isBroken && health.state === session.health.state) {
+      this.#append(healthEvent({ subject: item.nodeId, before: health, after: session.health }));
+      this.#told(node, "health", health, session.health);
+    }
+    for (const event of planned.events) this.#append(event);
+    if (connection.state !== session.connection.state) this.#told(node, "connection", connection, session.connection);
+    if (health.state !== session.health.state) this.#told(node, "health", health, session.health);
   }
 
   #isSame(before: Stated<string>, after: Stated<string>): boolean {

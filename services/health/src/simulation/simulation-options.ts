@@ -18,6 +18,8 @@ export type FaultKind =
   | "agent-stop"
   | "agent-goodbye"
   | "agent-move"
+  /** An agent stops and resumes until its node flaps, and runs then. */
+  | "agent-flap"
   | "agents-cut"
   | "frames-lost"
   | "replica-crash"
@@ -45,6 +47,7 @@ export const ALL_FAULTS: readonly FaultKind[] = [
   "agent-crash",
   "agent-stop",
   "agent-goodbye",
+  "agent-flap",
   "agents-cut",
   "frames-lost",
   "replica-cut-from-record",

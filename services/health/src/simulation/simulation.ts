@@ -84,7 +84,10 @@ class Simulation implements World, WorkWorld {
     this.random = seededRandom(options.seed);
     this.invariants = new Invariants(options.agents);
     this.network = new SimulatedNetwork(this.schedule, this.random);
-    this.record = new SimulatedRecord(options.agents, this.invariants, options.broken);
+    this.record = new SimulatedRecord(options.agents, {
+      ...{ invariants: this.invariants, broken: options.broken },
+      nowMs: () => this.schedule.nowMs,
+    });
     this.#processes = new Array<SimulatedProcess | null>(options.replicas).fill(null);
     this.work = createWork?.(this) ?? null;
     this.invariants.listener = (event) => this.work?.onEvent(event);
@@ -255,9 +258,17 @@ class Simulation implements World, WorkWorld {
     if (steps % LOOK_EVERY_STEPS === 0) {
       for (const agent of this.agents) agent.look();
       this.#check.look();
+      this.#settleConditions();
       this.work?.look();
     }
     if (steps % COMPACT_EVERY_STEPS === 0) this.#compact();
+  }
+
+  #settleConditions(): void {
+    for (const process of this.#processes) {
+      if (process === null || this.isStopped(process) || !this.network.reachesRecord(process.slot)) continue;
+      this.record.settleConditions(process.instance);
+    }
   }
 
   /** How long one way to the record takes, in steps; usually 0. */

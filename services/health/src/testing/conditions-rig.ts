@@ -74,7 +74,7 @@ export async function join(agent: Agent, at = rig.replica, hello = {}) {
   return stream;
 }
 
-/** Have detected health change once: by a beat, or by silence. */
+/** Make detected health change once: by a beat, or by silence. */
 export async function change(agent: Agent, to: "HEALTHY" | "UNHEALTHY", at = rig.replica) {
   const stream = to === "HEALTHY" ? await join(agent, at) : null;
   if (stream === null) await at.pass(3_200);
@@ -85,21 +85,24 @@ export async function change(agent: Agent, to: "HEALTHY" | "UNHEALTHY", at = rig
   return stream;
 }
 
-/** Fall silent and come back until it has changed more than five times. It ends HEALTHY as detected. */
+/** Cause three outages. The last one lasts. */
 export async function flap(agent: Agent, at = rig.replica) {
-  for (let turn = 0; turn < 3; turn++) {
+  for (let outage = 0; outage < 3; outage++) {
     await change(agent, "HEALTHY", at);
-    if (turn < 2) await change(agent, "UNHEALTHY", at);
+    await change(agent, "UNHEALTHY", at);
   }
-  await change(agent, "UNHEALTHY", at);
 }
 
-/** Age a node's recorded changes. */
+/** Move a node's recorded outages into the past. */
 export async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = rig.store;
   const { history } = await recordOf(rig.store, nodeId);
-  const changes = JSON.stringify(history.changes.map((atMs) => atMs - ms));
-  await db.updateTable("node_sessions").set({ health_changes: changes }).where("node_id", "=", nodeId).execute();
+  const outages = history.outages.map(({ startedAtMs, endedAtMs }) => ({
+    startedAtMs: startedAtMs - ms,
+    endedAtMs: endedAtMs === null ? null : endedAtMs - ms,
+  }));
+  const columns = { outages: JSON.stringify(outages) };
+  await db.updateTable("node_sessions").set(columns).where("node_id", "=", nodeId).execute();
 }
 
 /** Settle the node's conditions. */

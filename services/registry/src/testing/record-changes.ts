@@ -54,7 +54,7 @@ export async function connect(store: Store, id: string, seed: number): Promise<v
 /** Write a state of a node's health as its owner does, with a reason and a text that are not always the same. */
 export async function judge(store: Store, node: NodeRecord, state: HealthState, seed: number): Promise<void> {
   const found = { state, reason: `REASON_${seed % 2}`, message: `found ${seed % 3}` };
-  await write(store, node, found, seed % 5 === 0 ? 0 : DEFAULT_HEALTH_POLICY.flappingHoldMs);
+  await write(store, node, found);
 }
 
 /** Write a node's health as its owner does. */
@@ -62,12 +62,11 @@ export async function write(
   store: Store,
   node: NodeRecord,
   found: { readonly state: HealthState; readonly reason: string; readonly message: string },
-  flappingHoldMs = DEFAULT_HEALTH_POLICY.flappingHoldMs,
 ): Promise<void> {
   const { epoch, replicaId } = node.session;
   if (replicaId === null) return;
   const health = { ...found, actor: `replica:${replicaId}` };
-  await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, health, flappingHoldMs }]);
+  await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, health }]);
 }
 
 /** Break a node's stream, or break it again for another reason. */

@@ -16,19 +16,16 @@ export const nodeTruth: Migration = {
     `.execute(db);
     await sql`
       alter table node_sessions
-        add column health_changes jsonb not null default '[]',
+        add column outages jsonb not null default '[]',
         add column flapping_since timestamptz(3),
-        add column detected jsonb,
         add column gpu_troubles jsonb not null default '[]',
         add column rebooted_at timestamptz(3),
-        add constraint node_sessions_health_changes_is_list check (jsonb_typeof(health_changes) = 'array'),
-        add constraint node_sessions_gpu_troubles_is_list check (jsonb_typeof(gpu_troubles) = 'array'),
-        add constraint node_sessions_flapping_has_detected
-          check ((flapping_since is null) = (detected is null))
+        add constraint node_sessions_outages_is_list check (jsonb_typeof(outages) = 'array'),
+        add constraint node_sessions_gpu_troubles_is_list check (jsonb_typeof(gpu_troubles) = 'array')
     `.execute(db);
     await sql`
-      comment on column node_sessions.detected is
-        'What was detected of a node that flaps, whose health says so instead; null for all others.'
+      comment on column node_sessions.outages is
+        'The recent outages of the node, oldest first, by which flapping is found. Planned restarts are not among them.'
     `.execute(db);
     await sql`
       create index node_sessions_troubled_idx on node_sessions (replica_id)

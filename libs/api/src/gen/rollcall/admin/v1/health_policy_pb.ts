@@ -119,8 +119,8 @@ export type HealthPolicyValues = Message<"rollcall.admin.v1.HealthPolicyValues">
   usageInterval?: Duration | undefined;
 
   /**
-   * For how long a node that flaps takes no new work, counted from its last change of health: at most 30 days. 0: it is never held, and
-   * shown as it is at each moment.
+   * For how long a node that flaps takes no new work, counted from when its last outage began or ended: at most 30 days. 0: it is never
+   * held. Its health, and the work that runs there, follow what is detected in any case.
    *
    * @generated from field: google.protobuf.Duration flapping_hold = 8;
    */

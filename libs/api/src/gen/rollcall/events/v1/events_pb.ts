@@ -67,7 +67,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * node.scheduling.changed: a hold on new work was placed or lifted. Before and after: scheduling, holds.
    * node.drain.started: an operator drains a node, or one that waited for others begins. Before (absent for a new drain) and after: its conditions.
    * node.drain.cancelled: an operator ended a drain. Before: its conditions. After: absent.
-   * node.flapping.started: a node changed health more than five times in ten minutes. After: changes, withinMs.
+   * node.flapping.started: a node has had three outages in ten minutes. After: outages, withinMs.
    * node.flapping.ended: a node that flapped has been steady for long enough. Before: flappingMs. After: steadyMs.
    * node.hardware.degraded: less hardware than was approved, or a GPU gone or too hot. Before and after: troubles.
    * node.hardware.restored: troubles with a node's hardware are over. Before and after: troubles.

@@ -1330,7 +1330,7 @@ export const HoldKind = {
   OPERATOR: 1,
 
   /**
-   * The node's health changes too often; lifted once it has been steady for as long as its policy says.
+   * The node has had three outages in ten minutes; lifted once it has been steady for as long as its policy says.
    *
    * @generated from enum value: HOLD_KIND_FLAPPING = 2;
    */
