@@ -3,6 +3,7 @@ import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { eventsPage } from "./events-page.ts";
+import { exitCodesPage } from "./exit-codes-page.ts";
 
 /** The folder of the API's pages, of which each belongs to a package of the schema. */
 export const API_FOLDER = "docs/reference/api";
@@ -15,6 +16,7 @@ export async function generatedPages(): Promise<ReadonlyMap<string, string>> {
     ["docs/reference/cli.md", await cliPage()],
     ["docs/reference/configuration.md", configurationPage()],
     ["docs/reference/errors.md", await errorsPage()],
+    ["docs/reference/exit-codes.md", exitCodesPage()],
     ...[...api].map(([name, text]): [string, string] => [`${API_FOLDER}/${name}`, text]),
   ]);
 }

@@ -97,6 +97,19 @@ describe("apply and diff", () => {
     expect((await rig.run(["apply", "-f", file])).out).toContain("webhook/ops updated\n");
   });
 
+  it("should fail a dry run of what would be refused", async () => {
+    const spec = "spec: {url: 'https://receiver.example'}";
+    const own = write("own.yaml", `{owner: one, kind: Webhook, name: owned, ${spec}}`);
+    const foreign = write("foreign.yaml", `{owner: other, kind: Webhook, name: owned, ${spec}}`);
+    expect((await rig.run(["apply", "-f", own])).code).toBe(0);
+    for (const more of [["--dry-run"], []]) {
+      const { code, err } = await rig.run(["apply", "-f", foreign, ...more]);
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/owned[\s\S]*belongs to one/) });
+    }
+    const taken = await rig.run(["apply", "-f", foreign, "--take-over", "--dry-run"]);
+    expect(taken.code).toBe(0);
+  });
+
   it("should prune only when it is confirmed, and only what the owner applied", async () => {
     await rig.run(["apply", "-f", write("fleet.yaml", FLEET)]);
     const less = write("less.yaml", FLEET.split("---").slice(0, 2).join("---"));

@@ -1,10 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { getNode } from "../../libs/store/src/index.ts";
+import type { Outcome } from "../../services/cli/src/testing/run.ts";
 import { INFO } from "../../services/registry/src/testing/test-node.ts";
-import { FakeWorkers } from "../../services/scheduler/src/testing/fake-workers.ts";
+import { FakeWorkers, type Fate } from "../../services/scheduler/src/testing/fake-workers.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
 const over = new AbortController();
@@ -116,13 +117,109 @@ describe("job run", () => {
     for (const name of ["one", "two"]) expect(await rig.run(`job stop ${name}`)).toMatchObject({ code: 0 });
   });
 
-  it("should fail where the job fails, and say why", async () => {
+  it.each([
+    ["it fits nowhere", SERVICE.replace("0.5", "900").replace("queueTimeout: 1h\n", ""), ""],
+    ["its etag is not the job's", SERVICE, "--etag other"],
+  ])("should fail a dry run of a job that would be refused since %s", async (_, text, flags) => {
+    const path = file("refused.yaml", text.replace("name: web", "name: refused"));
+    const submission = `job run ${flags} ${path}`.replace(/ +/g, " ");
+    const dry = await rig.run(submission.replace("job run", "job run --dry-run"));
+    expect(dry).toMatchObject({ code: 1, out: expect.stringMatching(/^refused: would become version 1\n/) });
+    const real = await rig.run(submission);
+    expect(real.code).toBe(1);
+    const why = /^failed to submit job refused: (.*)/.exec(real.err)?.[1] ?? "no refusal";
+    expect(dry.err).toBe(`job refused would be refused: ${why}\n`);
+  });
+});
+
+describe("the result of a job", () => {
+  /** A job of its own for each test, so that none finds what another left. */
+  let name = "";
+  let jobs = 0;
+  beforeEach(() => {
+    jobs += 1;
+    name = `ends-${jobs}`;
+  });
+  afterEach(async () => {
+    await rig.run(`job stop ${name}`);
+  });
+
+  const jobFile = (type: string, job = name) =>
+    file(
+      `${job}.yaml`,
+      `name: ${job}\ntype: ${type}\nretry: {attempts: 0}\nresources: {cores: 0.1}\nprocess: {command: [x]}\n`,
+    );
+
+  /** Give the executions another fate once a command has said something. */
+  const fateOnce = (said: string, fate: Fate) => (all: string) => {
+    if (all.includes(said)) workers.fate = () => fate;
+  };
+
+  it.each<[string, Fate, number, RegExp]>([
+    ["batch", "COMPLETES", 0, /^ends-\d+: completed\n$/],
+    ["batch", "FAILS", 1, /^job ends-\d+: it failed: .*\n {2}execution \w+ on node n\d FAILED: EXITED, exit code 1\n/m],
+    ["batch", "RUNS_OUT_OF_MEMORY", 1, /KILLED_OOM/],
+    ["ops", "COMPLETES", 0, /^ends-\d+: completed\n$/],
+    ["ops", "FAILS", 1, /exit code 1/],
+    ["service", "RUNS", 0, /^ends-\d+: 1 of 1 ready\n$/],
+    ["service", "FAILS", 1, /^job ends-\d+: replica 0 failed once\n/m],
+    ["daemon", "RUNS", 0, /^ends-\d+: 2 of 2 ready\n$/],
+    ["daemon", "FAILS", 1, /^job ends-\d+: replica \d failed once\n/m],
+  ])("should be the exit code of `job run` and `job wait`: a %s that %s gives %i", async (type, fate, code, said) => {
+    workers.fate = () => fate;
+    const ran = await rig.run(`job run -o name ${jobFile(type)}`);
+    expect(ran).toMatchObject({ code, out: `${name}\n` });
+    expect(ran.err).toMatch(new RegExp(said.source.replace(/^\^|\$$/g, ""), "m"));
+    const waited = await rig.run(`job wait ${name}`);
+    expect(waited.code).toBe(code);
+    expect(code === 0 ? waited.out : waited.err).toMatch(said);
+  });
+
+  it("should be waited for, where the job still runs", async () => {
+    const path = jobFile("batch");
+    expect(await rig.run(`job run --detach ${path}`)).toMatchObject({ code: 0, out: `${name}: submitted version 1\n` });
+    const runs = `${name}: 0 of 1 completed, 1 running`;
+    const { code, out } = await rig.run(`job wait ${name}`, { onError: fateOnce(runs, "COMPLETES") });
+    expect({ code, out }).toEqual({ code: 0, out: `${name}: completed\n` });
+    workers.fate = () => "RUNS";
+    // What a job did before it was submitted again is no result.
+    const again = await rig.run(`job run ${path}`, { onError: fateOnce(runs, "FAILS") });
+    expect(again.code).toBe(1);
+  });
+
+  it("should be that of all jobs that are followed", async () => {
+    const other = `${name}-other`;
+    const files = [jobFile("batch", other), jobFile("batch")];
+    workers.fate = () => "COMPLETES";
+    expect((await rig.run(`job run ${files.join(" ")}`)).code).toBe(0);
     workers.fate = () => "FAILS";
-    const text = "name: fails\ntype: batch\nretry: {attempts: 0}\nprocess: {command: [x]}\n";
-    await rig.run(`job run --detach ${file("fails.yaml", text)}`);
-    const { code } = await rig.run("job run fails.yaml");
-    expect([0, 1]).toContain(code);
-    expect((await rig.run("job why fails")).out).toContain("fails");
+    await rig.run(`job run ${files[0]}`);
+    const { code, out, err } = await rig.run(`job wait ${other} ${name}`);
+    expect({ code, out }).toEqual({ code: 1, out: `${name}: completed\n` });
+    expect(err).toContain(`job ${other}: it failed`);
+  });
+
+  it.each([
+    ["is stopped", () => `job stop ${name}`, "it was stopped\n"],
+    [
+      "gets another version",
+      () => `job run --detach ${file("newer.yaml", `name: ${name}\ntype: batch\nprocess: {command: [y]}\n`)}`,
+      "version 2 was submitted while version 1 was followed\n",
+    ],
+  ])("should be a failure where the job %s", async (_, lineOf, said) => {
+    let other: Promise<Outcome> | undefined;
+    const { code, err } = await rig.run(`job run ${jobFile("batch")}`, {
+      onError: (all) => {
+        if (all.includes("1 running")) other ??= rig.run(lineOf());
+      },
+    });
+    expect(await other).toMatchObject({ code: 0 });
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(`job ${name}: ${said}`) });
+  });
+
+  it("should be a failure where there is no such job", async () => {
+    const { code, err } = await rig.run("job wait nothing");
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("there is no job nothing") });
   });
 });
 

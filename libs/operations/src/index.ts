@@ -1,6 +1,6 @@
 export { editJobIn, type JobOrder, stopJobIn } from "./jobs/edit-job.ts";
 export { jobNotFound, jobStopped } from "./jobs/job-refusals.ts";
-export { type AcceptedJob, acceptJob, type SubmittedJob, submitJobIn } from "./jobs/submit-job.ts";
+export { type AcceptedJob, acceptJob, checkSubmission, type SubmittedJob, submitJobIn } from "./jobs/submit-job.ts";
 export {
   type AnswerCodec,
   auditOf,

@@ -150,7 +150,7 @@ const NOTES = [
   "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. " +
     "Elsewhere they are as wide as they have to be.",
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C); of `rollcall run` those of its " +
-    "command, and 75 where that is not known.",
+    "command, and 75 where that is not known. docs/reference/exit-codes.md has those of every command.",
 ] as const;
 
 /**

@@ -1,14 +1,9 @@
 import { CommanderError } from "commander";
+import { DONE, FAILED, INTERRUPTED, MISUSED } from "./exit-codes.ts";
 import { Exit, Failure, UsageError } from "./failure.ts";
 import type { Parts } from "./parts.ts";
 import { createProgram } from "./program.ts";
 import type { Shell } from "./shell.ts";
-
-/** Exit codes, as `rollcall --help` lists them. */
-const DONE = 0;
-const FAILED = 1;
-const MISUSED = 2;
-const INTERRUPTED = 130;
 
 /**
  * Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted, or what a

@@ -3,6 +3,7 @@ import { checkJob, ExecutionIds, type JobSpec, jobSubmittedEvent } from "@rollca
 import {
   type Change,
   countJobs,
+  type Db,
   lockJob,
   lockJobName,
   recordTimeMs,
@@ -42,6 +43,12 @@ export function acceptJob(submitted: SubmittedSpec | undefined): AcceptedJob {
   return { submitted, spec, warnings };
 }
 
+/** Check that a job can be submitted over the one of that name. Throws ETAG_MISMATCH or TOO_MANY_JOBS. */
+export async function checkSubmission(db: Db, before: StoredJob | null, name: string, etag: string): Promise<void> {
+  checkJobEtag(before, name, etag);
+  if (before === null && (await countJobs(db)) >= MOST_JOBS) throw tooManyJobs();
+}
+
 /**
  * Make a job, or a new version of it; one that is over starts again. Nothing is done for one that is so already. Throws
  * ETAG_MISMATCH or TOO_MANY_JOBS.
@@ -57,8 +64,7 @@ export async function submitJobIn(
   const { name } = spec;
   await lockJobName(tx, name);
   const before = await lockJob(tx, name);
-  checkJobEtag(before, name, etag);
-  if (before === null && (await countJobs(tx)) >= MOST_JOBS) throw tooManyJobs();
+  await checkSubmission(tx, before, name, etag);
   const text = jobToText(submitted, spec.count);
   const isSame = before !== null && isSameJob(before.spec, text);
   const isOver = before !== null && before.state !== "ACTIVE";

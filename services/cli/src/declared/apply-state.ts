@@ -67,6 +67,8 @@ export const applyState: Verb<ApplyOptions> = async (invocation) => {
     await writeAnswer(shell, format, [PlanStateResponseSchema, plan], text);
     warn(shell, plan.changes);
     if (plan.more) shell.err.write(MORE);
+    const refused = plan.changes.filter(({ action }) => action === StateAction.CONFLICT);
+    if (refused.length > 0) throw new Failure(`these objects would be refused: ${refused.map(lineOf).join("; ")}`);
     return;
   }
   let confirmed: { objects: string[] } | undefined;

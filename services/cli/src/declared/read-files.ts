@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { DeclaredObject } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { MISUSED } from "../exit-codes.ts";
 import { Exit, UsageError } from "../failure.ts";
 import { type FileProblem, problemLine } from "../jobs/job-file.ts";
 import { printable } from "../output/text.ts";
@@ -18,9 +19,6 @@ export interface DeclaredFiles {
 const MOST_FILES = 200;
 /** Objects of one call at most: as the API has it. */
 const MOST_OBJECTS = 500;
-/** The exit code of wrong usage. */
-const MISUSED = 2;
-
 /**
  * Read files and directories of declared state; "-" is standard input. Throws Exit with every problem of all files, or
  * UsageError.

@@ -1,15 +1,15 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import { JobSchema, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { ExecutionSchema, ExecutionState, JobSchema, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { progressOf } from "./follow.ts";
+import { givenUp, progressOf } from "./follow.ts";
 
 function job(type: JobType, fields: MessageInitShape<typeof JobSchema>) {
   const spec = create(JobSpecSchema, { name: "web", type });
   return Object.assign(create(JobSchema, { state: JobState.ACTIVE, wanted: 3, ...fields }), { spec });
 }
 
-const { SERVICE, BATCH, DAEMON } = JobType;
+const { SERVICE, BATCH, OPS, DAEMON } = JobType;
 
 describe("progressOf()", () => {
   it.each<[string, ReturnType<typeof job>, string, string]>([
@@ -38,12 +38,17 @@ describe("progressOf()", () => {
       ...(["failed", "its update halted at 1 of 3: not ready"] as const),
     ],
     ["a daemon that no node matches", job(DAEMON, { wanted: 0 }), "done", "0 of 0 ready"],
-    ["a batch job that runs", job(BATCH, { executions: { running: 3 } }), "done", "0 of 3 ready, 3 running"],
+    [
+      "a batch job that runs",
+      job(BATCH, { executions: { running: 2, ready: 1 } }),
+      ...(["going-on", "0 of 3 completed, 3 running"] as const),
+    ],
+    ["an ops job that has no execution yet", job(OPS, { wanted: 0 }), ...(["going-on", "0 of 0 completed"] as const)],
     [
       "a batch job that is not started",
       job(BATCH, { executions: { pending: 1, running: 2 } }),
       "going-on",
-      "0 of 3 ready, 2 running, 1 placed",
+      "0 of 3 completed, 2 running, 1 placed",
     ],
     ["a batch job that completed", job(BATCH, { state: JobState.COMPLETED }), "done", "completed"],
     [
@@ -55,5 +60,29 @@ describe("progressOf()", () => {
     ["a job that was stopped", job(SERVICE, { state: JobState.STOPPED }), "failed", "it was stopped"],
   ])("should tell of %s", (_, given, kind, text) => {
     expect(progressOf(given)).toEqual({ kind, text });
+  });
+});
+
+describe("givenUp()", () => {
+  const { FAILED, KILLED_OOM, READY, RUNNING } = ExecutionState;
+  const web = (attempts?: number) => {
+    const retry = attempts === undefined ? {} : { retry: { attempts } };
+    return Object.assign(create(JobSchema, { version: 2 }), { spec: create(JobSpecSchema, { name: "web", ...retry }) });
+  };
+  const run = (state: ExecutionState, attempt: number, fields: MessageInitShape<typeof ExecutionSchema> = {}) =>
+    create(ExecutionSchema, { version: 2, index: 0, state, attempt, ...fields });
+
+  it.each([
+    ["nothing ran", web(), [], null],
+    ["it failed twice", web(), [run(FAILED, 1), run(FAILED, 0)], null],
+    ["it failed three times", web(), [run(FAILED, 2), run(FAILED, 1)], "replica 0 failed 3 times in a row"],
+    ["it failed for good at once", web(0), [run(KILLED_OOM, 0)], "replica 0 failed once"],
+    ["it has a retry left", web(1), [run(FAILED, 0)], null],
+    ["it runs again", web(), [run(RUNNING, 3), run(FAILED, 2)], null],
+    ["it is ready again", web(0), [run(READY, 0), run(FAILED, 0)], null],
+    ["another version failed", web(0), [run(FAILED, 0, { version: 1 })], null],
+    ["another replica failed", web(0), [run(READY, 0), run(FAILED, 0, { index: 4 })], "replica 4 failed once"],
+  ])("should follow from the newest execution of each replica, where %s", (_, job, newestFirst, why) => {
+    expect(givenUp(job, newestFirst)).toBe(why);
   });
 });

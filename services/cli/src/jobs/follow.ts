@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Job, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type Execution, ExecutionState, type Job, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
@@ -7,7 +7,7 @@ import { Failure } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import type { JobClient } from "./submit.ts";
-import { countWords, refusalLines, updateWords } from "./words.ts";
+import { countWords, endSentence, refusalLines, runsToCompletion, updateWords } from "./words.ts";
 
 /** Where a job stands on its way to what was submitted. */
 export type Progress =
@@ -16,31 +16,56 @@ export type Progress =
   | { readonly kind: "failed"; readonly text: string };
 
 /**
- * Tell how far a job is. A service or daemon is done when all of it is ready and no update goes on, a batch or ops job
- * when all of it has been started.
+ * Say how far a job is. A service or daemon is done when all of it is ready and no update is in progress, a batch or
+ * ops job when it has completed.
  */
 export function progressOf(job: Job): Progress {
-  const { state, executions, update, wanted, message, spec } = job;
+  const { state, executions, update, wanted, message } = job;
   const text = [countWords(job), updateWords(job)].filter((part) => part !== "").join("; ");
   const why = message === "" ? "" : `: ${message}`;
   if (state === JobState.STOPPED) return { kind: "failed", text: "it was stopped" };
   if (state === JobState.FAILED) return { kind: "failed", text: `it failed${why}` };
   if (state === JobState.COMPLETED) return { kind: "done", text: "completed" };
   if (update?.halted === true) return { kind: "failed", text: `its update ${updateWords(job)}` };
-  const { waiting = 0, pending = 0, ready = 0 } = executions ?? {};
-  const isKept = spec?.type === JobType.SERVICE || spec?.type === JobType.DAEMON;
-  const isDone = isKept ? update === undefined && ready >= wanted && waiting === 0 : waiting + pending === 0;
+  const { waiting = 0, ready = 0 } = executions ?? {};
+  const isDone = !runsToCompletion(job) && update === undefined && ready >= wanted && waiting === 0;
   return { kind: isDone ? "done" : "going-on", text };
 }
 
-/** Which job to follow, from which version on. */
+/** Which job to follow. */
 export interface FollowedJob {
   readonly name: string;
-  readonly version: number;
+  /** The version that was submitted; null for whichever is the newest. */
+  readonly version: number | null;
 }
 
-/** Say on standard error how far a job is, until it is done. Throws Failure when it fails or is stopped. */
-export async function followJob(
+/**
+ * Follow jobs one after the other, and report each one's result. Throws Failure when one fails, after all have been
+ * followed.
+ */
+export async function followJobs(
+  shell: Shell,
+  control: ControlPlane,
+  client: JobClient,
+  jobs: readonly FollowedJob[],
+): Promise<void> {
+  const failures: string[] = [];
+  for (const job of jobs) {
+    try {
+      await followJob(shell, control, client, job);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      failures.push(error.message);
+    }
+  }
+  if (failures.length > 0) throw new Failure(failures.join("\n"));
+}
+
+/**
+ * Report on standard error how far a job is, until it is done. Throws Failure when it fails, is stopped, or gets
+ * another version than the one that is followed.
+ */
+async function followJob(
   shell: Shell,
   control: ControlPlane,
   client: JobClient,
@@ -50,9 +75,16 @@ export async function followJob(
   let told = "";
   let explained = false;
   for await (const job of watchJob(shell, control, client, name)) {
-    if (job.version < version) continue;
-    const progress = progressOf(job);
-    if (progress.kind === "failed") throw new Failure(`job ${shown}: ${printable(progress.text)}`);
+    if (version !== null && job.version < version) continue;
+    if (version !== null && job.version > version) {
+      throw new Failure(`job ${shown}: version ${job.version} was submitted while version ${version} was followed`);
+    }
+    const progress = await settledProgress(control, client, job);
+    if (progress.kind === "failed") {
+      const failed = await failedExecution(client, name);
+      const why = failed === undefined ? "" : `\n  ${endSentence(failed)}`;
+      throw new Failure(`job ${shown}: ${printable(progress.text)}${why}`);
+    }
     if (progress.kind === "done") {
       shell.out.write(`${shown}: ${printable(progress.text)}\n`);
       return;
@@ -63,6 +95,65 @@ export async function followJob(
     // Said once for each time that it waits: why nodes will not do changes all the time.
     if (isWaiting && !explained) await explainWaiting(shell, client, name);
     explained = isWaiting;
+  }
+  throw new Failure(`job ${shown}: the control plane ended the watch before the job was done`);
+}
+
+/** Where a job stands, with what its counts do not show. */
+async function settledProgress(control: ControlPlane, client: JobClient, job: Job): Promise<Progress> {
+  const progress = progressOf(job);
+  const { spec, executions } = job;
+  if (spec === undefined || runsToCompletion(job) || progress.kind === "failed") return progress;
+  const { failed = 0, completed = 0, ready = 0 } = executions ?? {};
+  if (failed + completed > 0) {
+    const latest = await control.attempt("scheduler", `read the executions of job ${spec.name}`, () =>
+      client.listExecutions({ job: spec.name, pageSize: MOST_READ }),
+    );
+    const why = givenUp(job, latest.executions);
+    if (why !== null) return { kind: "failed", text: why };
+  }
+  if (progress.kind !== "done" || spec.type !== JobType.DAEMON) return progress;
+  // The counts of a daemon leave out nodes on which it has not been placed yet.
+  const plan = await control.attempt("scheduler", `plan job ${spec.name}`, () => client.planJob({ spec }));
+  const missing = plan.waiting + plan.executions.length - ready;
+  return missing <= 0 ? progress : { kind: "going-on", text: `${progress.text}, ${missing} to be placed` };
+}
+
+const MOST_READ = 1_000;
+
+/**
+ * Failures in a row in one place after which a service or daemon is reported as failed. The scheduler continues to
+ * retry it; without a limit of retries, waiting for the end of that would never end.
+ */
+const MOST_FAILURES = 3;
+
+const ENDED_BADLY: ReadonlySet<ExecutionState> = new Set([
+  ...[ExecutionState.FAILED, ExecutionState.KILLED_OOM, ExecutionState.COMPLETED],
+]);
+
+/** Why a service or daemon will not become ready, by the newest execution of each place; null while it still can. */
+export function givenUp({ spec, version }: Job, newestFirst: readonly Execution[]): string | null {
+  const most = Math.min(MOST_FAILURES, (spec?.retry?.attempts ?? MOST_FAILURES) + 1);
+  const seen = new Set<number>();
+  for (const execution of newestFirst) {
+    const { index, state, attempt } = execution;
+    if (execution.version !== version || seen.has(index)) continue;
+    seen.add(index);
+    if (!ENDED_BADLY.has(state) || attempt + 1 < most) continue;
+    const times = most === 1 ? "once" : `${most} times in a row`;
+    return `replica ${index} failed ${times}`;
+  }
+  return null;
+}
+
+/** The newest execution that failed, for people; undefined when none did, or it cannot be read. */
+async function failedExecution(client: JobClient, job: string): Promise<Execution | undefined> {
+  const states = [...ENDED_BADLY].filter((state) => state !== ExecutionState.COMPLETED);
+  try {
+    return (await client.listExecutions({ job, states, pageSize: 1 })).executions[0];
+  } catch {
+    // The failure is reported all the same.
+    return undefined;
   }
 }
 

@@ -6,10 +6,10 @@ import {
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Invocation, Verb } from "../command.ts";
-import { UsageError } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { outputFormat, type Plain, toPlain, writePlain } from "../output/format.ts";
 import { printable } from "../output/text.ts";
-import { followJob } from "./follow.ts";
+import { followJobs } from "./follow.ts";
 import { attemptForJob, type JobClient, type JobToRun, readJobFiles } from "./submit.ts";
 import { refusalLines } from "./words.ts";
 
@@ -22,7 +22,7 @@ export interface JobRunOptions {
   readonly etag?: string;
 }
 
-/** `job run FILE...`: submit the jobs of files, and follow each until it is as it should be. */
+/** `job run FILE...`: submit the jobs of files, and follow each until it is ready or finished. */
 export const jobRun: Verb<JobRunOptions> = async (invocation) => {
   const { shell, args, options } = invocation;
   const format = outputFormat(options, ["table", "name", "json", "yaml"]);
@@ -46,9 +46,9 @@ export const jobRun: Verb<JobRunOptions> = async (invocation) => {
   }
   if (format === "json" || format === "yaml") await writePlain(shell, format, { jobs: answers });
   if (options.detach === true) return;
-  // Scripts get the answer alone, and the progress on standard error.
+  // Scripts get only the answer on standard output, and the progress on standard error.
   const followed = format === "table" ? shell : { ...shell, out: shell.err };
-  for (const job of submitted) await followJob(followed, control, client, job);
+  await followJobs(followed, control, client, submitted);
 
   function requestOf({ spec }: JobToRun, at: number) {
     const { message: reason = "", requestId = "", etag = "" } = options;
@@ -57,21 +57,35 @@ export const jobRun: Verb<JobRunOptions> = async (invocation) => {
   }
 };
 
+/** `job wait JOB...`: follow jobs until each is ready or finished. */
+export const jobWait: Verb = async ({ shell, args, options }) => {
+  outputFormat(options, ["table"]);
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  const jobs = args.map((name) => ({ name, version: null }));
+  await followJobs(shell, control, client, jobs);
+};
+
+/** Show what submitting the jobs would do. Throws Failure when one would be refused. */
 async function planJobs(
-  { shell }: Invocation<JobRunOptions>,
+  { shell, options }: Invocation<JobRunOptions>,
   format: "table" | "name" | "json" | "yaml",
   jobs: readonly JobToRun[],
   { control, client }: { readonly control: ControlPlane; readonly client: JobClient },
 ): Promise<void> {
   const plans: Plain[] = [];
+  const refused: string[] = [];
+  const { etag = "" } = options;
   for (const job of jobs) {
     const { spec } = job;
-    const plan = await attemptForJob(control, `plan job ${spec.name}`, job, () => client.planJob({ spec }));
+    const plan = await attemptForJob(control, `plan job ${spec.name}`, job, () => client.planJob({ spec, etag }));
     if (format === "table") shell.out.write(planText(spec.name, plan));
     if (format === "name") shell.out.write(plan.executions.map(({ nodeId }) => `${printable(nodeId)}\n`).join(""));
     plans.push(toPlain(PlanJobResponseSchema, plan));
+    if (plan.refusal !== undefined) refused.push(`job ${spec.name} would be refused: ${plan.refusal.message}`);
   }
   if (format === "json" || format === "yaml") await writePlain(shell, format, { plans });
+  if (refused.length > 0) throw new Failure(refused.map(printable).join("\n"));
 }
 
 /** Executions that are named one by one. */

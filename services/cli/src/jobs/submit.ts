@@ -4,6 +4,7 @@ import { type Client, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import type { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
+import { MISUSED } from "../exit-codes.ts";
 import { Exit, Failure, UsageError } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
@@ -17,9 +18,6 @@ export interface JobToRun extends FiledJob {
   /** As it was named; "stdin" for standard input. */
   readonly file: string;
 }
-
-/** The exit code of wrong usage. */
-const MISUSED = 2;
 
 /** Read the jobs of files; "-" is standard input. Throws Exit with every problem of all files, or UsageError. */
 export async function readJobFiles(shell: Shell, files: readonly string[]): Promise<readonly JobToRun[]> {

@@ -11,6 +11,7 @@ import {
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
+import { printable } from "../output/text.ts";
 
 // The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
 // number.
@@ -61,8 +62,14 @@ export const EXECUTION_STATES: Readonly<Record<(typeof EXECUTION_STATE_WORDS)[nu
   replaced: ExecutionState.REPLACED,
 };
 
-/** What of a job is not as it should be yet, or is, in a few words: "2 of 3 ready, 1 waiting". */
-export function countWords({ wanted, executions }: Pick<Job, "wanted" | "executions">): string {
+/** Whether the job is finished at some point, as batch and ops jobs are; services and daemons are kept running. */
+export function runsToCompletion({ spec }: Pick<Job, "spec">): boolean {
+  return spec?.type === JobType.BATCH || spec?.type === JobType.OPS;
+}
+
+/** How far a job is, in a few words: "2 of 3 ready, 1 waiting", or "1 of 3 completed, 2 running". */
+export function countWords(job: Pick<Job, "spec" | "wanted" | "executions">): string {
+  const { wanted, executions } = job;
   const counts: Partial<ExecutionCounts> = executions ?? {};
   const {
     ready = 0,
@@ -74,14 +81,17 @@ export function countWords({ wanted, executions }: Pick<Job, "wanted" | "executi
     lost = 0,
     stopping = 0,
   } = counts;
+  // A check makes executions of a job that ends ready, too; what counts is that they complete.
+  const ends = runsToCompletion(job);
+  const active = ends ? running + ready : running;
   const parts = [
-    `${ready} of ${wanted} ready`,
-    ...(running > 0 ? [`${running} running`] : []),
+    ends ? `${completed} of ${wanted} completed` : `${ready} of ${wanted} ready`,
+    ...(active > 0 ? [`${active} running`] : []),
     ...(pending > 0 ? [`${pending} placed`] : []),
     ...(waiting > 0 ? [`${waiting} waiting`] : []),
     ...(lost > 0 ? [`${lost} lost`] : []),
     ...(stopping > 0 ? [`${stopping} stopping`] : []),
-    ...(completed > 0 ? [`${completed} completed`] : []),
+    ...(!ends && completed > 0 ? [`${completed} completed`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
   return parts.join(", ");
@@ -99,7 +109,14 @@ export function endWords({ observation, reason, message }: Execution): string {
   const said = message === "" ? (observation?.message ?? "") : message;
   const code = observation?.exitCode === undefined ? "" : `exit code ${observation.exitCode}`;
   const end = code === "" ? (observation?.signal ?? "") : code;
-  return [reason, end, said].filter((part) => part !== "").join(", ");
+  return [...new Set([reason, end, said])].filter((part) => part !== "").join(", ");
+}
+
+/** What became of an execution, on a line: "execution 01k... on node n1 FAILED: EXITED, exit code 3". */
+export function endSentence(execution: Execution): string {
+  const { id, nodeId, state } = execution;
+  const how = endWords(execution);
+  return printable(`execution ${id} on node ${nodeId} ${executionStateWord(state)}${how === "" ? "" : `: ${how}`}`);
 }
 
 /** Why nodes will not do, a line each: "3 of 5 nodes: insufficient cores". */

@@ -94,14 +94,19 @@ async function followDrains(shell: Shell, control: ControlPlane, nodes: readonly
       pause: (ms, signal) => sleep(ms, undefined, { signal }),
     });
     let told = "";
+    let isDrained = false;
     for await (const { drain } of messages) {
       if (drain === undefined) continue;
       const progress = drainProgress(drain);
       if (progress !== told) shell.err.write(progress);
       told = progress;
       if (drain.state === DrainState.CANCELLED) throw new Failure(`the drain of node ${drain.nodeId} was cancelled`);
-      if (drain.state === DrainState.DRAINED) shell.out.write(`${printable(drain.nodeId)} is drained\n`);
+      if (drain.state === DrainState.DRAINED) {
+        isDrained = true;
+        shell.out.write(`${printable(drain.nodeId)} is drained\n`);
+      }
     }
+    if (!isDrained) throw new Failure(`the control plane ended the watch before node ${printable(node)} was drained`);
   }
 }
 

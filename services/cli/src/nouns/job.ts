@@ -18,27 +18,40 @@ import type { Shell } from "../shell.ts";
 
 const JOB_NAME = "Name of the job";
 const EXECUTION = "Id of the execution, or a prefix of it of 8 letters or more";
+const FOLLOWING =
+  "A service or daemon is followed until all of it is ready and its update is done, a batch or ops job until it is " +
+  "finished; the progress goes to standard error. It exits with 1 when a batch or ops job fails, when a job is " +
+  "stopped, when an update halts, and when a replica of a service or daemon fails three times in a row, or has no " +
+  "retries left. The scheduler continues to run the job as it says.";
 const ETAG = ["--etag <etag>", "Only when the job has not changed since this etag was read"] as const;
 
 /** Define the verbs of `job`. They are loaded one by one, when they are called. */
 export function defineJob(job: Command, shell: Shell): void {
   const run = job
     .command("run")
-    .description("Submit the jobs of a file, and follow each until it is as it should be")
+    .description("Submit the jobs of a file, and follow each until it is ready or finished")
     .argument("<file...>", "Job files, YAML or JSON; - is standard input")
-    .option("--dry-run", "Only say where each execution would go, and why not elsewhere")
-    .option("--detach", "Do not follow the jobs")
+    .option(
+      "--dry-run",
+      "Only show where each execution would go and why not elsewhere; fails when a job would be refused",
+    )
+    .option("--detach", "Do not follow the jobs: exit once they are accepted")
     .option(...ETAG);
   addNotes(
     addChangeOptions(run),
-    "A service or daemon is followed until all of it is ready and its update is done, a batch or ops job until all " +
-      "of it has been started; the progress goes to standard error. An update that stops, and a job that fails, exit " +
-      "with 1. Ctrl-C ends the following and not the job.",
+    FOLLOWING,
+    "Several jobs are followed one after the other, and all of them have to succeed. Ctrl-C ends the following and " +
+      "not the jobs. `rollcall job wait` follows again.",
     "A job that is submitted as it is changes nothing; another one of the same name makes a new version. " +
       "docs/job-file.md describes the file.",
     '-o json|yaml prints {"jobs": [rollcall.scheduler.v1.SubmitJobResponse, ...]}, with --dry-run {"plans": ' +
       "[rollcall.scheduler.v1.PlanJobResponse, ...]}.",
   ).action(act<JobRunOptions>(shell, async () => (await import("../jobs/run-files.ts")).jobRun));
+  const wait = job
+    .command("wait")
+    .description("Follow jobs until each is ready or finished, and exit with their result")
+    .argument("<job...>", JOB_NAME);
+  addNotes(wait, FOLLOWING).action(act(shell, async () => (await import("../jobs/run-files.ts")).jobWait));
   defineListings(job, shell);
   const describe = job
     .command("describe")

@@ -1,27 +1,35 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import {
   type JobService,
   PlacementRefusalSchema,
   PlanJobResponseSchema,
   PlannedExecutionSchema,
+  type SubmitRefusal,
+  SubmitRefusalSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ExplainedRefusal } from "@rollcall/domain";
-import { acceptJob } from "@rollcall/operations";
-import { getJob } from "@rollcall/store";
+import { describeError, type ErrorReasonName, reasonOf } from "@rollcall/errors";
+import { type AcceptedJob, acceptJob, checkSubmission } from "@rollcall/operations";
+import { getJob, type StoredJob } from "@rollcall/store";
 import { isSameJob, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
+import { checkFit } from "./submit-job.ts";
 import { viewJob } from "./view-job.ts";
 
 /** Say what submitting a job would do. */
-export function planJob({ store, nodes }: SchedulerServices): MethodImpl<typeof JobService.method.planJob> {
+export function planJob(services: SchedulerServices): MethodImpl<typeof JobService.method.planJob> {
+  const { store, nodes } = services;
   return async (request, { signal }) => {
-    const { submitted, spec, warnings } = acceptJob(request.spec);
+    const accepted = acceptJob(request.spec);
+    const { submitted, spec, warnings } = accepted;
     const before = await getJob(store.db, spec.name);
     const isSame = before !== null && isSameJob(before.spec, jobToText(submitted, spec.count));
     const isOver = before !== null && before.state !== "ACTIVE";
     const viewed = await viewJob(store.db, isOver ? null : before, signal);
     const preview = await nodes.preview(spec, viewed, signal);
+    const refusal = await refusalOf(services, accepted, { before, etag: request.etag, signal });
     const version = before?.version ?? 0;
     return create(PlanJobResponseSchema, {
       executions: preview.places.map(({ index, nodeId, executionId, isReplaced }) => {
@@ -35,8 +43,29 @@ export function planJob({ store, nodes }: SchedulerServices): MethodImpl<typeof 
       version: isSame ? version : version + 1,
       changed: !(isSame && !isOver && before.count === spec.count),
       warnings: [...warnings],
+      ...(refusal === null ? {} : { refusal }),
     });
   };
+}
+
+/** What SubmitJob refuses a job for that keeps the rules. */
+const REFUSALS: ReadonlySet<ErrorReasonName> = new Set(["JOB_FITS_NOWHERE", "ETAG_MISMATCH", "TOO_MANY_JOBS"]);
+
+/** Why SubmitJob would refuse the job, by the checks that it makes itself; null when it would accept it. */
+async function refusalOf(
+  services: SchedulerServices,
+  accepted: AcceptedJob,
+  { before, etag, signal }: { readonly before: StoredJob | null; readonly etag: string; readonly signal: AbortSignal },
+): Promise<SubmitRefusal | null> {
+  try {
+    await checkFit(services, accepted, signal);
+    await checkSubmission(services.store.db, before, accepted.spec.name, etag);
+    return null;
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason === undefined || !REFUSALS.has(reason)) throw error;
+    return create(SubmitRefusalSchema, { reason: ErrorReason[reason], message: describeError(error).message });
+  }
 }
 
 /** The public messages of why nodes will not do. */

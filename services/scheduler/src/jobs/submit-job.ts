@@ -28,7 +28,7 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     const accepted = acceptJob(request.spec);
-    await checkThatItFits(services, accepted, context.signal);
+    await checkFit(services, accepted, context.signal);
     return commit(services, operation, options, async (tx) => {
       const { result, ...rest } = await submitJobIn(tx, operation, accepted, request.etag);
       return { ...rest, result: await answer(tx, result, accepted.warnings) };
@@ -37,10 +37,12 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
 }
 
 /**
- * One that waits for nodes need not fit. Neither need one that runs and asks for nothing new, since its nodes may come
- * back; nor a daemon that no node matches yet.
+ * Check that a node could run the job. Throws JOB_FITS_NOWHERE.
+ *
+ * A job that waits for nodes need not fit. Neither need one that runs and asks for nothing new, since its nodes may
+ * come back; nor a daemon that no node matches yet.
  */
-async function checkThatItFits(
+export async function checkFit(
   { store, nodes }: SchedulerServices,
   { submitted, spec }: AcceptedJob,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 import { type ReportedExecution, readNodeWork, type Store, saveObservations } from "@rollcall/store";
 
 /** What a fake machine does with an execution that it should run, each time that it looks. */
-export type Fate = "RUNS" | "COMPLETES" | "FAILS";
+export type Fate = "RUNS" | "COMPLETES" | "FAILS" | "RUNS_OUT_OF_MEMORY";
 
 /**
  * Machines that do as they are told at once: what health and agents do, by the record alone. A machine that is off says
@@ -80,6 +80,9 @@ export class FakeWorkers {
         break;
       case "FAILS":
         own.set(id, { ...seen(id), observed: "ENDED", end: "EXITED", exitCode: 1, endedAtMs: 2_000 });
+        break;
+      case "RUNS_OUT_OF_MEMORY":
+        own.set(id, { ...seen(id), observed: "ENDED", end: "OOM", signal: "SIGKILL", endedAtMs: 2_000 });
         break;
     }
   }

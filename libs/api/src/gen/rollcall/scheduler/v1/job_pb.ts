@@ -9,6 +9,8 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorReason } from "../../node/v1/error_reason_pb.ts";
+import { file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
 import type { DesiredState, ExecutionObservation, JobSpec, JobType } from "../../work/v1/work_pb.ts";
 import { file_rollcall_work_v1_work } from "../../work/v1/work_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -17,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/scheduler/v1/job.proto.
  */
 export const file_rollcall_scheduler_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9zY2hlZHVsZXIvdjEvam9iLnByb3RvEhVyb2xsY2FsbC5zY2hlZHVsZXIudjEi/QIKA0pvYhInCgRzcGVjGAEgASgLMhkucm9sbGNhbGwud29yay52MS5Kb2JTcGVjEg8KB3ZlcnNpb24YAiABKA0SLgoFc3RhdGUYAyABKA4yHy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iU3RhdGUSDwoHbWVzc2FnZRgEIAEoCRIOCgZ3YW50ZWQYBSABKA0SOgoKZXhlY3V0aW9ucxgGIAEoCzImLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25Db3VudHMSMAoGdXBkYXRlGAcgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlVwZGF0ZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAogASgJEgwKBGV0YWcYCyABKAkilgEKD0V4ZWN1dGlvbkNvdW50cxIPCgd3YWl0aW5nGAEgASgNEg8KB3BlbmRpbmcYAiABKA0SDwoHcnVubmluZxgDIAEoDRINCgVyZWFkeRgEIAEoDRIMCgRsb3N0GAUgASgNEhAKCHN0b3BwaW5nGAYgASgNEhEKCWNvbXBsZXRlZBgHIAEoDRIOCgZmYWlsZWQYCCABKA0iSQoJSm9iVXBkYXRlEgwKBGRvbmUYASABKA0SDQoFdG90YWwYAiABKA0SDgoGaGFsdGVkGAMgASgIEg8KB21lc3NhZ2UYBCABKAkitAQKCUV4ZWN1dGlvbhIKCgJpZBgBIAEoCRILCgNqb2IYAiABKAkSDwoHdmVyc2lvbhgDIAEoDRINCgVpbmRleBgEIAEoDRIPCgdub2RlX2lkGAUgASgJEi8KB2Rlc2lyZWQYBiABKA4yHi5yb2xsY2FsbC53b3JrLnYxLkRlc2lyZWRTdGF0ZRI0CgVzdGF0ZRgHIAEoDjIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25TdGF0ZRIOCgZyZWFzb24YCCABKAkSDwoHbWVzc2FnZRgJIAEoCRI7CgtvYnNlcnZhdGlvbhgKIAEoCzImLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uT2JzZXJ2YXRpb24SEwoLcHJldmlvdXNfaWQYCyABKAkSFgoOcmVwbGFjZWRfYnlfaWQYDCABKAkSDwoHYXR0ZW1wdBgNIAEoDRI6CgVwb3J0cxgOIAMoCzIrLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24uUG9ydHNFbnRyeRIRCglncHVfdXVpZHMYDyADKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBosCgpQb3J0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEikwEKEFN1Ym1pdEpvYlJlcXVlc3QSLwoEc3BlYxgBIAEoCzIZLnJvbGxjYWxsLndvcmsudjEuSm9iU3BlY0IGukgDyAEBEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiXwoRU3VibWl0Sm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIPCgdjaGFuZ2VkGAIgASgIEhAKCHdhcm5pbmdzGAMgAygJIkEKDlBsYW5Kb2JSZXF1ZXN0Ei8KBHNwZWMYASABKAsyGS5yb2xsY2FsbC53b3JrLnYxLkpvYlNwZWNCBrpIA8gBASLdAQoPUGxhbkpvYlJlc3BvbnNlEjsKCmV4ZWN1dGlvbnMYASADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhbm5lZEV4ZWN1dGlvbhIPCgd3YWl0aW5nGAIgASgNEjkKCHJlZnVzYWxzGAMgAygLMicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYWNlbWVudFJlZnVzYWwSDQoFbm9kZXMYBCABKA0SDwoHdmVyc2lvbhgFIAEoDRIPCgdjaGFuZ2VkGAYgASgIEhAKCHdhcm5pbmdzGAcgAygJIloKEFBsYW5uZWRFeGVjdXRpb24SDQoFaW5kZXgYASABKA0SDwoHbm9kZV9pZBgCIAEoCRIUCgxleGVjdXRpb25faWQYAyABKAkSEAoIcmVwbGFjZWQYBCABKAgiQgoQUGxhY2VtZW50UmVmdXNhbBIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVub2RlcxgDIAEoDSInCg1HZXRKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACIjkKDkdldEpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2IizwEKD0xpc3RKb2JzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSQgoGc3RhdGVzGAMgAygOMh8ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABI7CgV0eXBlcxgEIAMoDjIZLnJvbGxjYWxsLndvcmsudjEuSm9iVHlwZUIRukgOkgELEAgiB4IBBBABIAAiVQoQTGlzdEpvYnNSZXNwb25zZRIoCgRqb2JzGAEgAygLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKgoQV2F0Y2hKb2JzUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAiJUChFXYXRjaEpvYnNSZXNwb25zZRIoCgRqb2JzGAEgAygLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIVCg1zbmFwc2hvdF9kb25lGAIgASgIIpMBCg9TY2FsZUpvYlJlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAISGAoFY291bnQYAiABKA1CCbpIBioEGKCNBhIYCgZyZWFzb24YAyABKAlCCLpIBXIDGIAIEhYKBGV0YWcYBCABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBSABKAlCCLpIBXIDGIABIjsKEFNjYWxlSm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYiJjChFSZXN0YXJ0Sm9iUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYAyABKAlCCLpIBXIDGIABIj0KElJlc3RhcnRKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iImAKDlN0b3BKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiOgoPU3RvcEpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2IibAoWTGlzdEpvYlZlcnNpb25zUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAhIcCglwYWdlX3NpemUYAiABKAVCCbpIBhoEGGQoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJnChdMaXN0Sm9iVmVyc2lvbnNSZXNwb25zZRIzCgh2ZXJzaW9ucxgBIAMoCzIhLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2JWZXJzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKWAQoKSm9iVmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgNEicKBHNwZWMYAiABKAsyGS5yb2xsY2FsbC53b3JrLnYxLkpvYlNwZWMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAQgASgJEg4KBnJlYXNvbhgFIAEoCSLQAQoVTGlzdEV4ZWN1dGlvbnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIVCgNqb2IYAyABKAlCCLpIBXIDGIACEhkKB25vZGVfaWQYBCABKAlCCLpIBXIDGIACEkgKBnN0YXRlcxgFIAMoDjIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25TdGF0ZUIRukgOkgELEBAiB4IBBBABIAAiZwoWTGlzdEV4ZWN1dGlvbnNSZXNwb25zZRI0CgpleGVjdXRpb25zGAEgAygLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiMwoTR2V0RXhlY3V0aW9uUmVxdWVzdBIcCglleGVjdXRpb24YASABKAlCCbpIBnIEEAgYQCJLChRHZXRFeGVjdXRpb25SZXNwb25zZRIzCglleGVjdXRpb24YASABKAsyIC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uImIKF0V4cGxhaW5FeGVjdXRpb25SZXF1ZXN0EhwKCWV4ZWN1dGlvbhgBIAEoCUIHukgEcgIYQEgAEhcKA2pvYhgCIAEoCUIIukgFcgMYgAJIAEIQCgdzdWJqZWN0EgW6SAIIASLYAQoYRXhwbGFpbkV4ZWN1dGlvblJlc3BvbnNlEg8KB3N1bW1hcnkYASABKAkSPQoHaGlzdG9yeRgCIAMoCzIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25IaXN0b3J5RW50cnkSOQoIcmVmdXNhbHMYAyADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhY2VtZW50UmVmdXNhbBIxCg1uZXh0X3RyeV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ2ChVFeGVjdXRpb25IaXN0b3J5RW50cnkSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdGV4dBgCIAEoCRIUCgxleGVjdXRpb25faWQYAyABKAkSDwoHbm9kZV9pZBgEIAEoCSJsChRTdG9wRXhlY3V0aW9uUmVxdWVzdBIcCglleGVjdXRpb24YASABKAlCCbpIBnIEEAgYQBIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYAyABKAlCCLpIBXIDGIABIkwKFVN0b3BFeGVjdXRpb25SZXNwb25zZRIzCglleGVjdXRpb24YASABKAsyIC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uIm0KFUFkb3B0RXhlY3V0aW9uUmVxdWVzdBIcCglleGVjdXRpb24YASABKAlCCbpIBnIEEAgYQBIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYAyABKAlCCLpIBXIDGIABIk0KFkFkb3B0RXhlY3V0aW9uUmVzcG9uc2USMwoJZXhlY3V0aW9uGAEgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbiJKChZXYXRjaEV4ZWN1dGlvbnNSZXF1ZXN0EhUKA2pvYhgBIAEoCUIIukgFcgMYgAISGQoHbm9kZV9pZBgCIAEoCUIIukgFcgMYgAIiZgoXV2F0Y2hFeGVjdXRpb25zUmVzcG9uc2USNAoKZXhlY3V0aW9ucxgBIAMoCzIgLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24SFQoNc25hcHNob3RfZG9uZRgCIAEoCCqBAQoISm9iU3RhdGUSGQoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQSk9CX1NUQVRFX0FDVElWRRABEhUKEUpPQl9TVEFURV9TVE9QUEVEEAISFwoTSk9CX1NUQVRFX0NPTVBMRVRFRBADEhQKEEpPQl9TVEFURV9GQUlMRUQQBCryAgoORXhlY3V0aW9uU3RhdGUSHwobRVhFQ1VUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXRVhFQ1VUSU9OX1NUQVRFX1BFTkRJTkcQARIcChhFWEVDVVRJT05fU1RBVEVfU1RBUlRJTkcQAhIbChdFWEVDVVRJT05fU1RBVEVfUlVOTklORxADEhkKFUVYRUNVVElPTl9TVEFURV9SRUFEWRAEEhgKFEVYRUNVVElPTl9TVEFURV9MT1NUEAUSHAoYRVhFQ1VUSU9OX1NUQVRFX09SUEhBTkVEEAYSHQoZRVhFQ1VUSU9OX1NUQVRFX0NPTVBMRVRFRBAHEhoKFkVYRUNVVElPTl9TVEFURV9GQUlMRUQQCBIbChdFWEVDVVRJT05fU1RBVEVfU1RPUFBFRBAJEh4KGkVYRUNVVElPTl9TVEFURV9LSUxMRURfT09NEAoSHAoYRVhFQ1VUSU9OX1NUQVRFX1JFUExBQ0VEEAsysQwKCkpvYlNlcnZpY2USXgoJU3VibWl0Sm9iEicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN1Ym1pdEpvYlJlcXVlc3QaKC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3VibWl0Sm9iUmVzcG9uc2USXQoHUGxhbkpvYhIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5QbGFuSm9iUmVxdWVzdBomLnJvbGxjYWxsLnNjaGVkdWxlci52MS5QbGFuSm9iUmVzcG9uc2UiA5ACARJaCgZHZXRKb2ISJC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuR2V0Sm9iUmVxdWVzdBolLnJvbGxjYWxsLnNjaGVkdWxlci52MS5HZXRKb2JSZXNwb25zZSIDkAIBEmAKCExpc3RKb2JzEiYucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RKb2JzUmVxdWVzdBonLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0Sm9ic1Jlc3BvbnNlIgOQAgESZQoJV2F0Y2hKb2JzEicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLldhdGNoSm9ic1JlcXVlc3QaKC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuV2F0Y2hKb2JzUmVzcG9uc2UiA5ACATABElsKCFNjYWxlSm9iEiYucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlNjYWxlSm9iUmVxdWVzdBonLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TY2FsZUpvYlJlc3BvbnNlEmEKClJlc3RhcnRKb2ISKC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUmVzdGFydEpvYlJlcXVlc3QaKS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUmVzdGFydEpvYlJlc3BvbnNlElgKB1N0b3BKb2ISJS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3RvcEpvYlJlcXVlc3QaJi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3RvcEpvYlJlc3BvbnNlEnUKD0xpc3RKb2JWZXJzaW9ucxItLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0Sm9iVmVyc2lvbnNSZXF1ZXN0Gi4ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RKb2JWZXJzaW9uc1Jlc3BvbnNlIgOQAgEScgoOTGlzdEV4ZWN1dGlvbnMSLC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEV4ZWN1dGlvbnNSZXF1ZXN0Gi0ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RFeGVjdXRpb25zUmVzcG9uc2UiA5ACARJsCgxHZXRFeGVjdXRpb24SKi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuR2V0RXhlY3V0aW9uUmVxdWVzdBorLnJvbGxjYWxsLnNjaGVkdWxlci52MS5HZXRFeGVjdXRpb25SZXNwb25zZSIDkAIBEngKEEV4cGxhaW5FeGVjdXRpb24SLi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhwbGFpbkV4ZWN1dGlvblJlcXVlc3QaLy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhwbGFpbkV4ZWN1dGlvblJlc3BvbnNlIgOQAgESagoNU3RvcEV4ZWN1dGlvbhIrLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdG9wRXhlY3V0aW9uUmVxdWVzdBosLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdG9wRXhlY3V0aW9uUmVzcG9uc2USbQoOQWRvcHRFeGVjdXRpb24SLC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuQWRvcHRFeGVjdXRpb25SZXF1ZXN0Gi0ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkFkb3B0RXhlY3V0aW9uUmVzcG9uc2USdwoPV2F0Y2hFeGVjdXRpb25zEi0ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLldhdGNoRXhlY3V0aW9uc1JlcXVlc3QaLi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuV2F0Y2hFeGVjdXRpb25zUmVzcG9uc2UiA5ACATABQjdaNXJvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvc2NoZWR1bGVyL3YxO3NjaGVkdWxlcnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_work_v1_work]);
+  fileDesc("Ch9yb2xsY2FsbC9zY2hlZHVsZXIvdjEvam9iLnByb3RvEhVyb2xsY2FsbC5zY2hlZHVsZXIudjEi/QIKA0pvYhInCgRzcGVjGAEgASgLMhkucm9sbGNhbGwud29yay52MS5Kb2JTcGVjEg8KB3ZlcnNpb24YAiABKA0SLgoFc3RhdGUYAyABKA4yHy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iU3RhdGUSDwoHbWVzc2FnZRgEIAEoCRIOCgZ3YW50ZWQYBSABKA0SOgoKZXhlY3V0aW9ucxgGIAEoCzImLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25Db3VudHMSMAoGdXBkYXRlGAcgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlVwZGF0ZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAogASgJEgwKBGV0YWcYCyABKAkilgEKD0V4ZWN1dGlvbkNvdW50cxIPCgd3YWl0aW5nGAEgASgNEg8KB3BlbmRpbmcYAiABKA0SDwoHcnVubmluZxgDIAEoDRINCgVyZWFkeRgEIAEoDRIMCgRsb3N0GAUgASgNEhAKCHN0b3BwaW5nGAYgASgNEhEKCWNvbXBsZXRlZBgHIAEoDRIOCgZmYWlsZWQYCCABKA0iSQoJSm9iVXBkYXRlEgwKBGRvbmUYASABKA0SDQoFdG90YWwYAiABKA0SDgoGaGFsdGVkGAMgASgIEg8KB21lc3NhZ2UYBCABKAkitAQKCUV4ZWN1dGlvbhIKCgJpZBgBIAEoCRILCgNqb2IYAiABKAkSDwoHdmVyc2lvbhgDIAEoDRINCgVpbmRleBgEIAEoDRIPCgdub2RlX2lkGAUgASgJEi8KB2Rlc2lyZWQYBiABKA4yHi5yb2xsY2FsbC53b3JrLnYxLkRlc2lyZWRTdGF0ZRI0CgVzdGF0ZRgHIAEoDjIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25TdGF0ZRIOCgZyZWFzb24YCCABKAkSDwoHbWVzc2FnZRgJIAEoCRI7CgtvYnNlcnZhdGlvbhgKIAEoCzImLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uT2JzZXJ2YXRpb24SEwoLcHJldmlvdXNfaWQYCyABKAkSFgoOcmVwbGFjZWRfYnlfaWQYDCABKAkSDwoHYXR0ZW1wdBgNIAEoDRI6CgVwb3J0cxgOIAMoCzIrLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24uUG9ydHNFbnRyeRIRCglncHVfdXVpZHMYDyADKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBosCgpQb3J0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEikwEKEFN1Ym1pdEpvYlJlcXVlc3QSLwoEc3BlYxgBIAEoCzIZLnJvbGxjYWxsLndvcmsudjEuSm9iU3BlY0IGukgDyAEBEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiXwoRU3VibWl0Sm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIPCgdjaGFuZ2VkGAIgASgIEhAKCHdhcm5pbmdzGAMgAygJIlkKDlBsYW5Kb2JSZXF1ZXN0Ei8KBHNwZWMYASABKAsyGS5yb2xsY2FsbC53b3JrLnYxLkpvYlNwZWNCBrpIA8gBARIWCgRldGFnGAIgASgJQgi6SAVyAxiAASKUAgoPUGxhbkpvYlJlc3BvbnNlEjsKCmV4ZWN1dGlvbnMYASADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhbm5lZEV4ZWN1dGlvbhIPCgd3YWl0aW5nGAIgASgNEjkKCHJlZnVzYWxzGAMgAygLMicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYWNlbWVudFJlZnVzYWwSDQoFbm9kZXMYBCABKA0SDwoHdmVyc2lvbhgFIAEoDRIPCgdjaGFuZ2VkGAYgASgIEhAKCHdhcm5pbmdzGAcgAygJEjUKB3JlZnVzYWwYCCABKAsyJC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3VibWl0UmVmdXNhbCJPCg1TdWJtaXRSZWZ1c2FsEi0KBnJlYXNvbhgBIAEoDjIdLnJvbGxjYWxsLm5vZGUudjEuRXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCSJaChBQbGFubmVkRXhlY3V0aW9uEg0KBWluZGV4GAEgASgNEg8KB25vZGVfaWQYAiABKAkSFAoMZXhlY3V0aW9uX2lkGAMgASgJEhAKCHJlcGxhY2VkGAQgASgIIkIKEFBsYWNlbWVudFJlZnVzYWwSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFbm9kZXMYAyABKA0iJwoNR2V0Sm9iUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAiI5Cg5HZXRKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iIs8BCg9MaXN0Sm9ic1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEkIKBnN0YXRlcxgDIAMoDjIfLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2JTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASOwoFdHlwZXMYBCADKA4yGS5yb2xsY2FsbC53b3JrLnYxLkpvYlR5cGVCEbpIDpIBCxAIIgeCAQQQASAAIlUKEExpc3RKb2JzUmVzcG9uc2USKAoEam9icxgBIAMoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2ISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKEFdhdGNoSm9ic1JlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAIiVAoRV2F0Y2hKb2JzUmVzcG9uc2USKAoEam9icxgBIAMoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2ISFQoNc25hcHNob3RfZG9uZRgCIAEoCCKTAQoPU2NhbGVKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACEhgKBWNvdW50GAIgASgNQgm6SAYqBBigjQYSGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACBIWCgRldGFnGAQgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAUgASgJQgi6SAVyAxiAASI7ChBTY2FsZUpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2IiYwoRUmVzdGFydEpvYlJlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAASI9ChJSZXN0YXJ0Sm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYiJgCg5TdG9wSm9iUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYAyABKAlCCLpIBXIDGIABIjoKD1N0b3BKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iImwKFkxpc3RKb2JWZXJzaW9uc1JlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAISHAoJcGFnZV9zaXplGAIgASgFQgm6SAYaBBhkKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiZwoXTGlzdEpvYlZlcnNpb25zUmVzcG9uc2USMwoIdmVyc2lvbnMYASADKAsyIS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iVmVyc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilgEKCkpvYlZlcnNpb24SDwoHdmVyc2lvbhgBIAEoDRInCgRzcGVjGAIgASgLMhkucm9sbGNhbGwud29yay52MS5Kb2JTcGVjEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgEIAEoCRIOCgZyZWFzb24YBSABKAki0AEKFUxpc3RFeGVjdXRpb25zUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSFQoDam9iGAMgASgJQgi6SAVyAxiAAhIZCgdub2RlX2lkGAQgASgJQgi6SAVyAxiAAhJICgZzdGF0ZXMYBSADKA4yJS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uU3RhdGVCEbpIDpIBCxAQIgeCAQQQASAAImcKFkxpc3RFeGVjdXRpb25zUmVzcG9uc2USNAoKZXhlY3V0aW9ucxgBIAMoCzIgLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjMKE0dldEV4ZWN1dGlvblJlcXVlc3QSHAoJZXhlY3V0aW9uGAEgASgJQgm6SAZyBBAIGEAiSwoUR2V0RXhlY3V0aW9uUmVzcG9uc2USMwoJZXhlY3V0aW9uGAEgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbiJiChdFeHBsYWluRXhlY3V0aW9uUmVxdWVzdBIcCglleGVjdXRpb24YASABKAlCB7pIBHICGEBIABIXCgNqb2IYAiABKAlCCLpIBXIDGIACSABCEAoHc3ViamVjdBIFukgCCAEi2AEKGEV4cGxhaW5FeGVjdXRpb25SZXNwb25zZRIPCgdzdW1tYXJ5GAEgASgJEj0KB2hpc3RvcnkYAiADKAsyLC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uSGlzdG9yeUVudHJ5EjkKCHJlZnVzYWxzGAMgAygLMicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYWNlbWVudFJlZnVzYWwSMQoNbmV4dF90cnlfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidgoVRXhlY3V0aW9uSGlzdG9yeUVudHJ5EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHRleHQYAiABKAkSFAoMZXhlY3V0aW9uX2lkGAMgASgJEg8KB25vZGVfaWQYBCABKAkibAoUU3RvcEV4ZWN1dGlvblJlcXVlc3QSHAoJZXhlY3V0aW9uGAEgASgJQgm6SAZyBBAIGEASGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAASJMChVTdG9wRXhlY3V0aW9uUmVzcG9uc2USMwoJZXhlY3V0aW9uGAEgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbiJtChVBZG9wdEV4ZWN1dGlvblJlcXVlc3QSHAoJZXhlY3V0aW9uGAEgASgJQgm6SAZyBBAIGEASGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAASJNChZBZG9wdEV4ZWN1dGlvblJlc3BvbnNlEjMKCWV4ZWN1dGlvbhgBIAEoCzIgLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24iSgoWV2F0Y2hFeGVjdXRpb25zUmVxdWVzdBIVCgNqb2IYASABKAlCCLpIBXIDGIACEhkKB25vZGVfaWQYAiABKAlCCLpIBXIDGIACImYKF1dhdGNoRXhlY3V0aW9uc1Jlc3BvbnNlEjQKCmV4ZWN1dGlvbnMYASADKAsyIC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uEhUKDXNuYXBzaG90X2RvbmUYAiABKAgqgQEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhQKEEpPQl9TVEFURV9BQ1RJVkUQARIVChFKT0JfU1RBVEVfU1RPUFBFRBACEhcKE0pPQl9TVEFURV9DT01QTEVURUQQAxIUChBKT0JfU1RBVEVfRkFJTEVEEAQq8gIKDkV4ZWN1dGlvblN0YXRlEh8KG0VYRUNVVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0VYRUNVVElPTl9TVEFURV9QRU5ESU5HEAESHAoYRVhFQ1VUSU9OX1NUQVRFX1NUQVJUSU5HEAISGwoXRVhFQ1VUSU9OX1NUQVRFX1JVTk5JTkcQAxIZChVFWEVDVVRJT05fU1RBVEVfUkVBRFkQBBIYChRFWEVDVVRJT05fU1RBVEVfTE9TVBAFEhwKGEVYRUNVVElPTl9TVEFURV9PUlBIQU5FRBAGEh0KGUVYRUNVVElPTl9TVEFURV9DT01QTEVURUQQBxIaChZFWEVDVVRJT05fU1RBVEVfRkFJTEVEEAgSGwoXRVhFQ1VUSU9OX1NUQVRFX1NUT1BQRUQQCRIeChpFWEVDVVRJT05fU1RBVEVfS0lMTEVEX09PTRAKEhwKGEVYRUNVVElPTl9TVEFURV9SRVBMQUNFRBALMrEMCgpKb2JTZXJ2aWNlEl4KCVN1Ym1pdEpvYhInLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdWJtaXRKb2JSZXF1ZXN0Gigucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN1Ym1pdEpvYlJlc3BvbnNlEl0KB1BsYW5Kb2ISJS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhbkpvYlJlcXVlc3QaJi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhbkpvYlJlc3BvbnNlIgOQAgESWgoGR2V0Sm9iEiQucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkdldEpvYlJlcXVlc3QaJS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuR2V0Sm9iUmVzcG9uc2UiA5ACARJgCghMaXN0Sm9icxImLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0Sm9ic1JlcXVlc3QaJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEpvYnNSZXNwb25zZSIDkAIBEmUKCVdhdGNoSm9icxInLnJvbGxjYWxsLnNjaGVkdWxlci52MS5XYXRjaEpvYnNSZXF1ZXN0Gigucm9sbGNhbGwuc2NoZWR1bGVyLnYxLldhdGNoSm9ic1Jlc3BvbnNlIgOQAgEwARJbCghTY2FsZUpvYhImLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TY2FsZUpvYlJlcXVlc3QaJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU2NhbGVKb2JSZXNwb25zZRJhCgpSZXN0YXJ0Sm9iEigucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlJlc3RhcnRKb2JSZXF1ZXN0Gikucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlJlc3RhcnRKb2JSZXNwb25zZRJYCgdTdG9wSm9iEiUucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN0b3BKb2JSZXF1ZXN0GiYucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN0b3BKb2JSZXNwb25zZRJ1Cg9MaXN0Sm9iVmVyc2lvbnMSLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEpvYlZlcnNpb25zUmVxdWVzdBouLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0Sm9iVmVyc2lvbnNSZXNwb25zZSIDkAIBEnIKDkxpc3RFeGVjdXRpb25zEiwucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RFeGVjdXRpb25zUmVxdWVzdBotLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0RXhlY3V0aW9uc1Jlc3BvbnNlIgOQAgESbAoMR2V0RXhlY3V0aW9uEioucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkdldEV4ZWN1dGlvblJlcXVlc3QaKy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuR2V0RXhlY3V0aW9uUmVzcG9uc2UiA5ACARJ4ChBFeHBsYWluRXhlY3V0aW9uEi4ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4cGxhaW5FeGVjdXRpb25SZXF1ZXN0Gi8ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4cGxhaW5FeGVjdXRpb25SZXNwb25zZSIDkAIBEmoKDVN0b3BFeGVjdXRpb24SKy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3RvcEV4ZWN1dGlvblJlcXVlc3QaLC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3RvcEV4ZWN1dGlvblJlc3BvbnNlEm0KDkFkb3B0RXhlY3V0aW9uEiwucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkFkb3B0RXhlY3V0aW9uUmVxdWVzdBotLnJvbGxjYWxsLnNjaGVkdWxlci52MS5BZG9wdEV4ZWN1dGlvblJlc3BvbnNlEncKD1dhdGNoRXhlY3V0aW9ucxItLnJvbGxjYWxsLnNjaGVkdWxlci52MS5XYXRjaEV4ZWN1dGlvbnNSZXF1ZXN0Gi4ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLldhdGNoRXhlY3V0aW9uc1Jlc3BvbnNlIgOQAgEwAUI3WjVyb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL3NjaGVkdWxlci92MTtzY2hlZHVsZXJ2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_work_v1_work]);
 
 /**
  * Job is a job as the record has it.
@@ -444,6 +446,13 @@ export type PlanJobRequest = Message<"rollcall.scheduler.v1.PlanJobRequest"> & {
    * @generated from field: rollcall.work.v1.JobSpec spec = 1;
    */
   spec?: JobSpec | undefined;
+
+  /**
+   * The etag that the submission would carry; as in SubmitJobRequest.
+   *
+   * @generated from field: string etag = 2;
+   */
+  etag: string;
 };
 
 /**
@@ -507,6 +516,13 @@ export type PlanJobResponse = Message<"rollcall.scheduler.v1.PlanJobResponse"> &
    * @generated from field: repeated string warnings = 7;
    */
   warnings: string[];
+
+  /**
+   * Why SubmitJob would refuse the job now. Absent when it would accept it.
+   *
+   * @generated from field: rollcall.scheduler.v1.SubmitRefusal refusal = 8;
+   */
+  refusal?: SubmitRefusal | undefined;
 };
 
 /**
@@ -515,6 +531,34 @@ export type PlanJobResponse = Message<"rollcall.scheduler.v1.PlanJobResponse"> &
  */
 export const PlanJobResponseSchema: GenMessage<PlanJobResponse> = /*@__PURE__*/
   messageDesc(file_rollcall_scheduler_v1_job, 7);
+
+/**
+ * SubmitRefusal is why a job would be refused.
+ *
+ * @generated from message rollcall.scheduler.v1.SubmitRefusal
+ */
+export type SubmitRefusal = Message<"rollcall.scheduler.v1.SubmitRefusal"> & {
+  /**
+   * For machines: the reason of SubmitJob's error.
+   *
+   * @generated from field: rollcall.node.v1.ErrorReason reason = 1;
+   */
+  reason: ErrorReason;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message rollcall.scheduler.v1.SubmitRefusal.
+ * Use `create(SubmitRefusalSchema)` to create a new message.
+ */
+export const SubmitRefusalSchema: GenMessage<SubmitRefusal> = /*@__PURE__*/
+  messageDesc(file_rollcall_scheduler_v1_job, 8);
 
 /**
  * PlannedExecution is one place of a job, and where it would go.
@@ -556,7 +600,7 @@ export type PlannedExecution = Message<"rollcall.scheduler.v1.PlannedExecution">
  * Use `create(PlannedExecutionSchema)` to create a new message.
  */
 export const PlannedExecutionSchema: GenMessage<PlannedExecution> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 8);
+  messageDesc(file_rollcall_scheduler_v1_job, 9);
 
 /**
  * PlacementRefusal is one reason for which nodes will not do.
@@ -591,7 +635,7 @@ export type PlacementRefusal = Message<"rollcall.scheduler.v1.PlacementRefusal">
  * Use `create(PlacementRefusalSchema)` to create a new message.
  */
 export const PlacementRefusalSchema: GenMessage<PlacementRefusal> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 9);
+  messageDesc(file_rollcall_scheduler_v1_job, 10);
 
 /**
  * GetJobRequest names the job.
@@ -612,7 +656,7 @@ export type GetJobRequest = Message<"rollcall.scheduler.v1.GetJobRequest"> & {
  * Use `create(GetJobRequestSchema)` to create a new message.
  */
 export const GetJobRequestSchema: GenMessage<GetJobRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 10);
+  messageDesc(file_rollcall_scheduler_v1_job, 11);
 
 /**
  * GetJobResponse is the job.
@@ -633,7 +677,7 @@ export type GetJobResponse = Message<"rollcall.scheduler.v1.GetJobResponse"> & {
  * Use `create(GetJobResponseSchema)` to create a new message.
  */
 export const GetJobResponseSchema: GenMessage<GetJobResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 11);
+  messageDesc(file_rollcall_scheduler_v1_job, 12);
 
 /**
  * ListJobsRequest selects and pages.
@@ -675,7 +719,7 @@ export type ListJobsRequest = Message<"rollcall.scheduler.v1.ListJobsRequest"> &
  * Use `create(ListJobsRequestSchema)` to create a new message.
  */
 export const ListJobsRequestSchema: GenMessage<ListJobsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 12);
+  messageDesc(file_rollcall_scheduler_v1_job, 13);
 
 /**
  * ListJobsResponse is one page.
@@ -703,7 +747,7 @@ export type ListJobsResponse = Message<"rollcall.scheduler.v1.ListJobsResponse">
  * Use `create(ListJobsResponseSchema)` to create a new message.
  */
 export const ListJobsResponseSchema: GenMessage<ListJobsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 13);
+  messageDesc(file_rollcall_scheduler_v1_job, 14);
 
 /**
  * WatchJobsRequest selects jobs.
@@ -724,7 +768,7 @@ export type WatchJobsRequest = Message<"rollcall.scheduler.v1.WatchJobsRequest">
  * Use `create(WatchJobsRequestSchema)` to create a new message.
  */
 export const WatchJobsRequestSchema: GenMessage<WatchJobsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 14);
+  messageDesc(file_rollcall_scheduler_v1_job, 15);
 
 /**
  * WatchJobsResponse carries jobs as they are now.
@@ -752,7 +796,7 @@ export type WatchJobsResponse = Message<"rollcall.scheduler.v1.WatchJobsResponse
  * Use `create(WatchJobsResponseSchema)` to create a new message.
  */
 export const WatchJobsResponseSchema: GenMessage<WatchJobsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 15);
+  messageDesc(file_rollcall_scheduler_v1_job, 16);
 
 /**
  * ScaleJobRequest names the job and the count.
@@ -801,7 +845,7 @@ export type ScaleJobRequest = Message<"rollcall.scheduler.v1.ScaleJobRequest"> &
  * Use `create(ScaleJobRequestSchema)` to create a new message.
  */
 export const ScaleJobRequestSchema: GenMessage<ScaleJobRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 16);
+  messageDesc(file_rollcall_scheduler_v1_job, 17);
 
 /**
  * ScaleJobResponse is the job as it is now.
@@ -822,7 +866,7 @@ export type ScaleJobResponse = Message<"rollcall.scheduler.v1.ScaleJobResponse">
  * Use `create(ScaleJobResponseSchema)` to create a new message.
  */
 export const ScaleJobResponseSchema: GenMessage<ScaleJobResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 17);
+  messageDesc(file_rollcall_scheduler_v1_job, 18);
 
 /**
  * RestartJobRequest names the job.
@@ -857,7 +901,7 @@ export type RestartJobRequest = Message<"rollcall.scheduler.v1.RestartJobRequest
  * Use `create(RestartJobRequestSchema)` to create a new message.
  */
 export const RestartJobRequestSchema: GenMessage<RestartJobRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 18);
+  messageDesc(file_rollcall_scheduler_v1_job, 19);
 
 /**
  * RestartJobResponse is the job as it is now.
@@ -878,7 +922,7 @@ export type RestartJobResponse = Message<"rollcall.scheduler.v1.RestartJobRespon
  * Use `create(RestartJobResponseSchema)` to create a new message.
  */
 export const RestartJobResponseSchema: GenMessage<RestartJobResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 19);
+  messageDesc(file_rollcall_scheduler_v1_job, 20);
 
 /**
  * StopJobRequest names the job.
@@ -913,7 +957,7 @@ export type StopJobRequest = Message<"rollcall.scheduler.v1.StopJobRequest"> & {
  * Use `create(StopJobRequestSchema)` to create a new message.
  */
 export const StopJobRequestSchema: GenMessage<StopJobRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 20);
+  messageDesc(file_rollcall_scheduler_v1_job, 21);
 
 /**
  * StopJobResponse is the job as it is now.
@@ -934,7 +978,7 @@ export type StopJobResponse = Message<"rollcall.scheduler.v1.StopJobResponse"> &
  * Use `create(StopJobResponseSchema)` to create a new message.
  */
 export const StopJobResponseSchema: GenMessage<StopJobResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 21);
+  messageDesc(file_rollcall_scheduler_v1_job, 22);
 
 /**
  * ListJobVersionsRequest names the job.
@@ -969,7 +1013,7 @@ export type ListJobVersionsRequest = Message<"rollcall.scheduler.v1.ListJobVersi
  * Use `create(ListJobVersionsRequestSchema)` to create a new message.
  */
 export const ListJobVersionsRequestSchema: GenMessage<ListJobVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 22);
+  messageDesc(file_rollcall_scheduler_v1_job, 23);
 
 /**
  * ListJobVersionsResponse is one page.
@@ -997,7 +1041,7 @@ export type ListJobVersionsResponse = Message<"rollcall.scheduler.v1.ListJobVers
  * Use `create(ListJobVersionsResponseSchema)` to create a new message.
  */
 export const ListJobVersionsResponseSchema: GenMessage<ListJobVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 23);
+  messageDesc(file_rollcall_scheduler_v1_job, 24);
 
 /**
  * JobVersion is what was submitted once.
@@ -1046,7 +1090,7 @@ export type JobVersion = Message<"rollcall.scheduler.v1.JobVersion"> & {
  * Use `create(JobVersionSchema)` to create a new message.
  */
 export const JobVersionSchema: GenMessage<JobVersion> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 24);
+  messageDesc(file_rollcall_scheduler_v1_job, 25);
 
 /**
  * ListExecutionsRequest selects and pages. Filters of different kinds must all match; values of one kind are alternatives.
@@ -1095,7 +1139,7 @@ export type ListExecutionsRequest = Message<"rollcall.scheduler.v1.ListExecution
  * Use `create(ListExecutionsRequestSchema)` to create a new message.
  */
 export const ListExecutionsRequestSchema: GenMessage<ListExecutionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 25);
+  messageDesc(file_rollcall_scheduler_v1_job, 26);
 
 /**
  * ListExecutionsResponse is one page.
@@ -1123,7 +1167,7 @@ export type ListExecutionsResponse = Message<"rollcall.scheduler.v1.ListExecutio
  * Use `create(ListExecutionsResponseSchema)` to create a new message.
  */
 export const ListExecutionsResponseSchema: GenMessage<ListExecutionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 26);
+  messageDesc(file_rollcall_scheduler_v1_job, 27);
 
 /**
  * GetExecutionRequest names the execution.
@@ -1144,7 +1188,7 @@ export type GetExecutionRequest = Message<"rollcall.scheduler.v1.GetExecutionReq
  * Use `create(GetExecutionRequestSchema)` to create a new message.
  */
 export const GetExecutionRequestSchema: GenMessage<GetExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 27);
+  messageDesc(file_rollcall_scheduler_v1_job, 28);
 
 /**
  * GetExecutionResponse is the execution.
@@ -1165,7 +1209,7 @@ export type GetExecutionResponse = Message<"rollcall.scheduler.v1.GetExecutionRe
  * Use `create(GetExecutionResponseSchema)` to create a new message.
  */
 export const GetExecutionResponseSchema: GenMessage<GetExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 28);
+  messageDesc(file_rollcall_scheduler_v1_job, 29);
 
 /**
  * ExplainExecutionRequest names an execution or a job.
@@ -1202,7 +1246,7 @@ export type ExplainExecutionRequest = Message<"rollcall.scheduler.v1.ExplainExec
  * Use `create(ExplainExecutionRequestSchema)` to create a new message.
  */
 export const ExplainExecutionRequestSchema: GenMessage<ExplainExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 29);
+  messageDesc(file_rollcall_scheduler_v1_job, 30);
 
 /**
  * ExplainExecutionResponse is the explanation.
@@ -1244,7 +1288,7 @@ export type ExplainExecutionResponse = Message<"rollcall.scheduler.v1.ExplainExe
  * Use `create(ExplainExecutionResponseSchema)` to create a new message.
  */
 export const ExplainExecutionResponseSchema: GenMessage<ExplainExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 30);
+  messageDesc(file_rollcall_scheduler_v1_job, 31);
 
 /**
  * ExecutionHistoryEntry is one thing that happened.
@@ -1286,7 +1330,7 @@ export type ExecutionHistoryEntry = Message<"rollcall.scheduler.v1.ExecutionHist
  * Use `create(ExecutionHistoryEntrySchema)` to create a new message.
  */
 export const ExecutionHistoryEntrySchema: GenMessage<ExecutionHistoryEntry> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 31);
+  messageDesc(file_rollcall_scheduler_v1_job, 32);
 
 /**
  * StopExecutionRequest names the execution.
@@ -1321,7 +1365,7 @@ export type StopExecutionRequest = Message<"rollcall.scheduler.v1.StopExecutionR
  * Use `create(StopExecutionRequestSchema)` to create a new message.
  */
 export const StopExecutionRequestSchema: GenMessage<StopExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 32);
+  messageDesc(file_rollcall_scheduler_v1_job, 33);
 
 /**
  * StopExecutionResponse is the execution as it is now.
@@ -1342,7 +1386,7 @@ export type StopExecutionResponse = Message<"rollcall.scheduler.v1.StopExecution
  * Use `create(StopExecutionResponseSchema)` to create a new message.
  */
 export const StopExecutionResponseSchema: GenMessage<StopExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 33);
+  messageDesc(file_rollcall_scheduler_v1_job, 34);
 
 /**
  * AdoptExecutionRequest names the execution.
@@ -1377,7 +1421,7 @@ export type AdoptExecutionRequest = Message<"rollcall.scheduler.v1.AdoptExecutio
  * Use `create(AdoptExecutionRequestSchema)` to create a new message.
  */
 export const AdoptExecutionRequestSchema: GenMessage<AdoptExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 34);
+  messageDesc(file_rollcall_scheduler_v1_job, 35);
 
 /**
  * AdoptExecutionResponse is the execution as it is now.
@@ -1398,7 +1442,7 @@ export type AdoptExecutionResponse = Message<"rollcall.scheduler.v1.AdoptExecuti
  * Use `create(AdoptExecutionResponseSchema)` to create a new message.
  */
 export const AdoptExecutionResponseSchema: GenMessage<AdoptExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 35);
+  messageDesc(file_rollcall_scheduler_v1_job, 36);
 
 /**
  * WatchExecutionsRequest selects executions.
@@ -1426,7 +1470,7 @@ export type WatchExecutionsRequest = Message<"rollcall.scheduler.v1.WatchExecuti
  * Use `create(WatchExecutionsRequestSchema)` to create a new message.
  */
 export const WatchExecutionsRequestSchema: GenMessage<WatchExecutionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 36);
+  messageDesc(file_rollcall_scheduler_v1_job, 37);
 
 /**
  * WatchExecutionsResponse carries executions as they are now.
@@ -1454,7 +1498,7 @@ export type WatchExecutionsResponse = Message<"rollcall.scheduler.v1.WatchExecut
  * Use `create(WatchExecutionsResponseSchema)` to create a new message.
  */
 export const WatchExecutionsResponseSchema: GenMessage<WatchExecutionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 37);
+  messageDesc(file_rollcall_scheduler_v1_job, 38);
 
 /**
  * JobState is where a job stands.
@@ -1637,7 +1681,8 @@ export const JobService: GenService<{
     output: typeof SubmitJobResponseSchema;
   },
   /**
-   * PlanJob says what SubmitJob would do: where each execution would go, and why not elsewhere. Nothing is changed.
+   * PlanJob says what SubmitJob would do: where each execution would go, why not elsewhere, and whether the job would be refused. Nothing is
+   * changed. A job that breaks the rules is refused with INVALID_JOB here too.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.PlanJob
    */

@@ -1,0 +1,149 @@
+/** Exit codes of every command. */
+export const DONE = 0;
+export const FAILED = 1;
+export const MISUSED = 2;
+export const INTERRUPTED = 130;
+
+/** What the exit codes of a command mean. Those of every command are left out where nothing is to be added. */
+export interface ExitCodes {
+  readonly done: string;
+  readonly failed: string;
+  /** Codes that only this command has. */
+  readonly others?: Readonly<Record<string, string>>;
+}
+
+const UNREACHABLE = "the control plane refused, or could not be reached";
+
+const PRINTS: ExitCodes = { done: "printed", failed: UNREACHABLE };
+const CHANGES: ExitCodes = {
+  done: "changed, or there was nothing to change",
+  failed: `nothing was changed: ${UNREACHABLE}; with --strict also: there was nothing to change`,
+};
+const CHANGES_NODES: ExitCodes = {
+  done: "every node was changed, or there was nothing to change",
+  failed: `at least one node was refused, the question was answered with no, or ${UNREACHABLE}`,
+};
+const CHANGES_ONE: ExitCodes = { done: "changed", failed: `nothing was changed: ${UNREACHABLE}` };
+const FOLLOWS: ExitCodes = { done: "ended by --limit", failed: UNREACHABLE };
+const LOCAL: ExitCodes = { done: "done", failed: "a file is missing, unreadable or wrong" };
+const JOB_RESULT: ExitCodes = {
+  done: "every job is ready (services, daemons) or has completed (batch, ops)",
+  failed: `a job failed, was stopped or replaced by another version, its update halted, or ${UNREACHABLE}`,
+};
+const SERVES: ExitCodes = { done: "stopped by SIGTERM or SIGINT", failed: "could not start, or had to give up" };
+
+/** The exit codes of each command by its words, `rollcall` left out. A test compares them with the tree of commands. */
+export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
+  "node list": PRINTS,
+  "node describe": PRINTS,
+  "node approve": CHANGES_NODES,
+  "node reject": CHANGES_NODES,
+  "node delete": CHANGES_NODES,
+  "node cordon": CHANGES_NODES,
+  "node uncordon": CHANGES_NODES,
+  "node undrain": CHANGES_NODES,
+  "node mark-unhealthy": CHANGES_NODES,
+  "node clear-mark": CHANGES_NODES,
+  "node rotate-key": CHANGES_NODES,
+  "node accept-hardware": CHANGES_NODES,
+  "node ban": CHANGES_NODES,
+  "node unban": CHANGES_NODES,
+  "node drain": {
+    done: "every node is drained; with --detach: every drain is ordered",
+    failed: `at least one node was refused, a drain was cancelled, or ${UNREACHABLE}`,
+  },
+  "node label": CHANGES_NODES,
+  "node bans": PRINTS,
+  "node why": PRINTS,
+  "node health": PRINTS,
+  "node watch": FOLLOWS,
+  "node summary": PRINTS,
+  "job run": {
+    ...JOB_RESULT,
+    done: `${JOB_RESULT.done}; with --detach: every job is accepted; with --dry-run: every job would be accepted`,
+    failed: `a job was refused, or would be with --dry-run; ${JOB_RESULT.failed}`,
+  },
+  "job wait": JOB_RESULT,
+  "job list": PRINTS,
+  "job executions": PRINTS,
+  "job history": PRINTS,
+  "job describe": PRINTS,
+  "job why": PRINTS,
+  "job logs": { done: "printed to the end", failed: `the output cannot be read, or ${UNREACHABLE}` },
+  "job stop": CHANGES,
+  "job scale": CHANGES,
+  "job restart": CHANGES,
+  "job adopt": CHANGES,
+  run: {
+    done: "the command exited with 0; with --detach: the job is accepted",
+    failed: "the command exited with 1",
+    others: {
+      "1 to 255": "the command's own exit code, or 128 and the number of the signal that ended it",
+      "75": "the exit code is unknown: the command did not run, its node was lost, or the control plane is unreachable",
+    },
+  },
+  "token create": CHANGES_ONE,
+  "token list": PRINTS,
+  "token show": PRINTS,
+  "token revoke": CHANGES,
+  "policy set": CHANGES_ONE,
+  "policy preview": PRINTS,
+  "policy list": PRINTS,
+  "policy show": PRINTS,
+  "policy delete": CHANGES_ONE,
+  "brake status": PRINTS,
+  "brake freeze": CHANGES_ONE,
+  "brake release": CHANGES_ONE,
+  events: { ...PRINTS, done: "printed; with --follow: ended by --limit" },
+  "events republish": CHANGES_ONE,
+  "webhook set": CHANGES_ONE,
+  "webhook list": PRINTS,
+  "webhook show": PRINTS,
+  "webhook test": { done: "the receiver took the event", failed: `the event was not delivered, or ${UNREACHABLE}` },
+  "webhook replay": CHANGES_ONE,
+  "webhook delete": CHANGES_ONE,
+  apply: {
+    done: "everything is as the files declare it; with --dry-run: the files would be accepted",
+    failed: `nothing was changed: the files were refused, or would be with --dry-run, or ${UNREACHABLE}`,
+  },
+  diff: {
+    done: "nothing differs",
+    failed: "something differs",
+    others: { "3": `could not compare: ${UNREACHABLE}` },
+  },
+  export: PRINTS,
+  "audit list": PRINTS,
+  "audit verify": { done: "the log is intact", failed: `the log is not intact, or ${UNREACHABLE}` },
+  "audit export": { done: "everything was written", failed: `could not be read or written whole, or ${UNREACHABLE}` },
+  "audit prune": CHANGES_ONE,
+  status: PRINTS,
+  doctor: {
+    done: "no problem, warnings or not",
+    failed: "at least one problem",
+    others: { "3": "no problem, but not everything could be checked" },
+  },
+  "config list": { done: "printed", failed: "the configuration is wrong" },
+  "config convert": { done: "printed", failed: "the file is missing, unreadable or wrong" },
+  "config default": LOCAL,
+  login: { done: "the context is saved", failed: `the token was refused, or ${UNREACHABLE}` },
+  logout: LOCAL,
+  whoami: PRINTS,
+  console: { done: "signed in, or the address is printed", failed: `nobody signed in in time, or ${UNREACHABLE}` },
+  "access create": CHANGES_ONE,
+  "access list": PRINTS,
+  "access revoke": CHANGES,
+  "context list": LOCAL,
+  "context use": LOCAL,
+  "context show": LOCAL,
+  "context delete": LOCAL,
+  "context rename": LOCAL,
+  version: LOCAL,
+  completion: LOCAL,
+  up: SERVES,
+  serve: SERVES,
+  migrate: { done: "the schema is this release's", failed: "the database refused, or could not be reached" },
+  backup: { done: "the archive is written, or intact", failed: "the archive is not whole, or could not be made" },
+  restore: { done: "everything is restored", failed: "nothing was restored" },
+  agent: SERVES,
+  keeper: SERVES,
+};
