@@ -19,7 +19,7 @@ export {
   writeHead,
 } from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
-export { hasTooManyParts } from "./calls/message-parts.ts";
+export { hasTooManyParts, tooManyParts } from "./calls/message-parts.ts";
 export { createPageTokens, type PageTokens } from "./calls/page-token.ts";
 export { connectPeer, type PeerTls } from "./calls/peer-connection.ts";
 export {
@@ -44,6 +44,7 @@ export type { FrameCall, FrameReader } from "./grpc/frame-call.ts";
 export { sendAsEncoded } from "./grpc/grpc-envelope.ts";
 export { errorFromGrpc, toGrpcStatus } from "./grpc/grpc-error.ts";
 export { type GrpcRoute, grpcRoute } from "./grpc/grpc-handlers.ts";
+export { statusOf } from "./grpc/grpc-observer.ts";
 export { createGrpcServer, type GrpcServer } from "./grpc/grpc-server.ts";
 export type { CallCounts, CallParty } from "./limits/call-admission.ts";
 export { CallAdmission } from "./limits/call-admission.ts";

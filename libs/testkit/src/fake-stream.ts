@@ -32,8 +32,8 @@ export type LogFrame = MessageInitShape<typeof ServeLogsRequestSchema>;
 
 /** A call of ServeLogs, driven piece by piece. */
 export interface LogCall {
-  /** Send a piece. Resolves once the server takes more. */
-  send(piece: LogFrame): Promise<void>;
+  /** Send a piece, or any bytes as one message. Resolves once the server takes more. */
+  send(piece: LogFrame | Buffer): Promise<void>;
   /** Everything has been sent. */
   end(): void;
   /** How the call ended. */
@@ -119,7 +119,10 @@ export class FakeStream {
   serveLogs(): LogCall {
     const call = this.#client.makeClientStreamRequest(
       `/${HealthService.typeName}/${HealthService.method.serveLogs.name}`,
-      (piece: LogFrame) => Buffer.from(toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, piece))),
+      (piece: LogFrame | Buffer) =>
+        Buffer.isBuffer(piece)
+          ? piece
+          : Buffer.from(toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, piece))),
       (bytes) => bytes,
       () => {},
     );
@@ -127,7 +130,7 @@ export class FakeStream {
     const ended = new Promise<StreamEnd>((resolve) => {
       call.on("status", (status: StatusObject) => resolve(toStreamEnd(status)));
     });
-    const send = (piece: LogFrame) => new Promise<void>((resolve) => call.write(piece, () => resolve()));
+    const send = (piece: LogFrame | Buffer) => new Promise<void>((resolve) => call.write(piece, () => resolve()));
     return { send, end: () => call.end(), ended };
   }
 

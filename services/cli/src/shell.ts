@@ -1,7 +1,7 @@
 /** Where text goes: standard output or standard error. */
 export interface Sink {
-  /** Write text as it is. */
-  write(text: string): void;
+  /** Write text or bytes as they are. */
+  write(data: string | Uint8Array): void;
   /** Whether a person reads it on a terminal, so that colours and redrawing make sense. */
   readonly isTerminal: boolean;
   /** The terminal's width in columns at this moment; 0 when it is no terminal. */

@@ -96,7 +96,7 @@ function createSink(process: NodeJS.Process, stream: NodeJS.WriteStream): Sink {
     process.exit(error.code === "EPIPE" ? 0 : 1);
   });
   return {
-    write: (text) => void stream.write(text),
+    write: (data) => void stream.write(data),
     isTerminal: stream.isTTY ?? false,
     columns: () => stream.columns ?? 0,
     rows: () => stream.rows ?? 0,

@@ -1,21 +1,42 @@
-import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  fromBinary,
+  fromJsonString,
+  type Message,
+  type MessageShape,
+  ScalarType,
+  toBinary,
+  toJsonString,
+} from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "@jest/globals";
-import { GetHeldNodesRequestSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { RegisterNodeRequestSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { DeclaredStateService, PlanStateRequestSchema } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import {
+  HealthService,
+  HeartbeatRequestSchema,
+  ServeLogsRequestSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { RegisterNodeRequestSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { JobService, SubmitJobRequestSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import fc from "fast-check";
-import { hasTooManyParts } from "./message-parts.ts";
+import { rulesOf } from "../openapi/field-rules.ts";
+import { hasTooManyParts, hasTooManyValues } from "./message-parts.ts";
 
 const MEGABYTE = 1_000_000;
+/** Room for the fields of the last message that fits. */
+const MOST_BYTES = 900_000;
 
 /** A field with bytes in it. */
 function field(number: number, bytes: Uint8Array): Buffer {
-  const length: number[] = [];
-  for (let left = bytes.length; ; left >>>= 7) {
-    length.push(left > 127 ? (left & 127) | 128 : left);
-    if (left <= 127) break;
-  }
-  return Buffer.concat([Buffer.from([(number << 3) | 2, ...length]), bytes]);
+  return Buffer.from(new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(bytes).finish());
 }
 
 /** Fields without anything in them, as many as fit. */
@@ -23,72 +44,225 @@ function empty(number: number, size = MEGABYTE): Buffer {
   return Buffer.alloc(size, Buffer.from([(number << 3) | 2, 0]));
 }
 
-/** A large machine: more than any that there is. */
-function largeMachine(): NodeInfo {
-  const many = <T>(count: number, make: (index: number) => T) =>
-    Array.from({ length: count }, (_, index) => make(index));
-  return create(NodeInfoSchema, {
-    hostname: "a".repeat(253),
-    numaNodes: many(64, (id) => ({
-      id,
-      cpus: "0-127,256-383",
-      distances: many(64, (at) => 10 + at),
-    })),
-    gpus: many(64, (index) => ({
-      index,
-      name: "NVIDIA H100 80GB HBM3",
-      uuid: `GPU-${index}`.repeat(8),
-      vendor: "NVIDIA",
-      pciAddress: `0000:${index}:00.0`,
-      driverVersion: "570.1",
-    })),
-    interfaces: many(128, (index) => ({
-      name: `eth${index}`,
-      mac: "02:42:ac:11:00:02",
-      addresses: many(16, (at) => `10.${index}.${at}.7/24`),
-    })),
-    labels: Object.fromEntries(many(64, (index) => [`label-${index}`, "\n\n\n value, {[".repeat(4)])),
-  });
+/** What looks like fields, JSON or the end of a text, and what takes several bytes or an escape. */
+const FILLS = ["*:", "2\n", '[{,"\\', "\u{1f4a5}\u0001"] as const;
+
+/** The largest message of a type by the rules of the schema, and no larger than a message may be. */
+class Largest {
+  readonly #fill: string;
+  #left = MOST_BYTES;
+
+  constructor(fill: string) {
+    this.#fill = fill;
+  }
+
+  make<D extends DescMessage>(schema: D): MessageShape<D> {
+    const message = reflect(schema);
+    for (const one of schema.fields) this.#set(message, one, 0);
+    return message.message as MessageShape<D>;
+  }
+
+  #message(schema: DescMessage, depth: number): Message {
+    const message = reflect(schema);
+    if (schema.typeName.startsWith("google.protobuf.") || depth > 6) return message.message;
+    for (const one of schema.fields) this.#set(message, one, depth);
+    return message.message;
+  }
+
+  #set(message: ReturnType<typeof reflect>, one: DescField, depth: number): void {
+    const rules = rulesOf(one)?.type;
+    // The last of a oneof stands.
+    if (this.#left <= 0) return;
+    switch (one.fieldKind) {
+      case "scalar":
+        message.set(one, this.#scalar(one.scalar, one, 0));
+        break;
+      case "enum":
+        message.set(one, one.enum.values.at(-1)?.number ?? 0);
+        break;
+      case "message":
+        message.set(one, reflect(one.message, this.#message(one.message, depth + 1) as never));
+        break;
+      case "list": {
+        const most = rules?.case === "repeated" ? Number(rules.value.maxItems) || 1_000 : 1_000;
+        for (let index = 0; index < most && this.#left > 0; index += 1) {
+          const list = message.get(one);
+          this.#left -= 2;
+          if (one.listKind === "message") {
+            list.add(reflect(one.message, this.#message(one.message, depth + 1) as never));
+          } else if (one.listKind === "scalar") list.add(this.#scalar(one.scalar, one, index));
+          else list.add(1);
+        }
+        break;
+      }
+      case "map": {
+        const most = rules?.case === "map" ? Number(rules.value.maxPairs) || 1_000 : 1_000;
+        const map = message.get(one);
+        for (let index = 0; index < most && this.#left > 0; index += 1) {
+          const key = one.mapKey === ScalarType.STRING ? `${index}` : index;
+          this.#left -= 10;
+          if (one.mapKind === "message") {
+            map.set(key, reflect(one.message, this.#message(one.message, depth + 1) as never));
+          } else map.set(key, one.mapKind === "scalar" ? this.#scalar(one.scalar, one, index) : 1);
+        }
+        break;
+      }
+    }
+  }
+
+  /** Of a list the first is long and all others short, as many as there may be. */
+  #scalar(type: ScalarType, one: DescField, index: number): string | Uint8Array | number | bigint | boolean {
+    this.#left -= 6;
+    const rules = rulesOf(one)?.type;
+    switch (type) {
+      case ScalarType.STRING: {
+        const most = rules?.case === "string" ? Number(rules.value.maxLen) || 64 : 4_096;
+        const text = index > 0 ? this.#fill.slice(0, 2) : this.#fill.repeat(most / this.#fill.length);
+        this.#left -= 3 * text.length;
+        return text;
+      }
+      case ScalarType.BYTES: {
+        const most = rules?.case === "bytes" ? Number(rules.value.maxLen) || 64 : 4_096;
+        const bytes = Buffer.alloc(index > 0 ? 1 : most, this.#fill);
+        this.#left -= bytes.length;
+        return new Uint8Array(bytes);
+      }
+      case ScalarType.BOOL:
+        return true;
+      case ScalarType.INT64:
+      case ScalarType.UINT64:
+      case ScalarType.FIXED64:
+      case ScalarType.SFIXED64:
+      case ScalarType.SINT64:
+        return 1n;
+      default:
+        return 1;
+    }
+  }
+}
+
+const SERVICES = [
+  ...[AccessService, AdminService, DeclaredStateService, WebhookService, HealthInternalService, HealthService],
+  ...[HealthQueryService, RegistryService, JobService],
+];
+const REQUESTS = [...new Set(SERVICES.flatMap(({ methods }) => methods.map(({ input }) => input)))];
+
+/** The same message with lists of numbers one by one, as some languages send them. */
+function unpacked(bytes: Uint8Array, schema: DescMessage): Uint8Array {
+  const writer = new BinaryWriter();
+  const message = reflect(schema, fromBinary(schema, bytes));
+  for (const one of schema.fields) {
+    if (!message.isSet(one)) continue;
+    if (one.fieldKind === "list" && one.listKind !== "message" && one.scalar !== ScalarType.STRING) {
+      if (one.scalar === ScalarType.BYTES) continue;
+      for (const value of message.get(one)) writer.tag(one.number, WireType.Varint).uint32(Number(value));
+    } else if (one.fieldKind === "list" && one.listKind === "message") {
+      for (const value of message.get(one)) {
+        const inner = value as ReturnType<typeof reflect>;
+        writer.tag(one.number, WireType.LengthDelimited);
+        writer.bytes(unpacked(toBinary(inner.desc, inner.message), inner.desc));
+      }
+    } else if (one.fieldKind === "message") {
+      const inner = message.get(one) as ReturnType<typeof reflect>;
+      writer.tag(one.number, WireType.LengthDelimited);
+      writer.bytes(unpacked(toBinary(inner.desc, inner.message), inner.desc));
+    } else {
+      const only = reflect(schema);
+      only.set(one, message.get(one) as never);
+      writer.raw(toBinary(schema, only.message as never));
+    }
+  }
+  return writer.finish();
 }
 
 describe("hasTooManyParts()", () => {
+  const states = "empty messages of a state";
   it.each([
-    ["empty messages", field(4, empty(9))],
-    ["a message again and again", empty(3)],
-    ["entries of a map", field(4, empty(13))],
-    ["fields that are not known", Buffer.alloc(MEGABYTE, Buffer.from([0xf8, 0x7f, 0]))],
-    ["small numbers", Buffer.alloc(MEGABYTE, Buffer.from([0x30, 1]))],
-    ["messages before bytes that are none", Buffer.concat([field(4, Buffer.concat([empty(9), Buffer.from([7])]))])],
-    ["messages in a field that is cut short", field(4, empty(9)).subarray(0, MEGABYTE - 10)],
-    ["messages deep within", [4, 4, 4, 4, 4].reduce((inner, number) => field(number, inner), empty(9))],
-    ["JSON of empty objects", Buffer.from(`{"info":{"gpus":[${Array(300_000).fill("{}").join()}]}}`)],
-    ["JSON that nests", Buffer.from("[".repeat(MEGABYTE))],
-  ])("should find %s", (_, bytes) => {
-    expect(hasTooManyParts(bytes)).toBe(true);
+    ["empty messages", RegisterNodeRequestSchema, field(4, empty(9))],
+    ["a message again and again", RegisterNodeRequestSchema, empty(4)],
+    ["entries of a map", RegisterNodeRequestSchema, field(4, empty(13))],
+    ["fields that are not known", RegisterNodeRequestSchema, Buffer.alloc(MEGABYTE, Buffer.from([0xf8, 0x7f, 0]))],
+    ["small numbers", RegisterNodeRequestSchema, field(4, Buffer.alloc(MEGABYTE, Buffer.from([0x30, 1])))],
+    [
+      "messages before bytes that are none",
+      RegisterNodeRequestSchema,
+      field(4, Buffer.concat([empty(9), Buffer.from([7])])),
+    ],
+    ["messages in a field that is cut short", RegisterNodeRequestSchema, field(4, empty(9)).subarray(0, MEGABYTE - 10)],
+    [
+      "messages whose tags name another wire type",
+      RegisterNodeRequestSchema,
+      field(4, Buffer.alloc(MEGABYTE, Buffer.from([9 << 3, 0]))),
+    ],
+    [
+      "messages beyond the end of the one that they are in",
+      RegisterNodeRequestSchema,
+      Buffer.concat([field(4, Buffer.from([(9 << 3) | 2, 0xff, 0xff, 0x3f])), empty(1)]),
+    ],
+    ["messages deep within", HeartbeatRequestSchema, field(3, field(9, empty(1)))],
+    [states, PlanStateRequestSchema, empty(1)],
+    ["empty texts", SubmitJobRequestSchema, field(1, field(10, empty(1)))],
+    ["packed numbers", RegisterNodeRequestSchema, field(4, field(8, field(4, Buffer.alloc(2 * MEGABYTE, 1))))],
+  ] as const)("should find %s", (_, schema, bytes) => {
+    expect(hasTooManyParts(schema, bytes)).toBe(true);
   });
 
-  it("should take the largest requests of the contract", () => {
-    const info = largeMachine();
-    const register = create(RegisterNodeRequestSchema, { nodeId: "n1", info });
-    expect(hasTooManyParts(toBinary(RegisterNodeRequestSchema, register))).toBe(false);
-    expect(hasTooManyParts(Buffer.from(toJsonString(RegisterNodeRequestSchema, register)))).toBe(false);
-    const nodeIds = Array.from({ length: 1_000 }, (_, index) => `node-${index}.example`.padEnd(63, "x"));
-    const held = create(GetHeldNodesRequestSchema, { nodeIds });
-    expect(hasTooManyParts(toBinary(GetHeldNodesRequestSchema, held))).toBe(false);
+  it.each([
+    ["empty objects", `{"info":{"gpus":[${Array(300_000).fill("{}").join()}]}}`],
+    ["lists within lists", "[".repeat(MEGABYTE)],
+    ["numbers", `{"info":{"numaNodes":[{"distances":[${Array(400_000).fill("1").join()}]}]}}`],
+    ["empty objects behind a text", `{"nodeId":"\\\\","info":{"gpus":[${Array(300_000).fill("{}").join()}]}}`],
+  ])("should find JSON of %s", (_, text) => {
+    expect(hasTooManyValues(Buffer.from(text))).toBe(true);
   });
 
-  it("should not count what is text", () => {
-    const text = JSON.stringify({ reason: '[{,"\\'.repeat(10_000) });
-    expect(hasTooManyParts(Buffer.from(text))).toBe(false);
-    const reason = "It was, as they say, too old. ".repeat(30_000);
-    expect(hasTooManyParts(field(2, Buffer.from(reason)))).toBe(false);
+  it.each(FILLS.map((fill) => [JSON.stringify(fill), fill] as const))(
+    "should take the largest message of each request that holds %s, in every encoding",
+    (_, fill) => {
+      for (const schema of REQUESTS) {
+        const message = new Largest(fill).make(schema);
+        const bytes = toBinary(schema, message);
+        const json = Buffer.from(toJsonString(schema, message));
+        const found = [hasTooManyParts(schema, bytes), hasTooManyParts(schema, unpacked(bytes, schema))];
+        // With escapes a message in JSON may be larger than a message may be.
+        if (json.byteLength <= 1_048_576) found.push(hasTooManyValues(json));
+        expect([schema.typeName, ...found.filter((it) => it)]).toEqual([schema.typeName]);
+      }
+    },
+  );
+
+  it("should take any bytes in a piece of output", () => {
+    const piece = fc.uint8Array({ minLength: 0, maxLength: 65_536, size: "max" });
+    fc.assert(
+      fc.property(piece, (data) => {
+        const bytes = toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, { data }));
+        expect(hasTooManyParts(ServeLogsRequestSchema, bytes)).toBe(false);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("should take a state of 500 nodes with 64 labels each", () => {
+    const labels = Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`l${at}`, `v${at}`]));
+    const objects = Array.from({ length: 500 }, (_, at) => ({
+      object: { case: "nodeLabels", value: { node: `n${at}`, labels } } as const,
+    }));
+    const state = create(PlanStateRequestSchema, { objects });
+    expect(hasTooManyParts(PlanStateRequestSchema, toBinary(PlanStateRequestSchema, state))).toBe(false);
+    expect(hasTooManyValues(Buffer.from(toJsonString(PlanStateRequestSchema, state)))).toBe(false);
   });
 
   it("should come to an end with whatever comes", () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 5_000 }), (bytes) => {
-        expect(hasTooManyParts(bytes)).toBe(false);
+      fc.property(fc.constantFrom(...REQUESTS), fc.uint8Array({ maxLength: 5_000 }), (schema, bytes) => {
+        expect(hasTooManyParts(schema, bytes)).toBe(false);
       }),
     );
+  });
+
+  it("should not count what is text", () => {
+    const text = JSON.stringify({ reason: '[{,"\\'.repeat(10_000) });
+    expect(hasTooManyValues(Buffer.from(text))).toBe(false);
+    expect(() => fromJsonString(SubmitJobRequestSchema, text)).not.toThrow();
   });
 });

@@ -1,70 +1,95 @@
-import { checkParts } from "../calls/message-parts.ts";
+import type { DescMessage } from "@bufbuild/protobuf";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import { checkParts, type MessageFormat } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
+import { type Unpack, unpackerOf } from "./request-compression.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
-/** How messages lie in a body: one that is the body, several behind a header each, or packed as a whole. */
-export type Framing = "whole" | "enveloped" | "packed";
+/** How messages lie in a body. */
+export interface BodyShape {
+  /** One that is the body, or several behind a header each. */
+  readonly framing: "whole" | "enveloped";
+  readonly format: MessageFormat;
+  /** Unpacks what is packed; null where nothing is, or where the encoding is not supported. */
+  readonly unpack: Unpack | null;
+}
+
+/** What messages of a body are checked by. */
+export interface BodyCheck {
+  /** The type of the messages. */
+  readonly schema: DescMessage;
+  /** Where the body comes from: an address. */
+  readonly source: string;
+}
 
 const HEADER_BYTES = 5;
 const PACKED = 1;
 
 /** How messages lie in the body of a request with these headers. */
-export function framingOf(headers: {
-  readonly "content-type"?: string | undefined;
-  readonly "content-encoding"?: string | string[] | undefined;
-}): Framing {
-  const { "content-type": type = "", "content-encoding": encoding = "identity" } = headers;
-  if (/^application\/(grpc|connect\+)/i.test(type)) return "enveloped";
-  return encoding === "identity" ? "whole" : "packed";
+export function bodyShapeOf(headers: Headers): BodyShape {
+  const type = headers.get("content-type") ?? "";
+  const format = /^application\/(\S+\+)?json\b/i.test(type) ? "json" : "binary";
+  const isGrpc = /^application\/grpc/i.test(type);
+  const isConnectStream = /^application\/connect\+/i.test(type);
+  const encoding = isGrpc ? "grpc-encoding" : isConnectStream ? "connect-content-encoding" : "content-encoding";
+  const unpack = unpackerOf(headers.get(encoding) ?? "");
+  return { framing: isGrpc || isConnectStream ? "enveloped" : "whole", format, unpack };
 }
 
 /**
- * The same body, each of its messages in one piece and checked to be decoded within a moment. Rejects with
- * MESSAGE_TOO_LARGE. What is too long for a message is passed on as it comes, to what refuses it; what is packed is
- * checked where it is unpacked.
- *
- * @param source of the body: an address.
+ * The same body, each of its messages in one piece, unpacked, and checked to be decoded within a moment. Rejects with
+ * MESSAGE_TOO_LARGE and MALFORMED_MESSAGE. What is too long for a message is passed on as it comes, to what refuses it.
  */
 export function checkedBody(
   body: AsyncIterable<Uint8Array>,
-  framing: Framing,
-  source: string,
+  shape: BodyShape,
+  check: BodyCheck,
 ): AsyncIterable<Uint8Array> {
-  switch (framing) {
-    case "whole":
-      return whole(body, source);
-    case "enveloped":
-      return enveloped(body, source);
-    case "packed":
-      return body;
-  }
+  return shape.framing === "whole" ? whole(body, shape, check) : enveloped(body, shape, check);
 }
 
-async function* whole(body: AsyncIterable<Uint8Array>, source: string): AsyncIterable<Uint8Array> {
+async function* whole(body: AsyncIterable<Uint8Array>, shape: BodyShape, check: BodyCheck): AsyncIterable<Uint8Array> {
   const pieces = new Pieces();
   for await (const chunk of body) {
     pieces.add(chunk);
     if (pieces.size > MESSAGE_LIMIT_BYTES) yield pieces.takeAll();
   }
   if (pieces.size === 0) return;
-  const message = pieces.takeAll();
-  await loopBudget.do(source, () => checkParts(message));
+  const bytes = pieces.takeAll();
+  const message = shape.unpack === null ? bytes : await shape.unpack(bytes);
+  await loopBudget.do(check.source, () => checkParts(check.schema, message, shape.format));
   yield message;
 }
 
-async function* enveloped(body: AsyncIterable<Uint8Array>, source: string): AsyncIterable<Uint8Array> {
+async function* enveloped(
+  body: AsyncIterable<Uint8Array>,
+  shape: BodyShape,
+  check: BodyCheck,
+): AsyncIterable<Uint8Array> {
   const pieces = new Pieces();
   for await (const chunk of body) {
     pieces.add(chunk);
     for (let size = envelopeSize(pieces); size > 0; size = envelopeSize(pieces)) {
-      const message = pieces.take(size);
-      const isPacked = ((message[0] ?? 0) & PACKED) !== 0;
-      if (!isPacked) await loopBudget.do(source, () => checkParts(message.subarray(HEADER_BYTES)));
-      yield message;
+      yield await checkedEnvelope(pieces.take(size), shape, check);
     }
     if (pieces.size > HEADER_BYTES + MESSAGE_LIMIT_BYTES) yield pieces.takeAll();
   }
   if (pieces.size > 0) yield pieces.takeAll();
+}
+
+/** What is packed without a supported encoding is passed on, to what refuses it. */
+async function checkedEnvelope(
+  envelope: Uint8Array,
+  { format, unpack }: BodyShape,
+  { schema, source }: BodyCheck,
+): Promise<Uint8Array> {
+  const [flags = 0] = envelope;
+  const isPacked = (flags & PACKED) !== 0;
+  if (isPacked && unpack === null) return envelope;
+  const bytes = envelope.subarray(HEADER_BYTES);
+  const message = isPacked && unpack !== null ? await unpack(bytes) : bytes;
+  await loopBudget.do(source, () => checkParts(schema, message, format));
+  return isPacked ? encodeEnvelope(flags & ~PACKED, message) : envelope;
 }
 
 /** The size of the first envelope with its header; 0 while it has not come whole. */

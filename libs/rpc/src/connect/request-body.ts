@@ -1,19 +1,31 @@
 import { constants } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
+import type { DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import type { HttpRequest } from "../calls/http-handler.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { checkedBody, framingOf } from "./checked-body.ts";
+import { type BodyShape, checkedBody } from "./checked-body.ts";
+
+/** What a request brings: messages of this type. */
+export interface RequestedMessages {
+  readonly schema: DescMessage;
+  readonly shape: BodyShape;
+  /** Whether there may be several. */
+  readonly isStream: boolean;
+}
 
 /**
- * The body of a request, each of its messages in one piece, failing as MESSAGE_TOO_LARGE when one has more parts than
- * any needs, and as CANCELLED when the caller resets the call or its connection breaks. Node ends such a body as if it
- * were complete, or with an ECONNRESET that could be taken for the store's.
+ * The body of a request, each of its messages in one piece and unpacked, failing as MESSAGE_TOO_LARGE when one has more
+ * parts than any needs, and as CANCELLED when the caller resets the call or its connection breaks. Node ends such a
+ * body as if it were complete, or with an ECONNRESET that could be taken for the store's.
  */
-export function requestBody(request: HttpRequest, isStream: boolean): AsyncIterable<Uint8Array> {
+export function requestBody(
+  request: HttpRequest,
+  { schema, shape, isStream }: RequestedMessages,
+): AsyncIterable<Uint8Array> {
   const source = connectionOf(request)?.address ?? "";
-  return checkedBody(rawBody(request, isStream, source), framingOf(request.headers), source);
+  return checkedBody(rawBody(request, isStream, source), shape, { schema, source });
 }
 
 async function* rawBody(request: HttpRequest, isStream: boolean, source: string): AsyncGenerator<Uint8Array> {

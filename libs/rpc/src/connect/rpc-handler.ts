@@ -36,9 +36,10 @@ import { loopBudget } from "../limits/loop-budget.ts";
 import type { UnreadAnswers } from "../limits/unread-answers.ts";
 import { finishRequest, refuseCall } from "./answer-error.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
+import { bodyShapeOf } from "./checked-body.ts";
 import { completeErrors } from "./complete-errors.ts";
 import { requestBody } from "./request-body.ts";
-import { COMPRESSIONS } from "./request-compression.ts";
+import { COMPRESSIONS, unpackedUrl } from "./request-compression.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 export interface RpcHandlerOptions {
@@ -226,11 +227,19 @@ async function serve(
   values: ContextValues,
   options: RpcHandlerOptions,
 ): Promise<void> {
-  const universal = universalRequest(request, response, values, isClientStream(handler));
+  const universal = universalRequest(request, response, values, handler);
   if (universal === null) {
     writeHead(response, 400);
     response.end();
     return;
+  }
+  if (request.method === "GET") {
+    const refusal = await unpackQuery(universal, handler, connectionOf(request)?.address ?? "");
+    if (refusal !== null) {
+      options.onEarlyError(method, refusal, values.get(peerKey));
+      refuseCall(request, response, refusal);
+      return;
+    }
   }
   finishRequest(request, response);
   const answer = await handler(universal);
@@ -256,15 +265,42 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
   };
 }
 
+/** Unpack the message of a GET request. Resolves to its refusal; null for none. */
+async function unpackQuery(
+  universal: { url: string },
+  { method }: UniversalHandler,
+  source: string,
+): Promise<ConnectError | null> {
+  try {
+    universal.url = await unpackedUrl(universal.url, method.input, source);
+    return null;
+  } catch (error) {
+    return mapError(error);
+  }
+}
+
 /** Null when the request has no authority, or one that makes no URL. */
-function universalRequest(request: HttpRequest, response: HttpResponse, values: ContextValues, isStream: boolean) {
+function universalRequest(
+  request: HttpRequest,
+  response: HttpResponse,
+  values: ContextValues,
+  handler: UniversalHandler,
+) {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
     const ending = new AbortController();
     values.set(endingKey, ending);
     spreadAbort(ending, universal.signal, request, response);
     const { signal } = ending;
-    return { ...universal, signal, body: requestBody(request, isStream) };
+    const { header } = universal;
+    const shape = bodyShapeOf(header);
+    if (shape.framing === "whole" && shape.unpack !== null) {
+      // They describe what was sent.
+      header.delete("content-encoding");
+      header.delete("content-length");
+    }
+    const body = requestBody(request, { schema: handler.method.input, shape, isStream: isClientStream(handler) });
+    return { ...universal, signal, body };
   } catch {
     return null;
   }

@@ -1,11 +1,11 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import { create, fromBinary, type Message } from "@bufbuild/protobuf";
+import { create, type Message } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
 import { endingKey } from "../calls/call-context.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
-import { checkParts } from "../calls/message-parts.ts";
+import { decodeMessage } from "../calls/message-parts.ts";
 import { finishRequest } from "../connect/answer-error.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
@@ -222,14 +222,7 @@ async function readMessage({ spec, request, response }: DirectCall): Promise<Mes
     await loopBudget.turn(source);
     throw error;
   });
-  return await loopBudget.do(source, () => {
-    checkParts(bytes);
-    try {
-      return fromBinary(spec.method.input, bytes);
-    } catch (cause) {
-      throw refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
-    }
-  });
+  return await loopBudget.do(source, () => decodeMessage(spec.method.input, bytes));
 }
 
 async function* readLazily(read: () => Promise<Message>) {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { status as GrpcCode } from "@grpc/grpc-js";
-import { describeError, mapError, refuse } from "@rollcall/errors";
+import { describeError, mapError, reasonOf, refuse } from "@rollcall/errors";
 import { addressOf, type ClientAddress } from "../calls/client-address.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { grpcPeerOf } from "../connections/connection.ts";
@@ -38,7 +38,7 @@ export interface FrameMethod<I> {
   /** "rollcall.health.v1.HealthService/Heartbeat". */
   readonly name: string;
   readonly handler: FrameHandler<I>;
-  /** What it throws ends the call with MALFORMED_MESSAGE. */
+  /** A refusal that it throws ends the call with its reason, anything else with MALFORMED_MESSAGE. */
   readonly decode: (bytes: Buffer) => I;
   readonly journal: CallJournal;
   readonly clientAddress: ClientAddress | undefined;
@@ -196,6 +196,7 @@ export class FrameCall<I> implements JournaledCall {
     try {
       return this.#method.decode(bytes);
     } catch (cause) {
+      if (reasonOf(cause) !== undefined) throw cause;
       throw refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
     }
   }

@@ -1,4 +1,9 @@
-import type { ServerInterceptingCall, ServerInterceptingCallInterface, ServerInterceptor } from "@grpc/grpc-js";
+import type {
+  Metadata,
+  ServerInterceptingCall,
+  ServerInterceptingCallInterface,
+  ServerInterceptor,
+} from "@grpc/grpc-js";
 import { mapError } from "@rollcall/errors";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
 import type { CallAdmission, CallPlace } from "../limits/call-admission.ts";
@@ -30,8 +35,27 @@ export function observeGrpcCalls(options: GrpcObserverOptions): ServerIntercepto
   };
 }
 
+/** A request that cannot be decoded: grpc-js itself has one status for all of them. */
+export class Undecodable {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+/** The statuses that calls were ended with, by the metadata that they came with: handlers and interceptors share it. */
+const statuses = new WeakMap<Metadata, Status>();
+
+/** The status that a grpc-js call was ended with; null while it has none, and where its caller left. */
+export function statusOf({ metadata }: { readonly metadata: Metadata }): Status | null {
+  return statuses.get(metadata) ?? null;
+}
+
 /** What is kept of a call until it ends, on the call itself. */
 interface Observed extends JournaledCall {
+  /** Null until it has come. */
+  metadata: Metadata | null;
   /** Read while the call has one; empty where it is neither logged nor limited. */
   peer: string;
   place: CallPlace | null;
@@ -54,6 +78,8 @@ class CallObserver {
       const completed = completeStatus(status);
       const observed = this[OBSERVED];
       if (observed !== undefined) {
+        const { metadata, hasEnded } = observed;
+        if (metadata !== null && !hasEnded) statuses.set(metadata, completed);
         journal.ended(observed, completed);
         observed.place?.leave();
       }
@@ -62,12 +88,16 @@ class CallObserver {
     this.#start = function (this: ObservedCall, listener: Listener) {
       const observed = this[OBSERVED];
       if (observed !== undefined) {
-        const { onCancel } = listener;
+        const { onCancel, onReceiveMessage } = listener;
         // Made for this call alone, and the other methods are called for each message: it is changed, not wrapped.
         listener.onCancel = () => {
           journal.over(observed);
           observed.place?.leave();
           onCancel.call(listener);
+        };
+        listener.onReceiveMessage = (message: unknown) => {
+          if (message instanceof Undecodable) this.sendStatus(toGrpcStatus(message.error));
+          else onReceiveMessage.call(listener, message);
         };
         observer.#admit(this, observed, listener);
       }
@@ -77,19 +107,24 @@ class CallObserver {
 
   begin(call: ObservedCall, method: string, isStream: boolean): void {
     const startMs = this.#options.journal.nowMs();
-    call[OBSERVED] = { method, isStream, startMs, peer: "", place: null, hasEnded: false };
+    call[OBSERVED] = { method, isStream, startMs, peer: "", place: null, metadata: null, hasEnded: false };
     call.sendStatus = this.#sendStatus;
     call.start = this.#start;
   }
 
-  /** Learn from its headers where a call comes from, and let it in; for those that are limited or logged. */
+  /** Learn from its headers where a call comes from, and let it in; only for those that are limited or logged. */
   #admit(call: ObservedCall, observed: Observed, listener: Listener): void {
     const { journal, clientAddress, admissionOf } = this.#options;
     const { method, isStream } = observed;
     const admission = admissionOf(method);
-    if (!journal.isLogging && admission === undefined) return;
+    const isUnknown = !journal.isLogging && admission === undefined;
     const { onReceiveMetadata } = listener;
     listener.onReceiveMetadata = (metadata) => {
+      observed.metadata = metadata;
+      if (isUnknown) {
+        onReceiveMetadata.call(listener, metadata);
+        return;
+      }
       const peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, clientAddress);
       observed.peer = peer;
       try {

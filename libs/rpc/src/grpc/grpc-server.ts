@@ -1,4 +1,4 @@
-import { Server, type ServerDuplexStream, type ServerOptions, setLogger } from "@grpc/grpc-js";
+import { Server, type ServerDuplexStream, type ServerOptions, type ServiceDefinition, setLogger } from "@grpc/grpc-js";
 import type { TlsSource } from "@rollcall/identity";
 import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
 import { ServingStatus } from "../builtins/serving-status.ts";
@@ -16,8 +16,8 @@ import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
-import { observeGrpcCalls } from "./grpc-observer.ts";
-import { toGrpcMethod, toGrpcService } from "./grpc-service.ts";
+import { observeGrpcCalls, Undecodable } from "./grpc-observer.ts";
+import { type GrpcService, toGrpcMethod, toGrpcService } from "./grpc-service.ts";
 
 export interface GrpcServerOptions {
   readonly host: string;
@@ -102,7 +102,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
   for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
-    server.addService(toGrpcService(route.service, route.decoders), route.handlers);
+    server.addService(withReasons(toGrpcService(route.service, route.decoders)), route.handlers);
   }
   answerUnknownMethods(server);
   logTroubles(options.log);
@@ -121,6 +121,22 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
       await shutDown(server, binding, options.closeGraceMs ?? 5_000);
     },
   };
+}
+
+/** The same service; what its decoders throw reaches the caller, by way of the observer. */
+function withReasons(service: GrpcService): ServiceDefinition {
+  return Object.fromEntries(
+    Object.entries(service).map(([name, method]) => {
+      const requestDeserialize = (bytes: Buffer): unknown => {
+        try {
+          return method.requestDeserialize(bytes);
+        } catch (error) {
+          return new Undecodable(error);
+        }
+      };
+      return [name, { ...method, requestDeserialize }];
+    }),
+  );
 }
 
 /** The methods of a service whose calls are not left to grpc-js, by their paths. */

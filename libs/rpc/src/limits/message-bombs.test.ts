@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import http2 from "node:http2";
 import { gzipSync } from "node:zlib";
-import { create, fromBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { StatusSchema } from "@rollcall/api/google/rpc/status_pb";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { RegisterNodeResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { ListNodesResponseSchema, RegisterNodeResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createMetrics } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { RpcFixture, TEST_POLICIES } from "../../test/rpc-fixture.ts";
@@ -102,6 +103,64 @@ describe("a message of half a million parts", () => {
     );
     expect(textOf(small)).not.toContain("more fields than any");
     expect(small.headers[":status"]).toBe(400);
+  });
+
+  it("should be refused in the URL of a GET request", async () => {
+    let calls = 0;
+    const listNodes = () => {
+      calls += 1;
+      return create(ListNodesResponseSchema);
+    };
+    const method = "rollcall.registry.v1.RegistryService/ListNodes";
+    const policies = { [method]: { caller: "anyone", deadlineMs: 60_000, idempotent: true } } as const;
+    const fixture = await RpcFixture.start({
+      registry: { listNodes },
+      policies: { ...TEST_POLICIES, ...policies },
+    });
+    closers.push(() => fixture.stop());
+    const get = async (message: Uint8Array, encoding: string) => {
+      const packed = gzipSync(message).toString("base64url");
+      const query = `connect=v1&base64=1&compression=gzip&encoding=${encoding}&message=${packed}`;
+      const answer = await fetch(`http://127.0.0.1:${fixture.server.port}/${method}?${query}`);
+      return answer.text();
+    };
+    // Statuses, half a million of them.
+    expect(await get(Buffer.alloc(1_000_000, Buffer.from([6 << 3, 1])), "proto")).toContain("MESSAGE_TOO_LARGE");
+    expect(await get(Buffer.from(`{"statuses":[${Array(400_000).fill("1").join()}]}`), "json")).toContain(
+      "MESSAGE_TOO_LARGE",
+    );
+    expect(await get(Buffer.from("no gzip at all"), "avro")).not.toContain("MESSAGE_TOO_LARGE");
+    expect(calls).toBe(0);
+    expect(await get(Buffer.from('{"pageSize":7}'), "json")).toBe("{}");
+    expect(calls).toBe(1);
+  });
+
+  it.each([
+    ["gRPC", { "content-type": "application/grpc" }, envelope],
+    ["Connect", { "content-type": "application/proto" }, (message: Uint8Array) => message],
+    [
+      "Connect, packed",
+      { "content-type": "application/proto", "content-encoding": "gzip" },
+      (message: Uint8Array) => gzipSync(message),
+    ],
+  ] as const)("should not be taken for JSON, nor what is no bomb: %s", async (_, headers, wrap) => {
+    const policies = {
+      [METHOD]: { caller: "anyone", deadlineMs: 60_000, idempotent: true },
+    } as const;
+    const fixture = await RpcFixture.start({
+      registry: { registerNode: () => create(RegisterNodeResponseSchema) },
+      policies: { ...TEST_POLICIES, ...policies },
+    });
+    closers.push(() => fixture.stop());
+    // Their first bytes are a line break and an opening bracket: a name of 91 bytes.
+    const name = Buffer.concat([Buffer.from([10, 91]), Buffer.alloc(91, "x")]);
+    const bomb = await post(fixture.server.port, METHOD, headers, wrap(Buffer.concat([name, BOMB])));
+    expect(textOf(bomb)).toMatch(/MESSAGE_TOO_LARGE|more(%20| )fields(%20| )than(%20| )any/);
+    const commas = Buffer.from(",".repeat(60_000));
+    const info = toBinary(NodeInfoSchema, create(NodeInfoSchema, { hostname: String(commas) }));
+    const request = Buffer.concat([name, Buffer.from([(4 << 3) | 2, 0xe4, 0xd4, 0x03]), info]);
+    const harmless = await post(fixture.server.port, METHOD, headers, wrap(request));
+    expect(textOf(harmless)).not.toMatch(/MESSAGE_TOO_LARGE|more(%20| )fields(%20| )than(%20| )any/);
   });
 
   it("should be refused where a method takes several messages", async () => {

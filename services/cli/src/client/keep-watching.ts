@@ -1,4 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import { reasonIn } from "../hints.ts";
 import type { Shell } from "../shell.ts";
 import type { ServiceName } from "./addresses.ts";
 import type { ControlPlane } from "./control-plane.ts";
@@ -16,11 +18,14 @@ export interface Watching<Message> {
   pause(ms: number, signal: AbortSignal): Promise<unknown>;
 }
 
-/** With these codes the same call may succeed later. */
+/** With these codes the same call may succeed later, unless it has one of FINAL. */
 const PASSING: ReadonlySet<Code> = new Set([
   ...[Code.Unavailable, Code.Aborted, Code.Canceled, Code.DeadlineExceeded, Code.ResourceExhausted],
   ...[Code.Unknown, Code.Internal],
 ]);
+
+/** The same message is refused again. */
+const FINAL: ReadonlySet<ErrorReason> = new Set([ErrorReason.MESSAGE_TOO_LARGE, ErrorReason.MALFORMED_MESSAGE]);
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5_000;
@@ -48,7 +53,8 @@ export async function* keepWatching<Message>(watching: Watching<Message>): Async
     } catch (error) {
       shell.interrupted.throwIfAborted();
       attempts += 1;
-      const isOver = !hasBegun || attempts > MOST_ATTEMPTS || !PASSING.has(ConnectError.from(error).code);
+      const isPassing = PASSING.has(ConnectError.from(error).code) && !FINAL.has(reasonIn(error));
+      const isOver = !hasBegun || attempts > MOST_ATTEMPTS || !isPassing;
       if (isOver) await control.attempt(at, what, () => Promise.reject(error));
       if (attempts === 1) shell.err.write(`connection lost: ${await control.explain(at, error)}; trying again\n`);
     } finally {

@@ -91,7 +91,6 @@ async function writeStream(
 ): Promise<void> {
   const { executionId, stream, follow, tailBytes, sink } = wanted;
   const client = control.client("health", HealthQueryService);
-  const decoder = new TextDecoder();
   let next: bigint | null = null;
   const pieces = keepWatching({
     ...{ control, shell, at: "health", what: `read the output of execution ${executionId}` },
@@ -104,7 +103,7 @@ async function writeStream(
   });
   for await (const { offset, data } of pieces) {
     next = offset + BigInt(data.byteLength);
-    sink.write(decoder.decode(data, { stream: true }));
+    // As it is: output may be binary, or of any encoding.
+    sink.write(data);
   }
-  sink.write(decoder.decode());
 }

@@ -64,8 +64,11 @@ export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => 
       shell.out.write(`${name}\n`);
       return;
     }
-    const execution = await waitForEnd(shell, control, client, name);
+    const { execution, unread } = await waitForEnd(shell, control, client, name);
     const code = exitCodeOf(execution);
+    // A script that goes by the code 0 takes the output for whole.
+    if (code === 0 && unread !== null) throw new Failure(unread);
+    if (code !== 0 && unread !== null) shell.err.write(`${unread}\n`);
     if (code !== 0) throw new Exit(code, code === execution.observation?.exitCode ? "" : endLine(execution));
   } catch (error) {
     if (shell.interrupted.aborted && submitted) await stopRun(shell, options, name);
@@ -129,10 +132,17 @@ function duration(field: "queueTimeout" | "maxRunTime", option: string, text: st
   return text === undefined ? {} : { [field]: durationFromMs(parseDurationMs(option, text)) };
 }
 
+/** How a command ended. */
+interface RunEnd {
+  readonly execution: Execution;
+  /** Why its output could not be read to its end; null where it was. */
+  readonly unread: string | null;
+}
+
 /** Say where it runs, and wait for the job's end. */
-async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient, name: string): Promise<Execution> {
+async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient, name: string): Promise<RunEnd> {
   const over = new AbortController();
-  let output: Promise<void> | null = null;
+  let output: Promise<string | null> | null = null;
   const write = (executionId: string) => {
     output ??= writeAll(shell, control, executionId);
     return output;
@@ -146,8 +156,7 @@ async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient
       );
       const [execution] = executions;
       if (execution === undefined) throw new Failure(await whyNotRun(client, name, job.message));
-      if (hasOutput(execution)) await write(execution.id);
-      return execution;
+      return { execution, unread: hasOutput(execution) ? await write(execution.id) : null };
     }
     throw new Failure(`the watch of job ${name} ended before it`);
   } finally {
@@ -162,7 +171,7 @@ interface ToldRun {
   /** Aborts when it is over. */
   readonly over: AbortSignal;
   /** Write what an execution writes, once. */
-  readonly write: (executionId: string) => Promise<void>;
+  readonly write: (executionId: string) => Promise<unknown>;
 }
 
 /** Say on standard error where the command runs, and write what it writes. */
@@ -200,13 +209,15 @@ function hasOutput({ observation }: Execution): boolean {
   return state !== ObservedState.UNSPECIFIED && state !== ObservedState.STARTING;
 }
 
-/** Write the command's output to its end. That it cannot be read is told, and changes nothing about its exit code. */
-async function writeAll(shell: Shell, control: ControlPlane, executionId: string): Promise<void> {
+/** Write the command's output to its end. Resolves to why it could not be read; null where it was. */
+async function writeAll(shell: Shell, control: ControlPlane, executionId: string): Promise<string | null> {
   const streams = [OutputStream.STDOUT, OutputStream.STDERR];
-  await writeOutput(shell, control, { executionId, streams, follow: true, tailBytes: 0 }).catch((error: unknown) => {
-    if (shell.interrupted.aborted) return;
-    shell.err.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  });
+  try {
+    await writeOutput(shell, control, { executionId, streams, follow: true, tailBytes: 0 });
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 const SILENT = { write: () => {}, isTerminal: false, columns: () => 0, rows: () => 0 };

@@ -31,7 +31,8 @@ export function defineRun(run: Command, shell: Shell): void {
     "The command runs once; it is not run again when it fails, or when its node is lost. Where it runs goes to " +
       "standard error. Ctrl-C stops it.",
     "Exit codes: the command's own; 128 and the number of the signal that ended it; 75 where neither is known: no " +
-      "node fits, it could not be started, its node is lost, or the control plane does not answer.",
+      "node fits, it could not be started, its node is lost, or the control plane does not answer. 75 also where the " +
+      "command succeeded and its output could not be read or written in full.",
   );
   run.action(
     action(

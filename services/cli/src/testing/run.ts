@@ -68,8 +68,8 @@ export async function run(args: readonly string[], surroundings: Surroundings = 
 function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => void) {
   let all = "";
   const sink: Sink = {
-    write: (text) => {
-      all += text;
+    write: (data) => {
+      all += typeof data === "string" ? data : Buffer.from(data).toString();
       onWrite?.(all);
     },
     isTerminal: terminal !== undefined,

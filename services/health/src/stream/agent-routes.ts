@@ -8,7 +8,7 @@ import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/rpc";
 import type { LogCall, LogDesk } from "../work/log-desk.ts";
 import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
-import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
+import { MOST_BYTES, OVERFULL, OVERSIZED } from "./oversized.ts";
 
 /** The agents' side, for a grpc-js server. */
 export function createAgentRoutes(host: StreamHost, logs: LogDesk): readonly GrpcRoute[] {
@@ -21,7 +21,8 @@ export function createAgentRoutes(host: StreamHost, logs: LogDesk): readonly Grp
 
 function decodeFrame(bytes: Buffer): HeartbeatRequest {
   if (bytes.length > MOST_BYTES) return OVERSIZED;
-  const beat = readBeatFrame(bytes);
-  if (beat !== null) return beat;
-  return hasTooManyParts(bytes) ? OVERSIZED : fromBinary(HeartbeatRequestSchema, bytes);
+  return (
+    readBeatFrame(bytes) ??
+    (hasTooManyParts(HeartbeatRequestSchema, bytes) ? OVERFULL : fromBinary(HeartbeatRequestSchema, bytes))
+  );
 }

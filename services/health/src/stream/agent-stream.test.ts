@@ -71,6 +71,18 @@ describe("AgentStream", () => {
     expect((await stream.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
   });
 
+  it("should say which limit a frame is over", async () => {
+    const stream = await joined("overfull");
+    // Twenty thousand GPUs without anything in them.
+    const gpus = Buffer.alloc(40_000, Buffer.from([(9 << 3) | 2, 0]));
+    stream.sendBytes(new BinaryWriter().tag(3, WireType.LengthDelimited).bytes(gpus).finish());
+    const { error } = await stream.end();
+    expect([error?.reason, error?.message]).toEqual(["MESSAGE_TOO_LARGE", expect.stringContaining("more fields")]);
+    const larger = await joined("larger");
+    larger.sendBytes(padded({ case: "beat", value: { sequence: 1_000 } }));
+    expect((await larger.end()).error?.message).toContain("64 KiB");
+  });
+
   it("should acknowledge the highest sequence when an older Beat comes again", async () => {
     const stream = await joined("again");
     const before = replica.app.replica.beats;

@@ -15,7 +15,7 @@ import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFra
 import { toText } from "./hello-fields.ts";
 import { nextNonce } from "./nonces.ts";
 import { type DrainListener, Outgoing, type OutgoingLimits } from "./outgoing.ts";
-import { checkParts, OVERSIZED, tooLarge } from "./oversized.ts";
+import { checkParts, refusalOf } from "./oversized.ts";
 
 /** A call of HealthService.Heartbeat. */
 export type HeartbeatCall = FrameCall<HeartbeatRequest>;
@@ -148,7 +148,8 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
   onFrame(request: HeartbeatRequest): void {
     const { frame } = request;
     try {
-      if (request === OVERSIZED) throw tooLarge();
+      const refusal = refusalOf(request);
+      if (refusal !== null) throw refusal;
       if (frame.case === "beat") {
         checkParts(frame.value.usage);
         this.#session.beat(frame.value);

@@ -122,6 +122,29 @@ describe("the output of an execution", () => {
     expect(await failureOf(read(atOther))).toMatchObject({ reason: "EXECUTION_NOT_FOUND" });
   });
 
+  it.each([
+    ["fields that are too many", Buffer.alloc(900_000, Buffer.from([0xf8, 0x7f, 0])), "MESSAGE_TOO_LARGE", 8],
+    ["a message that is too large", Buffer.alloc(1_200_000), "MESSAGE_TOO_LARGE", 8],
+    ["bytes that are no message", Buffer.from([0x0a, 0xff, 0xff]), "MALFORMED_MESSAGE", 3],
+  ] as const)(
+    "should end with the reason why %s are refused, for the reader and the agent",
+    async (_, bytes, reason, code) => {
+      for (const at of [atOwner, atOther]) {
+        const reading = failureOf(read(at));
+        const { token } = await stream.nextOf("logRequest");
+        const call = stream.serveLogs();
+        await call.send({ token, stream: 1, data: Buffer.from("x") });
+        // Not all of it is taken.
+        void call.send(bytes);
+        expect(await call.ended).toMatchObject({ code, error: { reason } });
+        expect(await reading).toMatchObject({
+          reason,
+          message: expect.stringMatching(/^the output that the node sent/),
+        });
+      }
+    },
+  );
+
   it("should be shown to no viewer", async () => {
     expect(await failureOf(read(asViewer))).toMatchObject({ reason: "ROLE_TOO_LOW" });
   });

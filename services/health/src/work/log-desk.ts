@@ -7,9 +7,9 @@ import {
   ServeLogsResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { refuse } from "@rollcall/errors";
+import { describeError, isErrorReasonName, refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
-import { toGrpcStatus } from "@rollcall/rpc";
+import { errorFromGrpc, statusOf, toGrpcStatus } from "@rollcall/rpc";
 import type { HeldNode } from "../replica/held-node.ts";
 
 /** A call of HealthService.ServeLogs, and how it is answered. */
@@ -56,10 +56,13 @@ const DEFAULT_BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 /** One for all: strangers may cause many of them. */
 const UNNAMED = refuse("LOG_NOT_FOUND", "the first frame names the token of the LogRequest that the call is for");
 
+/** The messages of a call. */
+type Pieces = Pick<AsyncIterator<ServeLogsRequest>, "next">;
+
 interface Reading {
   readonly nodeId: string;
   /** Take the call that brings the output. */
-  readonly begin: (pieces: AsyncIterator<ServeLogsRequest>, first: ServeLogsRequest, end: () => void) => void;
+  readonly begin: (pieces: Pieces, first: ServeLogsRequest, end: () => void) => void;
 }
 
 /**
@@ -126,7 +129,7 @@ export class LogDesk {
   }
 
   async #begin(call: LogCall, end: (error?: unknown) => void): Promise<void> {
-    const pieces = (call as AsyncIterable<ServeLogsRequest>)[Symbol.asyncIterator]();
+    const pieces = piecesOf(call);
     const first = await this.#inTime(pieces.next());
     if (first === null || first.done === true) throw UNNAMED;
     const key = keyOf(first.value.token);
@@ -160,7 +163,7 @@ export class LogDesk {
     const asked = node.work !== null && node.stream?.sendWork({ kind: "log-request", token, ...query }) === true;
     if (!asked) throw unavailable(node.id, "is not connected just now, or runs no work");
     const opened = new Promise<{
-      readonly pieces: AsyncIterator<ServeLogsRequest>;
+      readonly pieces: Pieces;
       readonly first: ServeLogsRequest;
       readonly end: () => void;
     }>((resolve) => {
@@ -192,11 +195,7 @@ export class LogDesk {
   }
 
   /** The pieces, no faster than one reading may be. */
-  async *#paced(
-    pieces: AsyncIterator<ServeLogsRequest>,
-    first: ServeLogsRequest,
-    signal: AbortSignal,
-  ): AsyncGenerator<LogPiece> {
+  async *#paced(pieces: Pieces, first: ServeLogsRequest, signal: AbortSignal): AsyncGenerator<LogPiece> {
     const { bytesPerSecond, clock } = this.#options;
     let windowMs = clock.nowMs();
     let bytes = 0;
@@ -236,16 +235,31 @@ function failureOf(failure: string) {
     : refuse("LOG_UNAVAILABLE", "the node cannot read the output", { retryAfterMs: RETRY_AFTER_MS });
 }
 
-async function nextOf(pieces: AsyncIterator<ServeLogsRequest>, signal: AbortSignal): Promise<ServeLogsRequest | null> {
-  const next = await orAborted(
-    pieces.next().catch(() => {
-      throw refuse("LOG_UNAVAILABLE", "the node went away while its output was read", {
-        retryAfterMs: RETRY_AFTER_MS,
-      });
-    }),
-    signal,
-  );
+async function nextOf(pieces: Pieces, signal: AbortSignal): Promise<ServeLogsRequest | null> {
+  const next = await orAborted(pieces.next(), signal);
   return next.done === true ? null : next.value;
+}
+
+/** What a call brings. Rejects with the reason when the call ends before its output does. */
+function piecesOf(call: LogCall): Pieces {
+  const pieces = (call as AsyncIterable<ServeLogsRequest>)[Symbol.asyncIterator]();
+  return {
+    next: () =>
+      pieces.next().catch((cause: unknown) => {
+        throw whyEnded(call, cause);
+      }),
+  };
+}
+
+function whyEnded(call: LogCall, cause: unknown): Error {
+  const status = statusOf(call);
+  const { reason = "", message } = describeError(errorFromGrpc(status));
+  if (status === null || !isErrorReasonName(reason)) {
+    const retryAfterMs = RETRY_AFTER_MS;
+    return refuse("LOG_UNAVAILABLE", "the node went away while its output was read", { retryAfterMs, cause });
+  }
+  // The control plane refused what the agent sent: the same output is refused again.
+  return refuse(reason, `the output that the node sent was refused: ${message}`, { cause });
 }
 
 /** The result of some work. Rejects with the signal's reason when that aborts first. */

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { until } from "@rollcall/testkit/time";
 import { bundledMain } from "./bundled-main.ts";
 
@@ -118,6 +119,30 @@ export class RollcallProcess {
       if (started && typeof line.pid === "number") descendants.add(line.pid);
     }
   }
+}
+
+/** How a process ended whose standard output went elsewhere. */
+export interface RedirectedEnd {
+  readonly code: number | string;
+  readonly err: string;
+}
+
+/** Run a process of ours to its end, with a file, a device or a pipe as its standard output. */
+export async function runInto(
+  out: number,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<RedirectedEnd> {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ["ignore", out, "pipe"],
+  });
+  let err = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    err += text;
+  });
+  const [code, signal]: (number | string | null)[] = await once(child, "close");
+  return { code: code ?? signal ?? "unknown", err };
 }
 
 /** End whatever tests have left behind. */

@@ -78,10 +78,15 @@ export class WorkFixture {
 
   /** Run the command line as its user does. */
   rollcall(...words: readonly string[]): RollcallProcess {
+    return new RollcallProcess(this.wordsFor(words));
+  }
+
+  /** The same words, with the address of the control plane and a token for it. */
+  wordsFor(words: readonly string[]): readonly string[] {
     const at = ["--server", this.#up.server, "--token-file", `${this.#up.dataDirectory}/admin-token`];
     const end = words.indexOf("--");
     const place = end === -1 ? words.length : end;
-    return new RollcallProcess([...words.slice(0, place), ...at, ...words.slice(place)]);
+    return [...words.slice(0, place), ...at, ...words.slice(place)];
   }
 
   /** A service of one process, which does nothing, and that again and again. */

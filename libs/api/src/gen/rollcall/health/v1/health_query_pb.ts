@@ -928,7 +928,8 @@ export const HealthQueryService: GenService<{
   },
   /**
    * ReadExecutionLog sends what an execution wrote, from its node, and goes on with what it writes when asked to follow. It takes the role
-   * submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE.
+   * submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE; ends with MESSAGE_TOO_LARGE or
+   * MALFORMED_MESSAGE when the control plane refuses what the node sends.
    *
    * @generated from rpc rollcall.health.v1.HealthQueryService.ReadExecutionLog
    */

@@ -1,0 +1,134 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { describeError } from "@rollcall/errors";
+import { until } from "@rollcall/testkit/time";
+import { runInto } from "./testing/rollcall-process.ts";
+import { WorkFixture } from "./testing/work-fixture.ts";
+
+// Executions are another user's: only root can make them so.
+const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+
+const rows = (count: number, row: string) => Buffer.from(`${row}\n`.repeat(count));
+
+/** What programs print that looks like fields of a message, or is no text. */
+const OUTPUTS: readonly (readonly [name: string, script: string, output: Buffer])[] = [
+  ["rows of stars", `yes '${"*".repeat(79)}' | head -600`, rows(600, "*".repeat(79))],
+  ["a number again and again", "yes 2 | head -100000", rows(100_000, "2")],
+  ["blank lines", "yes '' | head -70000", rows(70_000, "")],
+  ["rows of colons", `yes '${":".repeat(72)}' | head -900`, rows(900, ":".repeat(72))],
+  ["a matrix of 0 and 1", "yes '0 1 1 0 1 0 0 1' | head -5000", rows(5_000, "0 1 1 0 1 0 0 1")],
+  [
+    "all bytes",
+    `i=0; while [ $i -lt 256 ]; do printf "\\\\$(printf %o $i)"; i=$((i+1)); done`,
+    Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)),
+  ],
+];
+
+asRoot("the output of ordinary programs", () => {
+  let fixture: WorkFixture;
+  const directory = mkdtempSync(join(tmpdir(), "rollcall-output-"));
+
+  beforeAll(async () => {
+    fixture = await WorkFixture.start();
+    await fixture.startAgent("printer");
+  });
+
+  afterAll(async () => {
+    await fixture.dispose();
+    rmSync(directory, { recursive: true });
+  });
+
+  /** Run the command line. Answers its exit code, what it said on standard error, and its output. */
+  async function outputOf(...words: readonly string[]) {
+    const file = join(directory, "out");
+    const out = openSync(file, "w");
+    const end = await runInto(out, fixture.wordsFor(words)).finally(() => closeSync(out));
+    return { ...end, output: readFileSync(file) };
+  }
+
+  it.each(OUTPUTS)("should be read back to the byte by job logs: %s", async (name, script, output) => {
+    const job = `logs-${name.replaceAll(" ", "-")}`;
+    await fixture.client.jobs.submitJob({
+      spec: {
+        ...{ name: job, type: JobType.BATCH, queueTimeout: { seconds: 60n } },
+        task: { case: "process", value: { command: ["sh", "-c", script] } },
+      },
+    });
+    await until(`the end of ${job}`, async () => {
+      return (await fixture.client.jobs.getJob({ name: job })).job?.state === JobState.COMPLETED;
+    });
+    const { code, err, output: seen } = await outputOf("job", "logs", job);
+    expect([code, err, seen.equals(output)]).toEqual([0, "", true]);
+  });
+
+  it.each(OUTPUTS)("should be written to the byte by run: %s", async (name, script, output) => {
+    const words = [
+      "run",
+      "--queue-timeout",
+      "60s",
+      "--name",
+      `run-${name.replaceAll(" ", "-")}`,
+      "--",
+      "sh",
+      "-c",
+      script,
+    ];
+    const { code, output: seen } = await outputOf(...words);
+    expect([code, seen.equals(output)]).toEqual([0, true]);
+  });
+
+  it("should run with as much environment as a job may have, whatever is in it", async () => {
+    const values = [":".repeat(240), "\n".repeat(240), '[{,"\\'.repeat(48), "0 1 ".repeat(60)];
+    const env = Object.fromEntries(
+      Array.from({ length: 170 }, (_, at) => [`V${at}`, values[at % values.length] ?? ""]),
+    );
+    await fixture.client.jobs.submitJob({
+      spec: {
+        ...{ name: "environment", type: JobType.BATCH, queueTimeout: { seconds: 60n } },
+        task: {
+          case: "process",
+          // One dollar would have Rollcall put the values among the words.
+          value: { command: ["sh", "-c", 'printf "%s" "$$V0$$V1$$V2$$V3$$V169"'], env },
+        },
+      },
+    });
+    await until("the end of environment", async () => {
+      return (await fixture.client.jobs.getJob({ name: "environment" })).job?.state === JobState.COMPLETED;
+    });
+    const { code, output } = await outputOf("job", "logs", "environment");
+    expect([code, output.toString()]).toEqual([0, `${values.join("")}${env.V169}`]);
+  });
+
+  it.each([
+    ["a job", 700, /INVALID_REQUEST|65,?536|64 KiB/],
+    ["a message", 12_000, /larger than/],
+  ] as const)(
+    "should be refused by the reason that is true, where it is too large for %s",
+    async (_, count, reason) => {
+      const env = Object.fromEntries(Array.from({ length: 200 }, (_unused, at) => [`V${at}`, ":".repeat(count)]));
+      const refused = await fixture.client.jobs
+        .submitJob({
+          spec: { name: "large", type: JobType.BATCH, task: { case: "process", value: { command: ["true"], env } } },
+        })
+        .then(() => null, describeError);
+      expect(refused?.message).toMatch(reason);
+    },
+  );
+
+  it("should be read back where it is more than a message holds", async () => {
+    const { code, output } = await outputOf(
+      "run",
+      "--queue-timeout",
+      "60s",
+      "--",
+      "sh",
+      "-c",
+      "yes 12 | head -c 3000000",
+    );
+    expect([code, output.equals(rows(1_000_000, "12"))]).toEqual([0, true]);
+  });
+});
