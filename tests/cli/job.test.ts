@@ -231,7 +231,7 @@ describe("job scale, restart and stop", () => {
     const { out } = await rig.run("job executions small -o name --states ready");
     const [execution = ""] = out.split("\n");
     expect(await rig.run(`job why ${execution}`)).toMatchObject({ code: 0 });
-    expect(await rig.run(`job stop --execution ${execution.slice(0, 26)}`)).toMatchObject({ code: 0, out: "Ok\n" });
+    expect(await rig.run(`job stop --execution ${execution}`)).toMatchObject({ code: 0, out: "Ok\n" });
     expect(await rig.run("job stop small -m enough")).toEqual({ code: 0, out: "Ok\n", err: "" });
     const again = await rig.run("job stop small");
     expect(again).toMatchObject({ code: 0, out: "Ok\n", err: expect.stringContaining("nothing to change: ") });
@@ -239,6 +239,24 @@ describe("job scale, restart and stop", () => {
     const scaled = await rig.run("job scale small 2");
     expect(scaled).toMatchObject({ code: 1, err: expect.stringContaining("`rollcall job run` with its file") });
     expect(await rig.run("job adopt 0123456789")).toMatchObject({ code: 1 });
+  });
+
+  it("should take the beginning of an execution's id where a person reads, and its whole id elsewhere", async () => {
+    await started("single", SERVICE.replace("count: 2", "count: 1"));
+    const { out } = await rig.run("job executions single -o name --states ready");
+    const [execution = ""] = out.split("\n");
+    const prefix = execution.slice(0, 24);
+    expect(await rig.run(`job why ${prefix}`)).toMatchObject({ code: 0, out: expect.stringContaining(execution) });
+    for (const line of [`job why ${prefix} -o json`, `job stop --execution ${prefix}`, `job adopt ${prefix}`]) {
+      const { code, err } = await rig.run(line);
+      expect([line, code]).toEqual([line, 1]);
+      expect(err).toContain(`there is no execution ${prefix}; did you mean ${execution}?`);
+    }
+    for (const line of [`job stop --execution ${prefix}`, `job why ${prefix}`, `job adopt ${prefix}`]) {
+      const { out: offered } = await rig.run(["__complete", ...line.split(" ")]);
+      expect(offered).toContain(`${execution}\texecution\n`);
+    }
+    await rig.run("job stop single");
   });
 
   it.each([

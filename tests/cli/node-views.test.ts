@@ -30,7 +30,7 @@ describe("node describe", () => {
 
   it("should print the whole record for programs", async () => {
     await rig.register("n1", { ...INFO, labels: { zone: "a" } });
-    expect((await rig.run("node describe n -o yaml")).out).toMatch(
+    expect((await rig.run("node describe n1 -o yaml")).out).toMatch(
       /^id: n1\ntype: NODE_TYPE_COMPUTE\nmembership:\n {2}state: MEMBERSHIP_STATE_APPROVED\n/,
     );
     expect((await rig.run("node describe n1")).out).toMatch(/^Registered {2}\S+ \S+, from 127\.0\.0\.1$/m);
@@ -38,7 +38,7 @@ describe("node describe", () => {
     expect(listed.nodes.map((node: { joinedFrom?: string }) => node.joinedFrom)).toContain("127.0.0.1");
     const json = JSON.parse((await rig.run("node describe n1 --output json")).out);
     expect(json).toMatchObject({ id: "n1", labels: [{ key: "zone", value: "a", tier: "LABEL_TIER_AGENT" }] });
-    expect((await rig.run("node describe n -o name")).out).toBe("n1\n");
+    expect((await rig.run("node describe n1 -o name")).out).toBe("n1\n");
     expect(await rig.run("node describe n1 --output csv")).toEqual({
       code: 2,
       out: "",
@@ -52,6 +52,23 @@ describe("node describe", () => {
     expect(code).toBe(0);
     expect(out).toContain("Contact     last seen -\n");
     expect(err).toMatch(/^warning: last seen and usage are missing: /);
+  });
+
+  it("should take a prefix where a person reads, and exact ids from scripts", async () => {
+    await rig.register("web-12");
+    for (const verb of ["describe", "why", "health"]) {
+      expect(await rig.run(`node ${verb} web-1`)).toMatchObject({ code: 0, out: expect.stringContaining("web-12") });
+      for (const format of ["json", "yaml"]) {
+        const { code, out, err } = await rig.run(`node ${verb} web-1 -o ${format}`);
+        expect([code, out]).toEqual([1, ""]);
+        expect(err).toContain("node web-1 not found; did you mean web-12?");
+      }
+    }
+    for (const line of ["node watch web-1 --count 1", "job executions --node web-1", "policy show --node web-1"]) {
+      const { code, err } = await rig.run(line);
+      expect([line, code]).toEqual([line, 1]);
+      expect(err).toContain("did you mean web-12?");
+    }
   });
 
   it("should refuse a node that is not there, or one of several, and want exactly one", async () => {

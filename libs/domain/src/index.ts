@@ -17,6 +17,7 @@ export {
   judgeExpectedHead,
 } from "./access/audit-chain.ts";
 export * from "./brake/index.ts";
+export { suggestName } from "./closest-name.ts";
 export * from "./conditions/index.ts";
 export { judgeBrowser } from "./console/browser-origin.ts";
 export { fromSessionRefusal, moreCodesRefusal, SIGN_IN_LIMITS, signInCodeRefusal } from "./console/sign-in.ts";

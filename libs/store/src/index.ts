@@ -54,6 +54,7 @@ export {
 export type { Change } from "./database/change.ts";
 export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";
+export { findNearNames, withSuggestion } from "./database/near-names.ts";
 export { together } from "./database/one-connection.ts";
 export type { RecordAddress } from "./database/pool.ts";
 export { createRecordCheck } from "./database/record-check.ts";
@@ -175,10 +176,11 @@ export {
 } from "./nodes/list-nodes.ts";
 export { beginAdmission, insertComputeNodes, type NewComputeNode, RecordMovedError } from "./nodes/new-nodes.ts";
 export {
+  findKnownNodes,
   findNode,
+  findNodeByPrefix,
   lockNamedNode,
   nodeNotFound,
-  resolveRefs,
   type SelectedIds,
   selectNodeIds,
   thoseThatMatch,

@@ -22,7 +22,7 @@ export async function editJobIn(
   decide: (job: StoredJob) => JobEdit | null,
 ): Promise<Change<StoredJob>> {
   const before = await lockJob(tx, name);
-  if (before === null) throw jobNotFound(name);
+  if (before === null) throw await jobNotFound(tx, name);
   checkJobEtag(before, name, etag);
   if (before.state === "STOPPED") throw jobStopped(name);
   const wanted = decide(before);

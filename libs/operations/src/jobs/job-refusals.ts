@@ -1,15 +1,15 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { type FieldViolation, refuse } from "@rollcall/errors";
-import type { StoredJob } from "@rollcall/store";
+import { type FieldViolation, refusalError, refuse } from "@rollcall/errors";
+import { type Db, type StoredJob, withSuggestion } from "@rollcall/store";
 import { violationsText } from "@rollcall/wire";
 
 /** Jobs at most. */
 export const MOST_JOBS = 10_000;
 
-/** There is no such job. */
-export function jobNotFound(name: string): ConnectError {
-  const text = `there is no job ${name}: list them with \`rollcall job list\``;
-  return refuse("JOB_NOT_FOUND", text, { metadata: { job: name } });
+/** The refusal of a name that no job has, with the job that was most likely meant. */
+export async function jobNotFound(db: Db, name: string): Promise<ConnectError> {
+  const missing = { reason: "JOB_NOT_FOUND", message: `there is no job ${name}`, metadata: { job: name } } as const;
+  return refusalError(await withSuggestion(db, "job", name, missing), name);
 }
 
 /** The job is not one that can run. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
-import { findNode, lockNamedNode } from "./node-reference.ts";
+import { findKnownNodes, findNode, findNodeByPrefix, lockNamedNode } from "./node-reference.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -23,12 +23,40 @@ describe.each(Object.entries(WAYS))("%s()", (_, find) => {
     expect((await find(ref)).id).toBe(id);
   });
 
-  it("should refuse a prefix of several", async () => {
-    expect(await refusalOf(find("web"))).toMatchObject({ reason: "AMBIGUOUS_NODE" });
+  it.each([
+    ["web", "web-1"],
+    ["gpu-11", "gpu-1"],
+    ["WEB-2", "web-2"],
+  ])("should not take %s for a node, but suggest %s", async (ref, suggestion) => {
+    const refusal = await refusalOf(find(ref));
+    expect(refusal).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { node: ref, suggestion } });
   });
 
   it.each(["nobody", "%", "a\0b", ""])("should find nothing by %j", async (ref) => {
     const refusal = await refusalOf(find(ref));
     expect(refusal).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { node: ref } });
+  });
+});
+
+describe("findNodeByPrefix()", () => {
+  const find = (ref: string) => findNodeByPrefix(database.store.db, ref);
+
+  it("should find by an id before a prefix, and refuse a prefix of several", async () => {
+    expect((await find("gpu")).id).toBe("gpu");
+    await addNode(database.store, "lonely");
+    expect((await find("lone")).id).toBe("lonely");
+    expect(await refusalOf(find("web"))).toMatchObject({ reason: "AMBIGUOUS_NODE" });
+    expect(await refusalOf(find("nobody"))).toMatchObject({ reason: "NODE_NOT_FOUND" });
+  });
+});
+
+describe("findKnownNodes()", () => {
+  it("should tell the ids of nodes from other names, each once, with what was likely meant", async () => {
+    const { ids, refusals } = await findKnownNodes(database.store.db, ["web-2", "gpu", "web", "gpu", "a\0b", "web"]);
+    expect(ids).toEqual(["gpu", "web-2"]);
+    expect(refusals.map(({ name, refusal }) => [name, refusal.metadata.suggestion])).toEqual([
+      ["web", "web-1"],
+      ["a\0b", undefined],
+    ]);
   });
 });

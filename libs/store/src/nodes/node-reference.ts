@@ -1,48 +1,51 @@
-import { isNodeId, type NodeRecord, resolveNodeRef } from "@rollcall/domain";
+import { isNodeId, type NodeRecord, type Refusal, resolveNodeRef, suggestName } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import { sql } from "kysely";
+import { findNearNames, withSuggestion } from "../database/near-names.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { listNodeIds, type NodeFilter } from "./list-nodes.ts";
 import { findNodeIds, getNode, lockNode } from "./nodes.ts";
 
+/** The node of exactly this id. Throws NODE_NOT_FOUND. */
+export async function findNode(db: Db, id: string): Promise<NodeRecord> {
+  return (isNodeId(id) ? await getNode(db, id) : null) ?? notFound(db, id);
+}
+
 /**
- * Find the node that is meant by an id or an unambiguous prefix of one; an exact id always wins.
- * Throws AMBIGUOUS_NODE or NODE_NOT_FOUND.
+ * The node that a person means by an id or an unambiguous prefix of one; an exact id always wins. Only for what people
+ * read: a change must not depend on which other nodes exist. Throws AMBIGUOUS_NODE or NODE_NOT_FOUND.
  */
-export async function findNode(db: Db, ref: string): Promise<NodeRecord> {
-  const id = await resolve(db, ref);
-  return (id === null ? null : await getNode(db, id)) ?? notFound(ref);
+export async function findNodeByPrefix(db: Db, ref: string): Promise<NodeRecord> {
+  const found = resolveNodeRef(ref, await findNodeIds(db, ref));
+  if (found.kind === "ambiguous") throw refusalError(found, ref);
+  return (found.kind === "found" ? await getNode(db, found.id) : null) ?? notFound(db, ref);
 }
 
-/** The same, with the node's row locked until the transaction ends. */
-export async function lockNamedNode(tx: Tx, ref: string): Promise<NodeRecord> {
-  const id = await resolve(tx, ref);
-  return (id === null ? null : await lockNode(tx, id)) ?? notFound(ref);
+/** The node of exactly this id, with its row locked until the transaction ends. Throws NODE_NOT_FOUND. */
+export async function lockNamedNode(tx: Tx, id: string): Promise<NodeRecord> {
+  return (isNodeId(id) ? await lockNode(tx, id) : null) ?? notFound(tx, id);
 }
 
-/** What many references mean. */
-export interface ResolvedRefs {
-  /** The nodes that are meant, sorted, each once. */
+/** Which of some names are ids of nodes. */
+export interface KnownNodes {
+  /** The nodes, sorted, each once. */
   readonly ids: readonly string[];
-  /** References that mean no node, or several: as findNode() would throw. */
-  readonly refusals: readonly { readonly ref: string; readonly refusal: DecidedRefusal }[];
+  /** What findNode() would throw for each of the other names. */
+  readonly refusals: readonly { readonly name: string; readonly refusal: DecidedRefusal }[];
 }
 
-/** Find the nodes that are meant by ids or unambiguous prefixes; an exact id always wins. */
-export async function resolveRefs(db: Db, refs: readonly string[]): Promise<ResolvedRefs> {
-  const possible = refs.filter(isNodeId);
+/** Find the nodes of exactly these ids. */
+export async function findKnownNodes(db: Db, names: readonly string[]): Promise<KnownNodes> {
+  const possible = names.filter(isNodeId);
   const { rows } = await sql<{ id: string }>`
     select id from nodes where id = any(${possible}::text[])`.execute(db);
-  const exact = new Set(rows.map(({ id }) => id));
-  const ids = new Set(exact);
-  const refusals: { ref: string; refusal: DecidedRefusal }[] = [];
-  for (const ref of new Set(refs)) {
-    if (exact.has(ref)) continue;
-    const found = resolveNodeRef(ref, await findNodeIds(db, ref));
-    if (found.kind === "found") ids.add(found.id);
-    else refusals.push({ ref, refusal: found.kind === "none" ? nodeNotFound(ref) : found });
-  }
-  return { ids: [...ids].sort(), refusals };
+  const known = new Set(rows.map(({ id }) => id));
+  const missing = [...new Set(names)].filter((name) => !known.has(name));
+  const near = await findNearNames(db, "node", missing);
+  const refusals = missing.map((name) => {
+    return { name, refusal: suggestName(nodeMissing(name), name, near.get(name) ?? []) };
+  });
+  return { ids: [...known].sort(), refusals };
 }
 
 /** Some nodes of a selection, in order of id. */
@@ -84,17 +87,15 @@ export async function thoseThatMatch(db: Db, filter: NodeFilter, ids: readonly s
 
 const BY_ID = { column: "id", descending: false } as const;
 
-async function resolve(db: Db, ref: string): Promise<string | null> {
-  const found = resolveNodeRef(ref, await findNodeIds(db, ref));
-  if (found.kind === "ambiguous") throw refusalError(found, ref);
-  return found.kind === "found" ? found.id : null;
+async function notFound(db: Db, name: string): Promise<never> {
+  throw refusalError(await nodeNotFound(db, name), name);
 }
 
-function notFound(ref: string): never {
-  throw refusalError(nodeNotFound(ref), ref);
+/** The refusal of a name that no node has, with the node that was most likely meant. */
+export function nodeNotFound(db: Db, name: string): Promise<DecidedRefusal> {
+  return withSuggestion(db, "node", name, nodeMissing(name));
 }
 
-/** The refusal of a reference that means no node. */
-export function nodeNotFound(ref: string): DecidedRefusal {
-  return { reason: "NODE_NOT_FOUND", message: `node ${ref} not found`, metadata: { node: ref } };
+function nodeMissing(name: string): Refusal<"NODE_NOT_FOUND"> {
+  return { reason: "NODE_NOT_FOUND", message: `node ${name} not found`, metadata: { node: name } };
 }

@@ -1,5 +1,7 @@
 import type { Desired, ExecutionRecord, Observation } from "@rollcall/domain";
+import { refusalError } from "@rollcall/errors";
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import { withSuggestion } from "../database/near-names.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 import type { ExecutionObservationsTable, ExecutionOrder, ExecutionsTable, StoredState } from "./work-tables.ts";
@@ -139,7 +141,17 @@ export async function getExecutions(db: Db, ids: readonly string[]): Promise<rea
   return queryExecutions(db, sql`where e.id = any(${ids}) order by e.id`);
 }
 
-/** Executions whose ids begin so, a few at most; an exact id comes alone. */
+/** The refusal of an id that no execution has, with the execution that was most likely meant. */
+export async function executionNotFound(db: Db, id: string): Promise<Error> {
+  const message = `there is no execution ${id}`;
+  const missing = { reason: "EXECUTION_NOT_FOUND", message, metadata: { execution: id } } as const;
+  return refusalError(await withSuggestion(db, "execution", id, missing), id);
+}
+
+/**
+ * Executions whose ids begin so, a few at most; an exact id comes alone. Only for what people read: a change must not
+ * depend on which other executions exist.
+ */
 export async function findExecutions(db: Db, prefix: string, limit: number): Promise<readonly StoredExecution[]> {
   const exact = await getExecutions(db, [prefix]);
   if (exact.length > 0) return exact;

@@ -7,6 +7,7 @@ export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,
   type ExecutionTally,
+  executionNotFound,
   findExecutions,
   freeIndex,
   getExecutions,

@@ -13,7 +13,7 @@ import {
   WhoAmIResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { endAccessToken, type Revoker, strangersTokenRefusal } from "@rollcall/domain";
-import { refusalError, refuse } from "@rollcall/errors";
+import { refusalError } from "@rollcall/errors";
 import { actorOf, type KnownCaller } from "@rollcall/identity";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
@@ -25,6 +25,7 @@ import {
   lockAccessToken,
   revokeAccessToken as saveRevocation,
   type Tx,
+  withSuggestion,
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
@@ -139,9 +140,7 @@ async function revoke(
   by: Revoker,
 ): Promise<Change<RevokeAccessTokenResponse>> {
   const token = await lockAccessToken(tx, id);
-  if (token === null) {
-    throw refuse("ACCESS_TOKEN_NOT_FOUND", `no access token has the id ${id}`, { metadata: { token: id } });
-  }
+  if (token === null) throw await accessTokenNotFound(tx, id, by);
   const decided = endAccessToken(token, { ...by, ...operation.by });
   if (!decided.ok) throw refusalError(decided.refusal, id);
   for (const revocation of decided.effects) await saveRevocation(tx, id, revocation);
@@ -150,4 +149,12 @@ async function revoke(
     adminTokensLeft: await countAccessTokens(tx, "admin"),
   });
   return { result, events: decided.events, audit: [auditOf(operation, id)] };
+}
+
+/** The refusal of an id that no token has. Only an admin, who can list all tokens, is shown a similar id. */
+async function accessTokenNotFound(tx: Tx, id: string, { role }: Revoker): Promise<Error> {
+  const message = `no access token has the id ${id}`;
+  const missing = { reason: "ACCESS_TOKEN_NOT_FOUND", message, metadata: { token: id } } as const;
+  const mayList = role === "admin";
+  return refusalError(mayList ? await withSuggestion(tx, "accessToken", id, missing) : missing, id);
 }

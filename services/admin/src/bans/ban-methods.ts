@@ -25,7 +25,7 @@ import {
   NODE_ID_RULE,
   type NodeRecord,
 } from "@rollcall/domain";
-import { refusalError, refuse } from "@rollcall/errors";
+import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
 import { auditOf, commit, messageCodec } from "@rollcall/operations";
 import { createPageTokens } from "@rollcall/rpc";
 import {
@@ -34,10 +34,11 @@ import {
   findBans,
   insertBan,
   listBans as listStored,
+  lockNamedNode,
   lockNode,
   ownersOfKeys,
-  resolveRefs,
   type Tx,
+  withSuggestion,
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
@@ -98,16 +99,11 @@ async function ban(tx: Tx, operation: NodeOperation, request: BanNodeRequest): P
   return { ...change, result: create(BanNodeResponseSchema, { ...nodeOf(change.result), ...banOf(placed) }) };
 }
 
-/** The node that is meant, its row locked; null when there is none. Throws AMBIGUOUS_NODE. */
+/** The node to ban, its row locked; null for an id or a key that no node has. Throws NODE_NOT_FOUND. */
 async function lockBanTarget(tx: Tx, request: BanNodeRequest): Promise<NodeRecord | null> {
   const { node, nodeId, fingerprint } = request;
   if (fingerprint !== "") return lockOwner(tx, fingerprint);
-  if (nodeId !== "") return lockNode(tx, nodeId);
-  const { ids, refusals } = await resolveRefs(tx, [node]);
-  const ambiguous = refusals.find(({ refusal }) => refusal.reason !== "NODE_NOT_FOUND");
-  if (ambiguous !== undefined) throw refusalError(ambiguous.refusal, node);
-  const [id] = ids;
-  return id === undefined ? null : lockNode(tx, id);
+  return nodeId === "" ? lockNamedNode(tx, node) : lockNode(tx, nodeId);
 }
 
 async function lockOwner(tx: Tx, fingerprint: string): Promise<NodeRecord | null> {
@@ -118,7 +114,7 @@ async function lockOwner(tx: Tx, fingerprint: string): Promise<NodeRecord | null
 /** Ban an id or a key that no node has. Registrations are held off, so none can take it meanwhile. */
 async function banBare(tx: Tx, operation: NodeOperation, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {
   const { fingerprint, validateOnly } = request;
-  const id = fingerprint === "" ? request.nodeId || request.node : null;
+  const id = fingerprint === "" ? request.nodeId : null;
   const subject = id ?? fingerprint;
   checkBareName(id, request);
   const names = id === null ? { nodeIds: [], fingerprints: [fingerprint] } : { nodeIds: [id], fingerprints: [] };
@@ -141,7 +137,7 @@ function checkBareName(id: string | null, { fingerprint, etag }: BanNodeRequest)
     const description = `there is no such node, and a node id is ${NODE_ID_RULE}`;
     throw refuse("INVALID_NODE_ID", `${JSON.stringify(id)} cannot be banned: ${description}`, {
       metadata: { node: id },
-      violations: [{ field: "node", description }],
+      violations: [{ field: "node_id", description }],
     });
   }
   if (id === null && !isKeyFingerprint(fingerprint)) {
@@ -173,25 +169,26 @@ interface UnbanTarget {
   readonly bans: readonly Ban[];
 }
 
-/** Throws NODE_NOT_FOUND or AMBIGUOUS_NODE when neither a node nor a ban is meant. */
+/** Throws NODE_NOT_FOUND when neither a node nor a ban has the id. */
 async function lockUnbanTarget(tx: Tx, request: UnbanNodeRequest): Promise<UnbanTarget> {
-  const { node: ref, fingerprint } = request;
+  const { node: id, fingerprint } = request;
   if (fingerprint !== "") {
     const node = await lockOwner(tx, fingerprint);
     return { node, bans: await bansOn(tx, node, { nodeIds: [], fingerprints: [fingerprint] }) };
   }
-  const onId = { nodeIds: [ref], fingerprints: [] };
-  if ((await findBans(tx, onId)).length > 0) {
-    // A banned id is exact, whatever nodes' ids begin with it.
-    const node = await lockNode(tx, ref);
-    return { node, bans: await bansOn(tx, node, onId) };
-  }
-  const { ids, refusals } = await resolveRefs(tx, [ref]);
-  const [id] = ids;
-  const node = id === undefined ? null : await lockNode(tx, id);
-  const [unknown] = refusals;
-  if (unknown !== undefined) throw refusalError(unknown.refusal, ref);
-  return { node, bans: await bansOn(tx, node, { nodeIds: [], fingerprints: [] }) };
+  const onId = { nodeIds: [id], fingerprints: [] };
+  const node = isNodeId(id) ? await lockNode(tx, id) : null;
+  const bans = await bansOn(tx, node, onId);
+  if (node === null && bans.length === 0) throw refusalError(await notBanned(tx, id), id);
+  return { node, bans };
+}
+
+/** The refusal of an id that neither a node nor a ban has. A banned id is suggested before that of another node. */
+async function notBanned(tx: Tx, id: string): Promise<DecidedRefusal> {
+  const text = `no node and no ban has the id ${id}`;
+  const missing = { reason: "NODE_NOT_FOUND", message: text, metadata: { node: id } } as const;
+  const suggested = await withSuggestion(tx, "bannedId", id, missing);
+  return suggested === missing ? withSuggestion(tx, "node", id, missing) : suggested;
 }
 
 function bansOn(tx: Tx, node: NodeRecord | null, names: Parameters<typeof findBans>[1]): Promise<readonly Ban[]> {

@@ -61,7 +61,7 @@ describe("banNode()", () => {
     await rig.admin.banNode({ node: "buried" });
     await rig.admin.deleteNode({ node: "buried" });
     expect(await bansOn("buried")).toHaveLength(1);
-    expect(await refusalOf(rig.admin.banNode({ node: "buried" }))).toMatchObject({
+    expect(await refusalOf(rig.admin.banNode({ nodeId: "buried" }))).toMatchObject({
       reason: "NODE_ALREADY_BANNED",
     });
     const { node, bans } = await rig.admin.unbanNode({ node: "buried" });
@@ -71,7 +71,7 @@ describe("banNode()", () => {
   });
 
   it("should ban an id that no node has, and a key", async () => {
-    expect((await rig.admin.banNode({ node: "ghost", reason: "never" })).node).toBeUndefined();
+    expect((await rig.admin.banNode({ nodeId: "ghost", reason: "never" })).node).toBeUndefined();
     expect(await bansOn("ghost")).toEqual([["ghost", null, "never"]]);
     const unused = "n".repeat(43);
     await rig.admin.banNode({ fingerprint: `SHA256:${unused}`, reason: "leaked" });
@@ -80,7 +80,7 @@ describe("banNode()", () => {
       { type: "node.banned", before: null, after: { banned: true } },
     ]);
     expect(await eventsOf(rig.store, `SHA256:${unused}`)).toHaveLength(1);
-    expect(await refusalOf(rig.admin.banNode({ node: "no such id" }))).toMatchObject({
+    expect(await refusalOf(rig.admin.banNode({ nodeId: "no such id" }))).toMatchObject({
       reason: "INVALID_NODE_ID",
     });
     expect(await refusalOf(rig.admin.banNode({ fingerprint: "SHA256:cut-sho" }))).toMatchObject({
@@ -90,6 +90,8 @@ describe("banNode()", () => {
 
   it("should tell an exact id from the beginning of another's", async () => {
     await addNode(rig.store, "exact-10");
+    const missing = await refusalOf(rig.admin.banNode({ node: "exact-1" }));
+    expect(missing).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { suggestion: "exact-10" } });
     await rig.admin.banNode({ nodeId: "exact-1" });
     expect((await getNode(rig.store.db, "exact-10"))?.membership.state).toBe("PENDING");
     expect(await bansOn("exact-1")).toEqual([["exact-1", null, ""]]);
@@ -118,7 +120,7 @@ describe("banNode()", () => {
     const settled = await Promise.allSettled(calls);
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await eventsOf(rig.store, "stormed")).toHaveLength(1);
-    const request = { node: "named", requestId: "b-1" };
+    const request = { nodeId: "named", requestId: "b-1" };
     const first = await rig.admin.banNode(request);
     expect(await rig.admin.banNode(request)).toEqual(first);
   });
@@ -127,7 +129,7 @@ describe("banNode()", () => {
     await addNode(rig.store, "asked");
     const { node, ban } = await rig.admin.banNode({ node: "asked", validateOnly: true });
     expect([node?.id, ban]).toEqual(["asked", undefined]);
-    await rig.admin.banNode({ node: "asked-2", validateOnly: true });
+    await rig.admin.banNode({ nodeId: "asked-2", validateOnly: true });
     expect([await bansOn("asked"), await bansOn("asked-2")]).toEqual([[], []]);
   });
 });
@@ -136,7 +138,7 @@ describe("unbanNode()", () => {
   it("should lift the ban and leave the node rejected, until it is approved", async () => {
     await addNode(rig.store, "forgiven", "APPROVED");
     await rig.admin.banNode({ node: "forgiven", reason: "stolen" });
-    const { node, bans } = await rig.admin.unbanNode({ node: "forgi", reason: "found again" });
+    const { node, bans } = await rig.admin.unbanNode({ node: "forgiven", reason: "found again" });
     const said = { reason: "BAN_LIFTED", message: "found again", actor: rig.operator.actor };
     expect(node?.membership).toMatchObject({ state: MembershipState.REJECTED, ...said });
     expect(bans).toMatchObject([{ nodeId: "forgiven", reason: "stolen" }]);
@@ -159,6 +161,13 @@ describe("unbanNode()", () => {
     expect(await refusalOf(rig.admin.unbanNode({ node: "nobody-here" }))).toMatchObject({
       reason: "NODE_NOT_FOUND",
     });
+    await rig.admin.banNode({ nodeId: "away-10" });
+    await addNode(rig.store, "away-11");
+    expect(await refusalOf(rig.admin.unbanNode({ node: "away-1" }))).toMatchObject({
+      reason: "NODE_NOT_FOUND",
+      metadata: { node: "away-1", suggestion: "away-10" },
+    });
+    expect(await bansOn("away-10")).toHaveLength(1);
     expect(await refusalOf(rig.admin.unbanNode({ fingerprint: "SHA256:x" }))).toMatchObject({
       reason: "NODE_NOT_BANNED",
     });

@@ -16,8 +16,9 @@ import {
   type Decided,
   freezeBrake,
   releaseBrake,
+  suggestName,
 } from "@rollcall/domain";
-import { refusalError, refuse } from "@rollcall/errors";
+import { refusalError } from "@rollcall/errors";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import { BRAKE_LEASE, type Change, lockBrake, readLease, saveFreeze, saveOrder, type Tx } from "@rollcall/store";
@@ -104,5 +105,6 @@ function checkKnown(group: string, brakes: readonly Brake[]): void {
   const more = groups.length > MOST_NAMED ? ", …" : "";
   const known = `${groups.slice(0, MOST_NAMED).join(", ")}${more}`;
   const message = `the brake has no group ${group}: no replica counts such nodes. There are ${known}`;
-  throw refuse("BRAKE_GROUP_NOT_FOUND", message, { metadata: { group, groups: known } });
+  const missing = { reason: "BRAKE_GROUP_NOT_FOUND", message, metadata: { group, groups: known } } as const;
+  throw refusalError(suggestName(missing, group, groups), group);
 }

@@ -7,10 +7,11 @@ import {
   type DeclaredStep,
   isDeclaredChange,
   planDeclared,
+  suggestName,
 } from "@rollcall/domain";
 import { type FieldViolation, refuse, refuseFields } from "@rollcall/errors";
 import { type Role, roleSuffices } from "@rollcall/identity";
-import { type Db, readDeclaredObjects } from "@rollcall/store";
+import { type Db, findNearNames, readDeclaredObjects } from "@rollcall/store";
 import type { WebhookParts } from "../webhooks/webhook-services.ts";
 import { type ExistingObjects, readExisting, refOf } from "./existing-objects.ts";
 import { nodeOfRef, type ObjectRef, ROLE_OF_KIND, readObjects, type WantedObject } from "./read-objects.ts";
@@ -108,7 +109,7 @@ async function stepsFor(
   const { owner, prune, takeOver } = request;
   const asked = new Map([...objects].filter(([name]) => refs.has(name)));
   const there = await readExisting(db, refs);
-  refuseInvalid(nodesMissing(asked, there));
+  refuseInvalid(await nodesMissing(db, asked, there));
   const wanted = new Map([...asked].map(([name, { fields }]) => [name, fields]));
   return planDeclared({ owner, wanted, recorded, existing: there.existing, prune, takeOver });
 }
@@ -132,14 +133,25 @@ function costOf(ref: ObjectRef | undefined): DeclaredCost {
 }
 
 /** A label waits for no node: one that registers later under this id may be another machine. */
-function nodesMissing(
+async function nodesMissing(
+  db: Db,
   objects: ReadonlyMap<string, WantedObject>,
   { nodes, computeNodes }: ExistingObjects,
-): readonly FieldViolation[] {
+): Promise<readonly FieldViolation[]> {
+  const named = new Set([...objects.values()].flatMap(({ wanted }) => nodeOfRef(wanted) ?? []));
+  const near = await findNearNames(
+    db,
+    "node",
+    [...named].filter((node) => !nodes.has(node)),
+  );
   return [...objects].flatMap(([name, { wanted }]) => {
     const node = nodeOfRef(wanted);
     if (node === null) return [];
-    if (!nodes.has(node)) return [{ field: name, description: `there is no node ${node}; declare it once it is here` }];
+    if (!nodes.has(node)) {
+      const text = `there is no node ${node}; declare it once it is here`;
+      const missing = { reason: "NODE_NOT_FOUND", message: text, metadata: {} } as const;
+      return [{ field: name, description: suggestName(missing, node, near.get(node) ?? []).message }];
+    }
     if (wanted.kind === "label" || computeNodes.has(node)) return [];
     return [{ field: name, description: `node ${node} is a control-plane process; its lease alone says how it fares` }];
   });

@@ -9,8 +9,8 @@ import {
   type JoinTokenUse as ProtoUse,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { checkAgentLabels, GROUP_LABEL, isLabelValue, joinTokenState } from "@rollcall/domain";
-import { refuse, refuseFields } from "@rollcall/errors";
-import type { JoinToken, NewJoinToken, PastUse } from "@rollcall/store";
+import { refusalError, refuseFields } from "@rollcall/errors";
+import { type Db, type JoinToken, type NewJoinToken, type PastUse, withSuggestion } from "@rollcall/store";
 
 /** The properties that a request asks for in a new token. */
 export type TokenTerms = Omit<NewJoinToken, "id" | "hash" | "createdBy">;
@@ -106,7 +106,9 @@ export function joinTokenUseToProto({ nodeId, fingerprint, atMs }: PastUse): Pro
   });
 }
 
-/** The error of an id that no token has. */
-export function joinTokenNotFound(id: string): Error {
-  return refuse("JOIN_TOKEN_NOT_FOUND", `join token ${id} not found`, { metadata: { joinToken: id } });
+/** The refusal of an id that no join token has, with the token that was most likely meant. */
+export async function joinTokenNotFound(db: Db, id: string): Promise<Error> {
+  const message = `join token ${id} not found`;
+  const missing = { reason: "JOIN_TOKEN_NOT_FOUND", message, metadata: { joinToken: id } } as const;
+  return refusalError(await withSuggestion(db, "joinToken", id, missing), id);
 }

@@ -48,7 +48,7 @@ const MOST_USES = 100;
 function getJoinToken({ store }: AdminServices): MethodImpl<typeof JoinTokenService.method.getJoinToken> {
   return async ({ id }) => {
     const token = await getStored(store.db, id);
-    if (token === null) throw joinTokenNotFound(id);
+    if (token === null) throw await joinTokenNotFound(store.db, id);
     const uses = await lastUsesOf(store.db, id, MOST_USES);
     return create(GetJoinTokenResponseSchema, {
       token: joinTokenToProto(token),
@@ -91,7 +91,7 @@ function revokeJoinToken(services: AdminServices): MethodImpl<typeof JoinTokenSe
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
       const before = await lockJoinToken(tx, id);
-      if (before === null) throw joinTokenNotFound(id);
+      if (before === null) throw await joinTokenNotFound(tx, id);
       const decided = endJoinToken(before, operation.by);
       if (!decided.ok) throw refusalError(decided.refusal, id);
       for (const revocation of decided.effects) await saveRevocation(tx, id, revocation);

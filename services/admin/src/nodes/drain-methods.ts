@@ -63,9 +63,9 @@ export function drainMethods({ store, clock }: AdminServices): {
   };
 }
 
-/** Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_NOT_DRAINING. */
-async function mustRead(db: Db, ref: string): Promise<Drain> {
-  const { id } = await findNode(db, ref);
+/** Throws NODE_NOT_FOUND or NODE_NOT_DRAINING. */
+async function mustRead(db: Db, node: string): Promise<Drain> {
+  const { id } = await findNode(db, node);
   const drain = await readDrain(db, id);
   if (drain !== null) return drain;
   throw refuse("NODE_NOT_DRAINING", `node ${id} is not draining`, { metadata: { node: id } });

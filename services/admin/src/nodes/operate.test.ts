@@ -63,7 +63,7 @@ describe("operate()", () => {
     });
     expect(words(outcomes)).toEqual([
       "nobody NODE_NOT_FOUND",
-      "gpu AMBIGUOUS_NODE",
+      "gpu NODE_NOT_FOUND",
       "gpu-1 ok",
       "web-1 ok",
       "web-2 NODE_ALREADY_APPROVED",
@@ -185,12 +185,13 @@ describe("operate()", () => {
 
   it("should have one effect of the same request at once, whatever its names mean later", async () => {
     await add("p-1");
-    const request = { selector: { nodes: ["p"] }, requestId: "r-1" };
+    const request = { selector: { nodes: ["p-1"] }, requestId: "r-1" };
     const answers = await Promise.all([1, 2, 3].map(() => rig.admin.deleteNode(request)));
     for (const answer of answers) expect(answer).toEqual(answers[0]);
-    await add("p-2");
+    await add("p-1", "p-12");
     expect(words((await rig.admin.deleteNode(request)).outcomes)).toEqual(["p-1 ok"]);
-    expect(await getNode(rig.store.db, "p-2")).not.toBeNull();
+    expect(await getNode(rig.store.db, "p-1")).not.toBeNull();
+    expect(await getNode(rig.store.db, "p-12")).not.toBeNull();
   });
 
   it("should leave alone what does not match any more once its lock is held", async () => {

@@ -18,6 +18,7 @@ import {
   type Change,
   countThatFit,
   findBans,
+  findKnownNodes,
   getDrains,
   getNodes,
   hasSchedulerLed,
@@ -27,7 +28,6 @@ import {
   type NodeFilter,
   nodeNotFound,
   recordTimeMs,
-  resolveRefs,
   type SelectedIds,
   saveNodeEffects,
   selectNodeIds,
@@ -73,7 +73,7 @@ export interface NodeOperation extends Operation {
 
 /** Which nodes an operator means. */
 export interface NodeSelection {
-  /** Ids and prefixes; empty when the filter alone chooses. */
+  /** Exact ids; empty when only the filter chooses. */
   readonly names: readonly string[];
   readonly filter: NodeFilter;
   /** Whether one node is named without a selector: what is wrong with it fails the call. */
@@ -105,7 +105,7 @@ const OUTCOME_BYTES = 524_288;
  * same time can undo or outrun it. Each transaction is remembered by itself, so a call that broke off can be repeated.
  *
  * A refusal is the outcome of its node alone. The one node of a selection of one is refused by a throw instead:
- * NODE_NOT_FOUND, AMBIGUOUS_NODE, ETAG_MISMATCH, or the reason that was decided.
+ * NODE_NOT_FOUND, ETAG_MISMATCH, or the reason that was decided.
  */
 export async function operate(
   services: Pick<AdminServices, "store">,
@@ -179,7 +179,7 @@ export function nodeOf([outcome]: readonly NodeOutcome[]): { readonly node?: Nod
 
 /** What happened to the nodes of one transaction. */
 interface Part extends Operated {
-  /** What the selection's names mean, found once for the whole call; null when it has none. */
+  /** The named nodes that exist, found once for the whole call; null when the selection names none. */
   readonly ids: readonly string[] | null;
 }
 
@@ -193,20 +193,20 @@ async function operatePart(tx: Tx, operation: NodeOperation, request: PartReques
   const { selection, after } = request;
   const { isOne, filter } = selection;
   const isNamed = request.ids === null && selection.names.length > 0;
-  const named = isNamed ? await resolveRefs(tx, selection.names) : { ids: request.ids, refusals: [] };
+  const named = isNamed ? await findKnownNodes(tx, selection.names) : { ids: request.ids, refusals: [] };
   const [unknown] = named.refusals;
-  if (isOne && unknown !== undefined) throw refusalError(unknown.refusal, unknown.ref);
+  if (isOne && unknown !== undefined) throw refusalError(unknown.refusal, unknown.name);
   const selected = await selectNodeIds(tx, filter, { ids: named.ids, after, limit: NODES_A_TRANSACTION });
   const { ids, next } = isOne ? selected : await fitting(tx, selected);
   const locked = await (operation.needs.health === true ? lockWithSessions : lockNodes)(tx, ids);
-  const [ref = ""] = selection.names;
-  if (isOne && locked.length === 0) throw refusalError(nodeNotFound(ref), ref);
+  const [name = ""] = selection.names;
+  if (isOne && locked.length === 0) throw refusalError(await nodeNotFound(tx, name), name);
   // The labels and states by which they were chosen may have changed while the locks were waited for.
   const lockedIds = locked.map(({ id }) => id);
   const chosen = await thoseThatMatch(tx, filter, lockedIds);
   const nodes = locked.filter(({ id }) => chosen.has(id));
   const change = await operateOnLocked(tx, operation, nodes, isOne);
-  const refused = named.refusals.map((it) => refusedOutcome(it.ref, it.refusal));
+  const refused = named.refusals.map((it) => refusedOutcome(it.name, it.refusal));
   return { ...change, result: { outcomes: [...refused, ...change.result], ids: named.ids, next } };
 }
 

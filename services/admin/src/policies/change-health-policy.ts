@@ -58,7 +58,7 @@ export async function setPolicyIn(
   // The node is not locked while other changes of policies are waited for; and its row before those of its policies, in
   // the order in which the removal of a node locks them.
   await lockHealthPolicies(tx);
-  const scope = await parseScope(request.scope, (ref) => lockNamedNode(tx, ref));
+  const scope = await parseScope(request.scope, (id) => lockNamedNode(tx, id));
   const current = await getHealthPolicy(tx, scope);
   checkPolicyEtag(scope, current, request.etag);
   const before = current?.entry ?? null;
@@ -83,9 +83,9 @@ export async function deletePolicyIn(
   request: DeleteHealthPolicyRequest,
 ): Promise<Change<DeleteHealthPolicyResponse>> {
   await lockHealthPolicies(tx);
-  const scope = await parseScope(request.scope, (ref) => lockNamedNode(tx, ref));
+  const scope = await parseScope(request.scope, (id) => lockNamedNode(tx, id));
   const current = await getHealthPolicy(tx, scope);
-  if (current === null) throw policyNotFound(scope);
+  if (current === null) throw await policyNotFound(tx, scope);
   checkPolicyEtag(scope, current, request.etag);
   const changes = await planPolicyEdit(tx, { kind: "delete", scope });
   await deletePolicy(tx, scope);

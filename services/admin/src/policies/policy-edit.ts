@@ -10,15 +10,15 @@ import { refuse, refuseFields } from "@rollcall/errors";
 import { type Db, findNode, type NodeRecord } from "@rollcall/store";
 import { valueName, valuesFromProto } from "./convert.ts";
 
-/** Finds the node that is meant by an id or a prefix; the finder decides whether it is locked. */
-export type FindNode = (ref: string) => Promise<NodeRecord>;
+/** Finds the node of an id; the finder decides whether it is locked. */
+export type FindNode = (id: string) => Promise<NodeRecord>;
 
 /** Finds nodes without locking them. */
 export function nodeFinder(db: Db): FindNode {
-  return (ref) => findNode(db, ref);
+  return (id) => findNode(db, id);
 }
 
-/** The scope of a policy. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_IS_ORCHESTRATOR. */
+/** The scope of a policy. Throws NODE_NOT_FOUND or NODE_IS_ORCHESTRATOR. */
 export async function parseScope(message: HealthPolicyScope | undefined, find: FindNode): Promise<PolicyScope> {
   const scope = message?.scope;
   switch (scope?.case) {

@@ -63,7 +63,7 @@ function getHealthPolicy({
     const scope = await parseScope(request.scope, nodeFinder(db));
     const record = await getPolicy(db, scope);
     const effective = request.withEffective ? await resolve(db, scope) : null;
-    if (record === null && effective === null) throw policyNotFound(scope);
+    if (record === null && effective === null) throw await policyNotFound(db, scope);
     return create(GetHealthPolicyResponseSchema, {
       ...(record === null ? {} : { policy: policyToProto(record) }),
       ...(effective === null ? {} : { effective: effectiveToProto(effective) }),

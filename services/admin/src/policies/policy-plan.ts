@@ -12,6 +12,7 @@ import {
   policiesAfter,
   policyEtagRefusal,
   scopeOfEdit,
+  suggestName,
   tooManyPolicies,
 } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
@@ -55,12 +56,14 @@ export function checkPolicyEtag(scope: PolicyScope, current: HealthPolicyRecord 
   if (refusal !== null) throw refusalError(refusal, formatPolicyScope(scope));
 }
 
-/** The refusal of a scope that has no policy. */
-export function policyNotFound(scope: PolicyScope): Error {
+/** The refusal of a scope that has no policy, with the group that was most likely meant. */
+export async function policyNotFound(db: Db, scope: PolicyScope): Promise<Error> {
   const message = `no health policy is set for ${describePolicyScope(scope)}`;
-  return refuse("HEALTH_POLICY_NOT_FOUND", message, {
-    metadata: { scope: formatPolicyScope(scope) },
-  });
+  const subject = formatPolicyScope(scope);
+  const missing = { reason: "HEALTH_POLICY_NOT_FOUND", message, metadata: { scope: subject } } as const;
+  if (scope.kind !== "group") return refusalError(missing, subject);
+  const groups = [...collectPolicies((await readHealthPolicies(db)).entries).groups.keys()];
+  return refusalError(suggestName(missing, scope.name, groups), subject);
 }
 
 /** The nodes that an edit may concern. */

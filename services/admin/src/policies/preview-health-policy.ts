@@ -52,7 +52,7 @@ async function parseChange(db: Db, { change }: PreviewHealthPolicyRequest): Prom
   if (change.case === "set") {
     return { kind: "set", entry: editPolicy(scope, current?.entry ?? null, change.value) };
   }
-  if (current === null) throw policyNotFound(scope);
+  if (current === null) throw await policyNotFound(db, scope);
   return { kind: "delete", scope };
 }
 

@@ -10,8 +10,8 @@ import {
   WebhookStatusSchema,
 } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import type { WebhookSpec } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
-import type { BlockedSubjectRecord, WebhookRecord } from "@rollcall/store";
+import { refusalError, refuse } from "@rollcall/errors";
+import { type BlockedSubjectRecord, type Db, type WebhookRecord, withSuggestion } from "@rollcall/store";
 
 /** A webhook as the API shows it. */
 export function webhookToProto(record: WebhookRecord, blocked: readonly BlockedSubjectRecord[] = []): Webhook {
@@ -64,11 +64,11 @@ export function specOf(
   return { url, types: named(spec.types), excludeTypes: named(spec.excludeTypes), labelSelector, description, paused };
 }
 
-/** The error of a name that no webhook has. */
-export function webhookNotFound(name: string): Error {
-  return refuse("WEBHOOK_NOT_FOUND", `there is no webhook ${name}; ListWebhooks shows all`, {
-    metadata: { webhook: name },
-  });
+/** The refusal of a name that no webhook has, with the webhook that was most likely meant. */
+export async function webhookNotFound(db: Db, name: string): Promise<Error> {
+  const message = `there is no webhook ${name}`;
+  const missing = { reason: "WEBHOOK_NOT_FOUND", message, metadata: { webhook: name } } as const;
+  return refusalError(await withSuggestion(db, "webhook", name, missing), name);
 }
 
 /** Throw ETAG_MISMATCH when a webhook is not as its caller saw it. */

@@ -22,7 +22,7 @@ export function testWebhook({ store, clock, webhooks }: WebhookServices): Method
   const limiter = new Limiter(AT_A_TIME);
   return async ({ name }, { signal }) => {
     const webhook = await getWebhook(store.db, name);
-    if (webhook === null) throw webhookNotFound(name);
+    if (webhook === null) throw await webhookNotFound(store.db, name);
     if (!limiter.isFree) {
       const message = `${AT_A_TIME} webhooks are being tested at present; try again`;
       throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });

@@ -65,7 +65,7 @@ const SHOWN_SUBJECTS = 20;
 function getWebhook({ store }: WebhookServices): MethodImpl<typeof WebhookService.method.getWebhook> {
   return async ({ name }) => {
     const webhook = await getStored(store.db, name);
-    if (webhook === null) throw webhookNotFound(name);
+    if (webhook === null) throw await webhookNotFound(store.db, name);
     const blocked = await readBacklog(store.db, name, SHOWN_SUBJECTS);
     return create(GetWebhookResponseSchema, { webhook: webhookToProto(webhook, blocked) });
   };
@@ -112,7 +112,7 @@ export async function deleteWebhookIn(
   { name, etag }: Pick<DeleteWebhookRequest, "name" | "etag">,
 ): Promise<Change<DeleteWebhookResponse>> {
   const webhook = await lockWebhook(tx, name);
-  if (webhook === null) throw webhookNotFound(name);
+  if (webhook === null) throw await webhookNotFound(tx, name);
   checkEtag(webhook, etag);
   await forgetWebhook(tx, name);
   return {
@@ -131,7 +131,7 @@ function replayDeliveries(services: WebhookServices): MethodImpl<typeof WebhookS
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
       const webhook = await lockWebhook(tx, name);
-      if (webhook === null) throw webhookNotFound(name);
+      if (webhook === null) throw await webhookNotFound(tx, name);
       const compacted = await compactedRevision(tx);
       const fromRevision = wanted === 0n ? compacted + 1n : wanted;
       const { revision: throughRevision, head } = webhook;

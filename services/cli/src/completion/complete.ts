@@ -29,14 +29,17 @@ import type { Shell } from "../shell.ts";
 /** A person waits for the answer with a finger on the tab key. */
 const TIMEOUT = "1500ms";
 const MOST_NODES = 1000;
+/** Letters of an execution's id that must be typed where the name of a job will do as well. */
+const LEAST_OF_EXECUTION = 4;
 
 /** Answer `rollcall __complete WORD...`: one candidate a line, a tab, and what it is. It never fails. */
 export async function answerCompletion(words: readonly string[], shell: Shell, parts: Parts): Promise<void> {
   const candidates = await complete(words, {
     program: await createProgram(shell, parts, words),
     parts,
-    nodeIds: () => readNodeIds(shell),
+    nodeIds: (typed) => readNodeIds(shell, typed),
     jobNames: () => readJobNames(shell),
+    executionIds: () => readExecutionIds(shell),
     contextNames: async () => {
       const contexts = await readContexts(shell).catch(() => null);
       return (contexts?.contexts ?? []).map(({ name }) => name);
@@ -45,13 +48,15 @@ export async function answerCompletion(words: readonly string[], shell: Shell, p
   for (const { word, description } of candidates) shell.out.write(`${word}\t${description}\n`);
 }
 
-async function readNodeIds(shell: Shell): Promise<readonly string[]> {
+async function readNodeIds(shell: Shell, typed: string): Promise<readonly string[]> {
   try {
     const chosenContext = await chooseContext(shell, {});
     const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false, chosenContext });
     const registry = control.client("registry", RegistryService);
     const ids: string[] = [];
-    for await (const { nodes } of readNodes(control, registry, parseSelection({}), { limit: MOST_NODES })) {
+    for await (const { nodes } of readNodes(control, registry, parseSelection({ search: typed }), {
+      limit: MOST_NODES,
+    })) {
       ids.push(...nodes.map((node) => node.id));
     }
     return ids;
@@ -73,6 +78,19 @@ async function readJobNames(shell: Shell): Promise<readonly string[]> {
   }
 }
 
+/** The newest executions: those that people stop, adopt and read. */
+async function readExecutionIds(shell: Shell): Promise<readonly string[]> {
+  try {
+    const chosenContext = await chooseContext(shell, {});
+    const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false, chosenContext });
+    const { executions } = await control.client("scheduler", JobService).listExecutions({ pageSize: MOST_NODES });
+    return executions.map(({ id }) => id);
+  } catch {
+    // As above.
+    return [];
+  }
+}
+
 /** Something that the word under the cursor may become. */
 interface Candidate {
   readonly word: string;
@@ -83,10 +101,12 @@ interface Candidate {
 interface CompletionSources {
   readonly program: Command;
   readonly parts: Parts;
-  /** The ids of nodes; none when there is no answer soon. */
-  nodeIds(): Promise<readonly string[]>;
+  /** The ids of nodes that contain what is typed; none when there is no answer soon. */
+  nodeIds(typed: string): Promise<readonly string[]>;
   /** The names of jobs; none when there is no answer soon. */
   jobNames(): Promise<readonly string[]>;
+  /** The ids of the newest executions; none when there is no answer soon. */
+  executionIds(): Promise<readonly string[]>;
   /** The names of this user's contexts. */
   contextNames(): Promise<readonly string[]>;
 }
@@ -124,7 +144,9 @@ async function complete(words: readonly string[], sources: CompletionSources): P
       found.map((word) => ({ word, description: "" })),
     );
   }
-  if (pending?.long === "--node") return nodesOf(await sources.nodeIds(), typed);
+  if (pending?.long === "--node") return nodesOf(await sources.nodeIds(typed), typed);
+  const executions = async () => executionsOf(await sources.executionIds(), typed);
+  if (pending?.long === "--execution") return executions();
   const contexts = async () =>
     startingWith(
       typed,
@@ -143,15 +165,19 @@ async function complete(words: readonly string[], sources: CompletionSources): P
     );
   }
   if (argument?.name() === "context") return contexts();
-  if (argument?.name() === "job") {
+  if (argument?.name() === "execution") return executions();
+  if (argument?.name() === "job" || argument?.name() === "job-or-execution") {
     const names = await sources.jobNames();
-    return startingWith(
+    const jobs = startingWith(
       typed,
       names.map((word) => ({ word, description: "job" })),
     );
+    // A list of all executions would hide the jobs.
+    const isExecution = argument.name() === "job-or-execution" && typed.length >= LEAST_OF_EXECUTION;
+    return isExecution ? [...jobs, ...(await executions())] : jobs;
   }
   if (argument?.name() !== "node") return [];
-  const ids = await sources.nodeIds();
+  const ids = await sources.nodeIds(typed);
   return startingWith(
     typed,
     ids.filter((id) => id === typed || !left.includes(id)).map((word) => ({ word, description: "node" })),
@@ -217,6 +243,13 @@ function nodesOf(ids: readonly string[], typed: string): readonly Candidate[] {
   return startingWith(
     typed,
     ids.map((word) => ({ word, description: "node" })),
+  );
+}
+
+function executionsOf(ids: readonly string[], typed: string): readonly Candidate[] {
+  return startingWith(
+    typed,
+    ids.map((word) => ({ word, description: "execution" })),
   );
 }
 

@@ -106,7 +106,8 @@ export const jobWhy: Verb = async ({ shell, args, options }) => {
     } catch (error) {
       const isNoJob = ConnectError.from(error).code === Code.NotFound && EXECUTION_ID.test(name);
       if (!isNoJob) throw error;
-      return client.explainExecution({ subject: { case: "execution", value: name } });
+      const subject = { case: "execution", value: name } as const;
+      return client.explainExecution({ subject, allowPrefix: format === "table" });
     }
   });
   const text = explanation(answer, columnsOf(shell));

@@ -99,7 +99,7 @@ export const jobExecutions: Verb<ExecutionListOptions> = async (invocation) => {
   const limit = parseCount("limit", options.limit ?? DEFAULT_LIMIT, 0);
   const words = pickWords("states", options.states ?? "", EXECUTION_STATE_WORDS);
   const control = reachControlPlane(shell, options);
-  // The API takes exact ids alone here.
+  // A list of a node that does not exist would be empty, like that of a node without work.
   const node = options.node === undefined ? null : await getNode(control, options.node, "find");
   const filter = { job: args[0] ?? "", nodeId: node?.id ?? "", states: words.map((word) => EXECUTION_STATES[word]) };
   const client = control.client("scheduler", JobService);

@@ -58,10 +58,12 @@ async function executionOf(control: ControlPlane, name: string): Promise<string>
     const [newest] = executions;
     if (newest !== undefined) return newest.id;
     if (EXECUTION_ID.test(name)) {
-      const { execution } = await client.getExecution({ execution: name }).catch((error: unknown) => {
-        if (ConnectError.from(error).code === Code.NotFound) return { execution: undefined };
-        throw error;
-      });
+      const { execution } = await client
+        .getExecution({ execution: name, allowPrefix: true })
+        .catch((error: unknown) => {
+          if (ConnectError.from(error).code === Code.NotFound) return { execution: undefined };
+          throw error;
+        });
       if (execution !== undefined) return execution.id;
     }
     // There may be such a job, without an execution; if there is none, that is what is wrong.

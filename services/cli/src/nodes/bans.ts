@@ -28,7 +28,7 @@ export const nodeBans: Verb<ListingOptions> = async (invocation) => {
 
 const BAN_COLUMNS: readonly Column<Ban>[] = [
   { title: "NODE", name: "node", cell: ({ nodeId }) => optionalCell(nodeId) },
-  { title: "KEY", name: "fingerprint", rank: 2, cell: ({ fingerprint }) => optionalCell(fingerprint) },
+  { title: "KEY", name: "fingerprint", cell: ({ fingerprint }) => optionalCell(fingerprint) },
   { title: "SINCE", name: "since", rank: 4, cell: ({ createTime }) => optionalCell(isoTime(createTime)) },
   { title: "ACTOR", name: "actor", rank: 3, cell: ({ actor }) => optionalCell(actor) },
   { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },

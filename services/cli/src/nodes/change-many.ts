@@ -206,11 +206,9 @@ function isRefused({ strict }: ManyWork, outcome: NodeOutcome, already: Readonly
   return result.case !== "node";
 }
 
-/** Whether an outcome is of a name that means no node, or several. */
+/** Whether an outcome is of a name that no node has. */
 function isNoNode({ result }: NodeOutcome): boolean {
-  if (result.case !== "refusal") return false;
-  const { reason } = result.value;
-  return reason === ErrorReason.NODE_NOT_FOUND || reason === ErrorReason.AMBIGUOUS_NODE;
+  return result.case === "refusal" && result.value.reason === ErrorReason.NODE_NOT_FOUND;
 }
 
 /** An outcome, whether the node was refused, and whether there was nothing to change. */

@@ -119,8 +119,6 @@ export async function decideNodes(
   );
   const changed = answer === null ? await nodeAsItIs(control, node, format) : answer.node;
   if (before !== undefined && isAlready?.(before)) noteAlready(shell, verb, before.id, strict);
-  // Only a ban takes ids that no node has; the id may be mistyped.
-  if (answer !== null && answer.node === undefined) shell.err.write(`there is no node ${node}: its id is banned\n`);
   const remarks = answer?.node === undefined ? [] : (known?.remarks(answer.node) ?? []);
   for (const remark of remarks) shell.err.write(`${printable(remark)}\n`);
   if (format === "table") shell.out.write("Ok\n");

@@ -27,7 +27,7 @@ import {
 export const nodeDescribe: Verb = async ({ shell, args, options }) => {
   const format = outputFormat(options, ["table", "name", "json", "yaml"]);
   const control = reachControlPlane(shell, options);
-  const node = await getNode(control, args[0] ?? "", "describe");
+  const node = await getNode(control, args[0] ?? "", "describe", format === "table");
   if (format === "name") {
     shell.out.write(`${node.id}\n`);
   } else if (format === "table") {

@@ -45,10 +45,12 @@ export const nodeHealth: Verb<NodeHealthOptions> = async (invocation) => {
   else await oneNode(invocation, control, reference);
 };
 
-async function getNodeHealth(control: ControlPlane, reference: string): Promise<NodeHealth> {
+async function getNodeHealth(control: ControlPlane, node: string, allowPrefix: boolean): Promise<NodeHealth> {
   const health = control.client("health", HealthQueryService);
-  const what = `read the health of node ${reference}`;
-  const { nodeHealth: answer } = await control.attempt("health", what, () => health.getNodeHealth({ node: reference }));
+  const what = `read the health of node ${node}`;
+  const { nodeHealth: answer } = await control.attempt("health", what, () =>
+    health.getNodeHealth({ node, allowPrefix }),
+  );
   if (answer === undefined) throw new Failure(`failed to ${what}: the answer holds no node`);
   return answer;
 }
@@ -60,7 +62,7 @@ async function oneNode(
 ): Promise<void> {
   const { shell, options } = invocation;
   const format = outputFormat(options, ["table", "name", "json", "yaml", "csv"]);
-  const node = await getNodeHealth(control, reference);
+  const node = await getNodeHealth(control, reference, format === "table");
   if (format === "table") {
     shell.out.write(healthPanel(node, panelLook(shell, options)));
   } else if (format === "json" || format === "yaml") {
@@ -123,7 +125,7 @@ async function follow(
     throw new UsageError("node health --follow is for people; without it json, yaml and csv are printed");
   }
   // Asked first: a mistyped name or address is an ordinary failure.
-  const { nodeId } = await getNodeHealth(control, reference);
+  const { nodeId } = await getNodeHealth(control, reference, true);
   const screen = openScreen(shell.out);
   const show = (body: string) => screen.show(`${formatTime(shell.wallMs())}  live\n\n${body}`);
   try {

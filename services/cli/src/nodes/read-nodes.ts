@@ -30,11 +30,19 @@ export function readNodes(
   );
 }
 
-/** Read one node by its id or an unambiguous prefix. Throws Failure: "failed to <verb> node <what was typed>: ...". */
-export async function getNode(control: ControlPlane, reference: string, verb: string): Promise<Node> {
+/**
+ * Read one node by its exact id or, where only a person reads the answer, by an unambiguous prefix.
+ * Throws Failure: "failed to <verb> node <what was typed>: ...".
+ */
+export async function getNode(
+  control: ControlPlane,
+  reference: string,
+  verb: string,
+  allowPrefix = false,
+): Promise<Node> {
   const registry = control.client("registry", RegistryService);
   const what = `${verb} node ${reference}`;
-  const { node } = await control.attempt("registry", what, () => registry.getNode({ node: reference }));
+  const { node } = await control.attempt("registry", what, () => registry.getNode({ node: reference, allowPrefix }));
   if (node === undefined) throw new Failure(`failed to ${what}: the answer holds no node`);
   return node;
 }

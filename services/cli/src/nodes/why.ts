@@ -36,6 +36,7 @@ export const nodeWhy: Verb<NodeWhyOptions> = async ({ shell, args, options }) =>
   const registry = control.client("registry", RegistryService);
   const request = {
     node: name,
+    allowPrefix: format === "table",
     limit,
     ...(options.since === undefined
       ? {}

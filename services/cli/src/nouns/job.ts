@@ -17,12 +17,13 @@ import type { ListingOptions } from "../output/listing.ts";
 import type { Shell } from "../shell.ts";
 
 const JOB_NAME = "Name of the job";
-const EXECUTION = "Id of the execution, or a prefix of it of 8 letters or more";
 const FOLLOWING =
   "A service or daemon is followed until all of it is ready and its update is done, a batch or ops job until it is " +
   "finished; the progress goes to standard error. It exits with 1 when a batch or ops job fails, when a job is " +
   "stopped, when an update halts, and when a replica of a service or daemon fails three times in a row, or has no " +
   "retries left. The scheduler continues to run the job as it says.";
+/** How a job or an execution is named where a person reads the answer. */
+const READ_SUBJECT = `${JOB_NAME}, or id of an execution or the first 8 letters or more of it`;
 const ETAG = ["--etag <etag>", "Only when the job has not changed since this etag was read"] as const;
 
 /** Define the verbs of `job`. They are loaded one by one, when they are called. */
@@ -63,13 +64,13 @@ export function defineJob(job: Command, shell: Shell): void {
   const why = job
     .command("why")
     .description("Explain how a job or an execution came to where it is, and what it waits for")
-    .argument("<job>", `${JOB_NAME}, or id of an execution`)
+    .argument("<job-or-execution>", READ_SUBJECT)
     .action(act(shell, async () => (await import("../jobs/describe.ts")).jobWhy));
   addNotes(why, "-o json|yaml prints a rollcall.scheduler.v1.ExplainExecutionResponse in proto JSON.");
   const logs = job
     .command("logs")
     .description("Show what a job's newest execution wrote, or what an execution did")
-    .argument("<job>", `${JOB_NAME}, or id of an execution`)
+    .argument("<job-or-execution>", READ_SUBJECT)
     .option("-f, --follow", "Go on with what is written, until the execution ends")
     .option("--stdout", "Only standard output")
     .option("--stderr", "Only standard error")
@@ -96,7 +97,7 @@ function defineListings(job: Command, shell: Shell): void {
     .command("executions")
     .description("List executions, the newest first")
     .argument("[job]", JOB_NAME)
-    .option("--node <node>", "Only on this node, by its id or an unambiguous prefix")
+    .option("--node <node>", "Only on this node, by its id")
     .option("--states <states>", "Only in these states, for example running,ready,lost,failed");
   addNotes(
     addListingOptions(addLimit(executions, "executions", "100")),
@@ -119,7 +120,7 @@ function defineChanges(job: Command, shell: Shell): void {
     .command("stop")
     .description("Stop a job: all of its executions end, and none comes again")
     .argument("[job]", JOB_NAME)
-    .option("--execution <execution>", "Only this execution; a service or daemon gets another in its place")
+    .option("--execution <execution>", "Only this execution, by its id; a service or daemon gets another in its place")
     .option(...STRICT);
   defineChange(stop, shell, "StopJobResponse", async () => (await import("../jobs/change.ts")).jobStop);
   const scale = job
@@ -137,7 +138,7 @@ function defineChanges(job: Command, shell: Shell): void {
   const adopt = job
     .command("adopt")
     .description("Make an execution that is ORPHANED one of its job again")
-    .argument("<execution>", EXECUTION);
+    .argument("<execution>", "Id of the execution");
   defineChange(adopt, shell, "AdoptExecutionResponse", async () => (await import("../jobs/change.ts")).jobAdopt);
 }
 

@@ -9,9 +9,9 @@ import type { NodeWhyOptions } from "../nodes/why.ts";
 import type { ListingOptions } from "../output/listing.ts";
 import type { Shell } from "../shell.ts";
 
-/** How a node is named, wherever one is. */
-const NODE_NAME = "Id of the node, or an unambiguous prefix of it";
-const NODES = ["[node...]", "Ids of nodes, or unambiguous prefixes of them"] as const;
+/** How a node is named where a person reads the answer; scripts, which ask for another format, give exact ids. */
+const READ_NODE = "Id of the node, or an unambiguous prefix of it; with -o only the exact id";
+const NODES = ["[node...]", "Ids of nodes"] as const;
 
 const DECISIONS: Readonly<Record<NodeVerb, string>> = {
   approve: "Approve pending or rejected nodes",
@@ -35,7 +35,7 @@ export function defineNode(node: Command, shell: Shell): void {
     .command("describe")
     .alias("status")
     .description("Show a node on one screen")
-    .argument("<node>", NODE_NAME)
+    .argument("<node>", READ_NODE)
     .action(
       action(
         shell,
@@ -77,7 +77,7 @@ export function defineNode(node: Command, shell: Shell): void {
   const watch = node
     .command("watch")
     .description("Watch all nodes, or one, until Ctrl-C")
-    .argument("[node]", NODE_NAME)
+    .argument("[node]", "Id of the node")
     .option("--interval <duration>", "Time between two frames", "2s")
     .option("--count <frames>", "End after so many frames");
   addNotes(addSelection(watch), "Redraws in place on a terminal; elsewhere it prints one snapshot after the other.");
@@ -164,7 +164,7 @@ function defineDecision(node: Command, shell: Shell, verb: NodeVerb): void {
   if (verb === "ban" || verb === "unban") {
     command
       .option("--key <fingerprint>", "A key instead of nodes, by its fingerprint: SHA256:...")
-      .option("--id <id>", "Exactly this id, even when there is no such node")
+      .option("--id <id>", "This exact id, whether or not a node has it")
       .action(
         action(
           shell,
@@ -235,7 +235,7 @@ function defineWhy(node: Command, shell: Shell): void {
   const why = node
     .command("why")
     .description("Explain how a node came to its state, whether it may take work, and what would change that")
-    .argument("<node>", NODE_NAME)
+    .argument("<node>", READ_NODE)
     .option("--limit <count>", "Print at most this many of the latest events, 1000 at most", "100")
     .option("--since <time>", "Only events since then: a duration ago such as 1h, or a time")
     .action(
@@ -256,7 +256,7 @@ function defineHealth(node: Command, shell: Shell): void {
   const health = node
     .command("health")
     .description("Show live usage with sparklines of the last 60 samples, of one node or of all")
-    .argument("[node]", NODE_NAME)
+    .argument("[node]", READ_NODE)
     .option("-f, --follow", "Redraw one node live, every 2 s, until Ctrl-C")
     .action(
       action(

@@ -79,7 +79,7 @@ function addScope(command: Command): Command {
   return command
     .option("--default", "For every node, over the configuration")
     .option("--group <name>", "For the nodes that the group's selector matches")
-    .option("--node <node>", "For one node, by its id or an unambiguous prefix");
+    .option("--node <node>", "For one node, by its id");
 }
 
 function addEdit(command: Command): Command {

@@ -76,7 +76,7 @@ describe("while the record is away", () => {
     const { nodeHealth } = await reader.client.getNodeHealth({ node: "c-right" });
     expect(nodeHealth?.latest?.usage?.cpuPercent).toBe(20);
     // A prefix is the record's to resolve.
-    expect(await failure(reader.client.getNodeHealth({ node: "c-" }))).toBe("STORE_UNAVAILABLE");
+    expect(await failure(reader.client.getNodeHealth({ node: "c-", allowPrefix: true }))).toBe("STORE_UNAVAILABLE");
     expect((await reader.client.getClusterHealth({})).reporting).toBe(3);
     const step = { case: "beat", value: { sessionToken, sequence: 1 } } as const;
     const answer = await reader.client.reportHeartbeat({ nodeId: "unary", step });

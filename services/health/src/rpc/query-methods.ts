@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   GetClusterHealthResponseSchema,
+  type GetNodeHealthRequest,
   GetNodeHealthResponseSchema,
   type HealthQueryService,
   ListNodeHealthResponseSchema,
@@ -11,7 +12,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isStoreUnavailable } from "@rollcall/errors";
 import { createPageTokens } from "@rollcall/rpc";
-import { findNode } from "@rollcall/store";
+import { findNode, findNodeByPrefix } from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
 import type { HealthServices } from "../health-services.ts";
@@ -23,16 +24,19 @@ import { readHealth } from "../query/read-health.ts";
  * found.
  */
 export function getNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
-  return async ({ node: ref }) => {
-    const nodeHealth = await answer(services, ref);
+  return async (request) => {
+    const nodeHealth = await answer(services, request);
     return create(GetNodeHealthResponseSchema, { nodeHealth });
   };
 }
 
-async function answer(services: HealthServices, ref: string): Promise<NodeHealth> {
+async function answer(
+  services: HealthServices,
+  { node: reference, allowPrefix }: GetNodeHealthRequest,
+): Promise<NodeHealth> {
   const { store } = services;
   try {
-    const record = await findNode(store.db, ref);
+    const record = await (allowPrefix ? findNodeByPrefix : findNode)(store.db, reference);
     const { replicaId } = record.session;
     if (replicaId === null || record.type !== "COMPUTE") return recordToProto(record);
     const owner = { nodeId: record.id, replicaId, marked: record.mark !== null };
@@ -40,7 +44,7 @@ async function answer(services: HealthServices, ref: string): Promise<NodeHealth
     return node ?? recordToProto(record);
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error;
-    const page = { nodeIds: [ref], afterId: "", limit: 1, includeSamples: true };
+    const page = { nodeIds: [reference], afterId: "", limit: 1, includeSamples: true };
     const [node] = await askAllReplicas(services, page);
     if (node === undefined) throw error;
     return node;

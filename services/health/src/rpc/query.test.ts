@@ -104,9 +104,10 @@ describe("getNodeHealth()", () => {
     expect(nodeHealth?.latest?.age && durationMs(nodeHealth.latest.age)).toBe(1_000);
   });
 
-  it("should take an unambiguous prefix", async () => {
-    expect((await client.getNodeHealth({ node: "db" })).nodeHealth?.nodeId).toBe("db-1");
-    expect(await failure(client.getNodeHealth({ node: "web" }))).toBe("AMBIGUOUS_NODE");
+  it("should take an unambiguous prefix from people, and exact ids from programs", async () => {
+    expect((await client.getNodeHealth({ node: "db", allowPrefix: true })).nodeHealth?.nodeId).toBe("db-1");
+    expect(await failure(client.getNodeHealth({ node: "web", allowPrefix: true }))).toBe("AMBIGUOUS_NODE");
+    expect(await failure(client.getNodeHealth({ node: "db" }))).toBe("NODE_NOT_FOUND");
     expect(await failure(client.getNodeHealth({ node: "nobody" }))).toBe("NODE_NOT_FOUND");
     expect(await failure(client.getNodeHealth({ node: "%" }))).toBe("NODE_NOT_FOUND");
     expect(await failure(client.getNodeHealth({ node: "" }))).toBe("INVALID_REQUEST");

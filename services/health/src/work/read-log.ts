@@ -11,7 +11,7 @@ import {
   ReadExecutionLogResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { refuse } from "@rollcall/errors";
-import { nodeOfExecution, ownersOf } from "@rollcall/store";
+import { executionNotFound, nodeOfExecution, ownersOf } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 
 const RETRY_AFTER_MS = 2_000;
@@ -23,10 +23,7 @@ export function readExecutionLog(
   return async function* (request, { signal }) {
     const { store, replica, peers } = services;
     const nodeId = await nodeOfExecution(store.db, request.executionId);
-    if (nodeId === null) {
-      const message = `there is no execution ${request.executionId}`;
-      throw refuse("EXECUTION_NOT_FOUND", message, { metadata: { execution: request.executionId } });
-    }
+    if (nodeId === null) throw await executionNotFound(store.db, request.executionId);
     const [owner] = await ownersOf(store.db, [nodeId]);
     if (owner === undefined) throw away(nodeId);
     if (owner.replicaId === replica.instance) {

@@ -59,7 +59,7 @@ async function live(id: string): Promise<void> {
 describe("explainNode()", () => {
   it("should return each transition with its evidence, the newest last, and what follows", async () => {
     await live("lost");
-    const answer = await rig.registry.explainNode({ node: "los" });
+    const answer = await rig.registry.explainNode({ node: "los", allowPrefix: true });
     expect(answer.entries.map(({ event, text }) => `${event?.type} | ${text}`)).toEqual([
       "node.registered | APPROVED, from 127.0.0.1: AUTO_APPROVED",
       "node.connection.changed | DISCONNECTED -> CONNECTED: STREAM_OPENED",
@@ -89,6 +89,7 @@ describe("explainNode()", () => {
   });
 
   it("should say that there is no such node", async () => {
+    expect(await refusalOf(rig.registry.explainNode({ node: "los" }))).toMatchObject({ reason: "NODE_NOT_FOUND" });
     expect(await refusalOf(rig.registry.explainNode({ node: "nobody" }))).toMatchObject({
       reason: "NODE_NOT_FOUND",
     });

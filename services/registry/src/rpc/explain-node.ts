@@ -7,7 +7,7 @@ import {
   TimelineEntrySchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { EVENT_TYPES, explainEvent, obstaclesOf, summarizeNode } from "@rollcall/domain";
-import { findNode, readLatestEvents, type StoredEvent } from "@rollcall/store";
+import { findNode, findNodeByPrefix, readLatestEvents, type StoredEvent } from "@rollcall/store";
 import { eventToProto, nodeToProto, readPage, readRows } from "@rollcall/wire";
 import type { RegistryServices } from "../registry-services.ts";
 
@@ -20,9 +20,9 @@ const TYPES = EVENT_TYPES.filter(
 
 /** Explain how a node came into its state. */
 export function explainNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.explainNode> {
-  return async ({ node: reference, limit: asked, fromTime }, context) => {
+  return async ({ node: reference, allowPrefix, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;
-    const node = await findNode(store.db, reference);
+    const node = await (allowPrefix ? findNodeByPrefix : findNode)(store.db, reference);
     const rows = readRows<StoredEvent, bigint | null>({
       limit,
       from: null,

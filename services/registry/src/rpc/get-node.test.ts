@@ -19,24 +19,32 @@ describe("getNode()", () => {
     ["gpu", "gpu"],
     ["W", "Web-9"],
     ["web-2", "web-2"],
-  ])("should find by %j the node %j", async (ref, id) => {
-    const { node } = await rig.registry.getNode({ node: ref });
+  ])("should find by %j the node %j where a prefix will do", async (ref, id) => {
+    const { node } = await rig.registry.getNode({ node: ref, allowPrefix: true });
     expect(node?.id).toBe(id);
   });
 
+  it("should take exact ids from programs, and suggest what was likely meant", async () => {
+    expect((await rig.registry.getNode({ node: "gpu" })).node?.id).toBe("gpu");
+    const refusal = await refusalOf(rig.registry.getNode({ node: "web" }));
+    expect(refusal).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { node: "web", suggestion: "web-1" } });
+    const other = await refusalOf(rig.registry.getNode({ node: "WEB-2" }));
+    expect(other.message).toBe("node WEB-2 not found; did you mean web-2?");
+  });
+
   it("should name up to three nodes that an ambiguous prefix may mean", async () => {
-    const two = await refusalOf(rig.registry.getNode({ node: "web" }));
+    const two = await refusalOf(rig.registry.getNode({ node: "web", allowPrefix: true }));
     expect(two).toMatchObject({ code: Code.FailedPrecondition, reason: "AMBIGUOUS_NODE" });
     expect(two.message).toContain("web-1, web-2;");
     expect(two.message).toContain("use a longer prefix");
-    const many = await refusalOf(rig.registry.getNode({ node: "g" }));
+    const many = await refusalOf(rig.registry.getNode({ node: "g", allowPrefix: true }));
     expect(many.message).toContain("gpu, gpu-1, gpu-2 and more");
   });
 
-  it.each(["nobody", "gpu-11", "%", "_", "gpu%", "é", "\\", "' or 1=1"])(
+  it.each(["nobody", "none-11", "%", "_", "none%", "é", "\\", "' or 1=1"])(
     "should say that there is no node %j",
     async (ref) => {
-      const refusal = await refusalOf(rig.registry.getNode({ node: ref }));
+      const refusal = await refusalOf(rig.registry.getNode({ node: ref, allowPrefix: true }));
       expect(refusal).toMatchObject({
         code: Code.NotFound,
         reason: "NODE_NOT_FOUND",

@@ -10,6 +10,7 @@ import {
   currentRevision,
   type Db,
   findNode,
+  findNodeByPrefix,
   type ListedNode,
   type NodeCursor,
   readAllocations,
@@ -57,8 +58,8 @@ export function listNodes({
 
 /** Answer one node. */
 export function getNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.getNode> {
-  return async (request) => {
-    const node = await findNode(store.db, request.node);
+  return async ({ node: reference, allowPrefix }) => {
+    const node = await (allowPrefix ? findNodeByPrefix : findNode)(store.db, reference);
     const allocations = await readAllocations(store.db, [node.id]);
     return create(GetNodeResponseSchema, { node: nodeWithWork(node, allocations.get(node.id)) });
   };

@@ -39,9 +39,9 @@ const JOB_EVENTS = [
 
 /** Say why an execution is where it is, or what a job waits for. */
 export function explainExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.explainExecution> {
-  return async ({ subject }, { signal }) => {
+  return async ({ subject, allowPrefix }, { signal }) => {
     if (subject.case === "job") return explainJob(services, subject.value, signal);
-    return explainOne(services, await findExecution(services.store.db, subject.value ?? ""));
+    return explainOne(services, await findExecution(services.store.db, subject.value ?? "", allowPrefix));
   };
 }
 
@@ -85,7 +85,7 @@ async function explainJob(
   signal: AbortSignal,
 ): Promise<ExplainExecutionResponse> {
   const job = await getJob(store.db, name);
-  if (job === null) throw jobNotFound(name);
+  if (job === null) throw await jobNotFound(store.db, name);
   const events = await readLatestEvents(store.db, {
     ...{ subject: name, types: JOB_EVENTS, limit: MOST_ENTRIES, before: null },
   });

@@ -20,6 +20,7 @@ import {
 import {
   type Change,
   type ExecutionOrder,
+  executionNotFound,
   getJob,
   lockExecution,
   recordTimeMs,
@@ -31,7 +32,6 @@ import { jobCountIsZero } from "../jobs/submit-job.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, isRevived, stateOf } from "./convert-execution.ts";
-import { executionNotFound, findExecution } from "./read-executions.ts";
 
 /** How far the time in an execution's id may be ahead of the record's clock: two clocks are never the same. */
 const MOST_AHEAD_MS = 60_000;
@@ -63,15 +63,10 @@ export function adoptExecution(services: SchedulerServices): MethodImpl<typeof J
 }
 
 /** Keep what is wanted; the leader sees to it. The same order again changes nothing. */
-async function order(
-  tx: Tx,
-  operation: Operation,
-  reference: string,
-  kind: ExecutionOrder,
-): Promise<Change<Execution>> {
-  const { execution } = await findExecution(tx, reference);
-  const found = await lockExecution(tx, execution.id);
-  if (found === null) throw executionNotFound(reference);
+async function order(tx: Tx, operation: Operation, id: string, kind: ExecutionOrder): Promise<Change<Execution>> {
+  const found = await lockExecution(tx, id);
+  if (found === null) throw await executionNotFound(tx, id);
+  const { execution } = found;
   await checkOrder(tx, found, kind);
   const audit = [auditOf(operation, execution.id)];
   const isSo = found.order?.kind === kind || (kind === "STOP" && execution.desired !== "RUN");
@@ -95,7 +90,7 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
     }
     await checkTime(tx, id);
     const stored = await getJob(tx, job);
-    if (stored === null) throw jobNotFound(job);
+    if (stored === null) throw await jobNotFound(tx, job);
     if (stored.state !== "ACTIVE") throw jobStopped(job);
     if (!hasPlaces(stored)) throw jobCountIsZero(job);
   } else if (endedAtMs !== null && !isRevived(found)) {

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { ConnectError, MethodImpl } from "@connectrpc/connect";
+import type { MethodImpl } from "@connectrpc/connect";
 import {
   ExecutionSchema,
   GetExecutionResponseSchema,
@@ -7,7 +7,14 @@ import {
   ListExecutionsResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { refuse } from "@rollcall/errors";
-import { type Db, findExecutions, readExecutions, type StoredExecution } from "@rollcall/store";
+import {
+  type Db,
+  executionNotFound,
+  findExecutions,
+  getExecutions,
+  readExecutions,
+  type StoredExecution,
+} from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf, statesFromProto } from "./convert-execution.ts";
@@ -16,8 +23,8 @@ const SHOWN = 3;
 
 /** Answer one execution. */
 export function getExecution({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getExecution> {
-  return async (request) => {
-    const found = await findExecution(store.db, request.execution);
+  return async ({ execution, allowPrefix }) => {
+    const found = await findExecution(store.db, execution, allowPrefix);
     return create(GetExecutionResponseSchema, { execution: executionToProto(found) });
   };
 }
@@ -67,20 +74,17 @@ async function* matching(
   }
 }
 
-/** The execution of an id, or of an unambiguous prefix. Throws EXECUTION_NOT_FOUND or AMBIGUOUS_EXECUTION. */
-export async function findExecution(db: Db, reference: string): Promise<StoredExecution> {
-  const found = await findExecutions(db, reference, SHOWN + 1);
+/**
+ * The execution of exactly this id or, where a person reads, of an unambiguous prefix.
+ * Throws EXECUTION_NOT_FOUND or AMBIGUOUS_EXECUTION.
+ */
+export async function findExecution(db: Db, reference: string, allowPrefix: boolean): Promise<StoredExecution> {
+  const found = await (allowPrefix ? findExecutions(db, reference, SHOWN + 1) : getExecutions(db, [reference]));
   const [only, ...others] = found;
-  if (only === undefined) throw executionNotFound(reference);
+  if (only === undefined) throw await executionNotFound(db, reference);
   if (others.length === 0) return only;
   const matches = found.slice(0, SHOWN).map(({ execution }) => execution.id);
   const more = found.length > SHOWN ? ", ..." : "";
   const text = `${reference} is a prefix of several executions: ${matches.join(", ")}${more}; use a longer prefix`;
   throw refuse("AMBIGUOUS_EXECUTION", text, { metadata: { execution: reference, matches: matches.join(",") } });
-}
-
-/** There is no such execution. */
-export function executionNotFound(reference: string): ConnectError {
-  const text = `there is no execution ${reference}: list them with \`rollcall job executions JOB\``;
-  return refuse("EXECUTION_NOT_FOUND", text, { metadata: { execution: reference } });
 }

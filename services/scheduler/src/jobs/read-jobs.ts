@@ -24,7 +24,7 @@ import {
 export function getOneJob({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getJob> {
   return async ({ name }) => {
     const job = await getJob(store.db, name);
-    if (job === null) throw jobNotFound(name);
+    if (job === null) throw await jobNotFound(store.db, name);
     const [counted] = await countJobExecutions(store.db, [job]);
     return create(GetJobResponseSchema, counted === undefined ? {} : { job: jobToProto(counted) });
   };
@@ -70,7 +70,7 @@ export function listJobVersions({
     const listing = `ListJobVersions ${name}`;
     const below = pageTokens.open(listing, pageToken) as number | null;
     const limit = pageSize === 0 ? DEFAULT_VERSIONS : pageSize;
-    if ((await getJob(store.db, name)) === null) throw jobNotFound(name);
+    if ((await getJob(store.db, name)) === null) throw await jobNotFound(store.db, name);
     const page = await readPage(context, {
       rows: readRows({
         limit,

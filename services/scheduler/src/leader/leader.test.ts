@@ -9,6 +9,7 @@ import {
   createTestDatabase,
   eventually,
   judgeNode,
+  refusalOf,
   type TestDatabase,
 } from "@rollcall/testkit";
 import { FakeWorkers } from "../testing/fake-workers.ts";
@@ -181,7 +182,13 @@ describe("a leader", () => {
     await settled(async () => expect(await executionsOf("picked", READY)).toHaveLength(1));
     const [first] = await executionsOf("picked", READY);
     const id = first?.id ?? "";
-    await rig.jobs.stopExecution({ execution: id.slice(0, 20), reason: "looks odd" });
+    const execution = id.slice(0, 20);
+    const refusal = { reason: "EXECUTION_NOT_FOUND", metadata: { execution, suggestion: id } };
+    for (const call of [rig.jobs.stopExecution, rig.jobs.adoptExecution, rig.jobs.getExecution]) {
+      expect(await refusalOf(call({ execution }))).toMatchObject(refusal);
+    }
+    expect((await rig.jobs.getExecution({ execution, allowPrefix: true })).execution?.id).toBe(id);
+    await rig.jobs.stopExecution({ execution: id, reason: "looks odd" });
     await settled(async () => {
       const [second, ...others] = await executionsOf("picked", READY);
       expect(others).toEqual([]);

@@ -41,7 +41,7 @@ export function watchJobs({
       for (const { execution } of executions) note(execution.job);
     });
     try {
-      if (name !== "" && (await getJobs(store.db, [name])).length === 0) throw jobNotFound(name);
+      if (name !== "" && (await getJobs(store.db, [name])).length === 0) throw await jobNotFound(store.db, name);
       yield* snapshot(name, signal);
       for (;;) {
         const names = await pending.take(BOOKMARK_MS, signal);

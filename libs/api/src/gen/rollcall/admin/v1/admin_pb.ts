@@ -29,7 +29,7 @@ export const file_rollcall_admin_v1_admin: GenFile = /*@__PURE__*/
  */
 export type NodeSelector = Message<"rollcall.admin.v1.NodeSelector"> & {
   /**
-   * Ids or unambiguous prefixes of nodes. A name of no node, or of several, has an outcome of its own.
+   * Exact ids of nodes. The outcomes name each id that no node has.
    *
    * @generated from field: repeated string nodes = 1;
    */
@@ -178,7 +178,7 @@ export const NodeRefusalSchema: GenMessage<NodeRefusal> = /*@__PURE__*/
  */
 export type ApproveNodeRequest = Message<"rollcall.admin.v1.ApproveNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -276,7 +276,7 @@ export const ApproveNodeResponseSchema: GenMessage<ApproveNodeResponse> = /*@__P
  */
 export type RejectNodeRequest = Message<"rollcall.admin.v1.RejectNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -374,7 +374,7 @@ export const RejectNodeResponseSchema: GenMessage<RejectNodeResponse> = /*@__PUR
  */
 export type DeleteNodeRequest = Message<"rollcall.admin.v1.DeleteNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -472,7 +472,7 @@ export const DeleteNodeResponseSchema: GenMessage<DeleteNodeResponse> = /*@__PUR
  */
 export type RequireKeyRotationRequest = Message<"rollcall.admin.v1.RequireKeyRotationRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -570,7 +570,7 @@ export const RequireKeyRotationResponseSchema: GenMessage<RequireKeyRotationResp
  */
 export type AcceptNodeHardwareRequest = Message<"rollcall.admin.v1.AcceptNodeHardwareRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -668,7 +668,7 @@ export const AcceptNodeHardwareResponseSchema: GenMessage<AcceptNodeHardwareResp
  */
 export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -773,7 +773,7 @@ export const CordonNodeResponseSchema: GenMessage<CordonNodeResponse> = /*@__PUR
  */
 export type UncordonNodeRequest = Message<"rollcall.admin.v1.UncordonNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -871,7 +871,7 @@ export const UncordonNodeResponseSchema: GenMessage<UncordonNodeResponse> = /*@_
  */
 export type MarkNodeUnhealthyRequest = Message<"rollcall.admin.v1.MarkNodeUnhealthyRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -969,7 +969,7 @@ export const MarkNodeUnhealthyResponseSchema: GenMessage<MarkNodeUnhealthyRespon
  */
 export type ClearNodeMarkRequest = Message<"rollcall.admin.v1.ClearNodeMarkRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -1067,8 +1067,7 @@ export const ClearNodeMarkResponseSchema: GenMessage<ClearNodeMarkResponse> = /*
  */
 export type BanNodeRequest = Message<"rollcall.admin.v1.BanNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. When no node is meant, the id is banned in advance. Exactly one of this, selector,
-   * node_id and fingerprint.
+   * The exact id of a node. Exactly one of this, selector, node_id and fingerprint.
    *
    * @generated from field: string node = 1;
    */
@@ -1117,7 +1116,7 @@ export type BanNodeRequest = Message<"rollcall.admin.v1.BanNodeRequest"> & {
   pageToken: string;
 
   /**
-   * The exact id to ban, whether there is such a node or not. In place of node.
+   * The exact id to ban, whether or not a node has it: without one, it is banned in advance. Instead of node.
    *
    * @generated from field: string node_id = 8;
    */
@@ -1236,7 +1235,7 @@ export const BanSchema: GenMessage<Ban> = /*@__PURE__*/
  */
 export type UnbanNodeRequest = Message<"rollcall.admin.v1.UnbanNodeRequest"> & {
   /**
-   * A banned id, or an unambiguous prefix of a node's; an exact id always wins. Exactly one of this, selector and fingerprint.
+   * The exact id of a node, or one that was banned without a node. Exactly one of this, selector and fingerprint.
    *
    * @generated from field: string node = 1;
    */
@@ -1404,7 +1403,7 @@ export const ListBansResponseSchema: GenMessage<ListBansResponse> = /*@__PURE__*
  */
 export type SetNodeLabelsRequest = Message<"rollcall.admin.v1.SetNodeLabelsRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -1516,7 +1515,7 @@ export const SetNodeLabelsResponseSchema: GenMessage<SetNodeLabelsResponse> = /*
  */
 export type DrainNodeRequest = Message<"rollcall.admin.v1.DrainNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -1651,7 +1650,7 @@ export const DrainNodeResponseSchema: GenMessage<DrainNodeResponse> = /*@__PURE_
  */
 export type CancelDrainRequest = Message<"rollcall.admin.v1.CancelDrainRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   * The exact id. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -1882,7 +1881,7 @@ export const DrainingExecutionSchema: GenMessage<DrainingExecution> = /*@__PURE_
  */
 export type GetDrainRequest = Message<"rollcall.admin.v1.GetDrainRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * The exact id.
    *
    * @generated from field: string node = 1;
    */
@@ -1924,7 +1923,7 @@ export const GetDrainResponseSchema: GenMessage<GetDrainResponse> = /*@__PURE__*
  */
 export type WatchDrainRequest = Message<"rollcall.admin.v1.WatchDrainRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * The exact id.
    *
    * @generated from field: string node = 1;
    */
@@ -2015,9 +2014,9 @@ export const DrainStateSchema: GenEnum<DrainState> = /*@__PURE__*/
   enumDesc(file_rollcall_admin_v1_admin, 0);
 
 /**
- * AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its id or an
- * unambiguous prefix (NODE_NOT_FOUND, AMBIGUOUS_NODE), an etag to guard against changes in between (ETAG_MISMATCH), and a request id: the
- * same id twice has one effect and the same answer.
+ * AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its exact id
+ * (NODE_NOT_FOUND; metadata "suggestion" is the id that was most likely meant), an etag to guard against changes in between (ETAG_MISMATCH),
+ * and a request id: the same id twice has one effect and the same answer.
  *
  * In place of a node a verb takes a selector of many. Then the answer tells each node's outcome; the refusal of one never fails another.
  * 500 nodes are done in one call at most, in order of id, 100 in one transaction; next_page_token says that there are more. A call that failed half
@@ -2129,7 +2128,7 @@ export const AdminService: GenService<{
   },
   /**
    * BanNode keeps a node out for good: it is REJECTED, its stream is closed at once with NODE_BANNED, and neither its id nor its key can
-   * register until the ban is lifted, even when the node is deleted. Without such a node, its id or a key is banned in advance.
+   * register until the ban is lifted, even when the node is deleted. An id (node_id) or a key that no node has is banned in advance.
    * Refused with NODE_ALREADY_BANNED, NODE_IS_ORCHESTRATOR or INVALID_NODE_ID.
    *
    * @generated from rpc rollcall.admin.v1.AdminService.BanNode

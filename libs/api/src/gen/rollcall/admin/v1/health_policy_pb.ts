@@ -46,7 +46,7 @@ export type HealthPolicyScope = Message<"rollcall.admin.v1.HealthPolicyScope"> &
     case: "group";
   } | {
     /**
-     * One compute node: its id, or in requests an unambiguous prefix of it. The policy goes when the node is removed.
+     * One compute node, by its exact id. The policy is deleted with the node.
      *
      * @generated from field: string node = 3;
      */
@@ -802,7 +802,7 @@ export const HealthPolicyService: GenService<{
   /**
    * SetHealthPolicy makes or changes one policy.
    * Refused with HEALTH_POLICY_CONTRADICTION when values contradict each other, alone or together with the policies that meet on any node;
-   * NODE_NOT_FOUND, AMBIGUOUS_NODE, NODE_IS_ORCHESTRATOR, INVALID_SELECTOR, ETAG_MISMATCH, or TOO_MANY_HEALTH_POLICIES.
+   * NODE_NOT_FOUND, NODE_IS_ORCHESTRATOR, INVALID_SELECTOR, ETAG_MISMATCH, or TOO_MANY_HEALTH_POLICIES.
    *
    * @generated from rpc rollcall.admin.v1.HealthPolicyService.SetHealthPolicy
    */
@@ -813,7 +813,7 @@ export const HealthPolicyService: GenService<{
   },
   /**
    * GetHealthPolicy answers one policy, or what results for its scope with the source of each value.
-   * Refused with HEALTH_POLICY_NOT_FOUND, NODE_NOT_FOUND or AMBIGUOUS_NODE.
+   * Refused with HEALTH_POLICY_NOT_FOUND or NODE_NOT_FOUND.
    *
    * @generated from rpc rollcall.admin.v1.HealthPolicyService.GetHealthPolicy
    */
@@ -835,7 +835,7 @@ export const HealthPolicyService: GenService<{
   },
   /**
    * DeleteHealthPolicy removes one policy: what it set falls back to what lies below.
-   * Refused with HEALTH_POLICY_NOT_FOUND, HEALTH_POLICY_CONTRADICTION, NODE_NOT_FOUND, AMBIGUOUS_NODE or ETAG_MISMATCH.
+   * Refused with HEALTH_POLICY_NOT_FOUND, HEALTH_POLICY_CONTRADICTION, NODE_NOT_FOUND or ETAG_MISMATCH.
    *
    * @generated from rpc rollcall.admin.v1.HealthPolicyService.DeleteHealthPolicy
    */

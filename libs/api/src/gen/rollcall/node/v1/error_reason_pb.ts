@@ -79,7 +79,8 @@ export const ErrorReason = {
   INVALID_PUBLIC_KEY: 7,
 
   /**
-   * [NOT_FOUND] No node has this id or prefix.
+   * [NOT_FOUND] No node has this id. As of every reason for a name that does not exist, metadata "suggestion" is the name that was most
+   * likely meant, if one is close and the caller can list such objects.
    *
    * @generated from enum value: ERROR_REASON_NODE_NOT_FOUND = 10;
    */
@@ -697,14 +698,14 @@ export const ErrorReason = {
   TOO_MANY_JOBS: 118,
 
   /**
-   * [NOT_FOUND] There is no execution of this id.
+   * [NOT_FOUND] No execution has this id.
    *
    * @generated from enum value: ERROR_REASON_EXECUTION_NOT_FOUND = 119;
    */
   EXECUTION_NOT_FOUND: 119,
 
   /**
-   * [FAILED_PRECONDITION] The prefix is that of several executions; metadata has up to three: use a longer prefix.
+   * [FAILED_PRECONDITION] Several executions share this prefix; metadata names up to three: use a longer prefix.
    *
    * @generated from enum value: ERROR_REASON_AMBIGUOUS_EXECUTION = 120;
    */
