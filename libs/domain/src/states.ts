@@ -31,7 +31,7 @@ export type Connection = Stated<ConnectionState>;
 export type Health = Stated<HealthState>;
 
 /** A cause for which a node takes no new work. Each kind is placed and lifted by the one part that owns it. */
-export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE" | "DRAIN";
+export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE" | "DRAIN" | "CONDITION";
 
 /** A hold that is in force. A node has at most one of each kind, so lifting one cause never undoes another. */
 export interface Hold {
@@ -63,6 +63,7 @@ const HOLD_REASONS: Readonly<Record<HoldKind, string>> = {
   FLAPPING: "NODE_FLAPPING",
   HARDWARE: "HARDWARE_IN_DOUBT",
   DRAIN: "NODE_DRAINING",
+  CONDITION: "NODE_CONDITION",
 };
 const DRAINED_REASON = "NODE_DRAINED";
 

@@ -51,6 +51,7 @@ const HOLD_KINDS = {
   FLAPPING: ProtoHoldKind.FLAPPING,
   HARDWARE: ProtoHoldKind.HARDWARE,
   DRAIN: ProtoHoldKind.DRAIN,
+  CONDITION: ProtoHoldKind.CONDITION,
 } as const satisfies Record<HoldKind, ProtoHoldKind>;
 
 const LABEL_TIERS = {

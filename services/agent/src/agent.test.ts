@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { WelcomeSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { GreetingSchema } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { silentLogger, systemClock } from "@rollcall/process";
@@ -239,28 +240,76 @@ describe("createAgent(): beating", () => {
   });
 });
 
-describe("createAgent(): a change of what the machine offers", () => {
+describe("createAgent(): what the machine offers", () => {
+  /** A keeper that answers when the test says so. */
+  const AWAY = { socketPath: "/nowhere/keeper.sock", start: null, expected: { version: "", settingsDigest: "" } };
+  const UNKNOWN = { reason: "EXECUTORS_UNKNOWN" };
+  let work: AgentWork;
+
+  /** An agent whose keeper has not answered, and that waits no longer for it. */
+  async function startWithoutKeeper(plane: FakeControlPlane): Promise<AgentHarness> {
+    const make = (onOffer: () => void) => {
+      work = new AgentWork({ ...WORK, keeper: AWAY, onOffer });
+      return work;
+    };
+    const given = { shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 20_000, max: 32_000 } };
+    const started = await start({ plane, work: { make, ...given }, random: () => 0.5 });
+    await started.clock.pass(2_000);
+    return started;
+  }
+  const greet = (...executors: string[]) => work.onGreeting(create(GreetingSchema, { executors }));
+  const reports = () =>
+    harness.plane.latest.received.flatMap((frame) => (frame?.case === "nodeInfo" ? [frame.value] : []));
+
   it.each([
     ["the stream is being opened", true],
-    ["the stream goes on", false],
+    ["the stream is open", false],
   ])("should be reported at once while %s", async (_, ignoresHello) => {
     const plane = new FakeControlPlane();
     plane.ignoresHello = ignoresHello;
-    let offer = () => {};
-    const make = (onOffer: () => void) => {
-      offer = onOffer;
-      return new AgentWork({ ...WORK, onOffer });
-    };
-    const work = { make, shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 20_000, max: 32_000 } };
-    const { clock } = await start({ plane, work });
-    harness.facts = { ...harness.facts, memoryBytes: 1 };
-    offer();
+    const { clock } = await startWithoutKeeper(plane);
+    greet("process");
     if (ignoresHello) {
       const settings = { ...plane.settings, infoInterval: toDuration(300_000) };
       plane.latest.send({ case: "welcome", value: create(WelcomeSchema, { sessionEpoch: 1n, settings }) });
     }
     await clock.pass(1);
-    expect(kindsOf(harness)).toContain("nodeInfo");
+    expect(reports().at(-1)).toMatchObject({ work: { executors: ["process"] }, conditions: [] });
+  });
+
+  it("should be what it is when it connects, whatever was known when it started", async () => {
+    const plane = new FakeControlPlane();
+    plane.registryError = new Error("connection refused");
+    const { clock } = await startWithoutKeeper(plane);
+    expect(plane.registrations.at(-1)?.info).toMatchObject({ conditions: [UNKNOWN] });
+    expect(plane.registrations.at(-1)?.info.work).toBeUndefined();
+    greet("process");
+    plane.registryError = undefined;
+    plane.welcome = { nodeInfoWanted: true };
+    await clock.pass(20_000);
+    expect(plane.registrations.at(-1)?.info).toMatchObject({ work: { executors: ["process"] }, conditions: [] });
+    expect(reports()[0]).toMatchObject({ work: { executors: ["process"] }, conditions: [] });
+  });
+
+  it("should not be described before the keeper had a moment to answer", async () => {
+    const plane = new FakeControlPlane();
+    const make = (onOffer: () => void) => {
+      work = new AgentWork({ ...WORK, keeper: AWAY, onOffer });
+      return work;
+    };
+    const given = { shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 20_000, max: 32_000 } };
+    await start({ plane, work: { make, ...given } });
+    expect(plane.registrations).toEqual([]);
+    greet("docker");
+    await settle();
+    expect(plane.registrations[0]?.info).toMatchObject({ work: { executors: ["docker"] }, conditions: [] });
+  });
+
+  it("should have no condition on a machine that needs no keeper", async () => {
+    const plane = new FakeControlPlane();
+    const make = (onOffer: () => void) => new AgentWork({ ...WORK, onOffer });
+    await start({ plane, work: { make, shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 0, max: 0 } } });
+    expect(plane.registrations[0]?.info.conditions).toEqual([]);
   });
 });
 

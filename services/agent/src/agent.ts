@@ -4,7 +4,7 @@ import { KeyRotation } from "./connection/key-rotation.ts";
 import { StayConnected } from "./connection/stay-connected.ts";
 import type { NodeDescription } from "./convert.ts";
 import type { FactsReader } from "./facts/facts-reader.ts";
-import { createNodeInfoKeeper } from "./info/node-info-keeper.ts";
+import { createNodeInfoKeeper, type NodeInfoKeeperOptions } from "./info/node-info-keeper.ts";
 import type { JoinTokenSource } from "./registration/join-token.ts";
 import type { Registrar } from "./registration/registrar.ts";
 import type { StateDirectory } from "./state/state-directory.ts";
@@ -72,7 +72,7 @@ export function createAgent(options: AgentOptions): Agent {
   const info = createNodeInfoKeeper({
     ...options,
     log,
-    ...(given && { capacity: (facts) => workCapacity(facts, work?.greeting ?? null, given) }),
+    ...(given && work && offerOf(work, given, clock)),
   });
   const stayConnected = new StayConnected({
     ...options,
@@ -102,5 +102,27 @@ export function createAgent(options: AgentOptions): Agent {
     ],
     status: () => ({ ...stayConnected.status(), ungrantedWishes: wishes.ungranted }),
     close: (reason) => stayConnected.close(reason),
+  };
+}
+
+/** How long the first description waits for the keeper, so that a node that starts has no condition for a moment. */
+const AWAIT_KEEPER_MS = 1_500;
+
+function offerOf(
+  work: AgentWork,
+  given: Pick<NonNullable<AgentOptions["work"]>, "shares" | "ports">,
+  clock: Clock,
+): Pick<NodeInfoKeeperOptions, "offer" | "ready"> {
+  return {
+    offer: (facts) => ({
+      work: facts === null ? undefined : workCapacity(facts, work.greeting, given),
+      conditions: work.conditions,
+    }),
+    ready: async () => {
+      const limit = new AbortController();
+      const late = clock.sleep(AWAIT_KEEPER_MS, limit.signal).catch(() => {});
+      await Promise.race([work.met, late]);
+      limit.abort();
+    },
   };
 }

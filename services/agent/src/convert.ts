@@ -1,10 +1,17 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type NodeInfo, NodeInfoSchema, type NumaNodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  NodeConditionSchema,
+  type NodeInfo,
+  NodeInfoSchema,
+  type NumaNodeSchema,
+  type NodeCondition as ProtoCondition,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   type NumaNodeUsageSchema,
   type ResourceUsage,
   ResourceUsageSchema,
 } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { NodeCondition } from "@rollcall/domain";
 import type { MachineFacts } from "./facts/machine-facts.ts";
 import type { GpuReading, MachineUsage, NumaReading } from "./usage/machine-usage.ts";
 
@@ -65,6 +72,15 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
     })),
     labels: { ...description.labels },
   });
+}
+
+const MOST_CONDITIONS = 16;
+
+/** Conditions as they are reported, cut to the contract's limits. */
+export function toConditions(conditions: readonly NodeCondition[]): ProtoCondition[] {
+  return conditions
+    .slice(0, MOST_CONDITIONS)
+    .map(({ reason, message }) => create(NodeConditionSchema, { reason, message: cut(message, 512) }));
 }
 
 /** GPUs and NUMA nodes of one sample. */

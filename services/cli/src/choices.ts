@@ -105,6 +105,7 @@ export const EVENT_TYPE_WORDS = [
   "node.hardware.degraded",
   "node.hardware.restored",
   "node.hardware.accepted",
+  "node.conditions.changed",
   "node.rebooted",
   "node.reboot.cleared",
   "join.token.created",

@@ -54,8 +54,12 @@ function hardwareCause(
   return isFresh ? "it rebooted without having said goodbye" : null;
 }
 
-/** @param cause null for no such hold. A different actor alone is not a change. */
-function withHold(
+/**
+ * Place or lift the hold of one kind; all others stay as they are. The same array comes back when nothing changes.
+ *
+ * @param cause null for no such hold. A change of the actor only is no change.
+ */
+export function withHold(
   holds: readonly Hold[],
   kind: HoldKind,
   cause: string | null,

@@ -10,4 +10,11 @@ export { approvedHardwareIn, type Hardware, hardwareIn, hardwareOf } from "./har
 export { missingHardware, type Trouble } from "./hardware-conditions.ts";
 export { AMOUNTS_REST_MS, type Amounts, SteadyAmounts } from "./info-amounts.ts";
 export { labelsEvent, nodeInfoEvents } from "./info-events.ts";
+export {
+  CONDITION_REASONS,
+  conditionsOf,
+  describeConditions,
+  holdsAfterReport,
+  type NodeCondition,
+} from "./node-conditions.ts";
 export { type ReportPlan, weighReport } from "./report-plan.ts";

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { deriveScheduling } from "../states.ts";
 import { hardwareOf } from "./hardware.ts";
 import { nodeInfoEvents } from "./info-events.ts";
 
@@ -12,6 +13,9 @@ const before = {
   ],
   approvedHardware: hardwareOf({ cpu: { threads: 8 } }),
   missingHardware: [],
+  info: {},
+  holds: [],
+  scheduling: deriveScheduling([], 0),
 } as const;
 
 describe("nodeInfoEvents()", () => {

@@ -1,7 +1,9 @@
-import type { Json, NewEvent } from "../events/events.ts";
+import { type Json, type NewEvent, schedulingEvent } from "../events/events.ts";
 import { effectiveLabels, type Label } from "../labels/labels.ts";
+import { deriveScheduling, type Hold, type Scheduling } from "../states.ts";
 import { type Hardware, hardwareOf } from "./hardware.ts";
 import { hardwareEvent, missingHardware, type Trouble } from "./hardware-conditions.ts";
+import { conditionsEvent, conditionsOf, holdsAfterReport } from "./node-conditions.ts";
 
 /** What the record said of a node before a report. NodeRecord is one. */
 export interface NodeBeforeReport {
@@ -13,6 +15,10 @@ export interface NodeBeforeReport {
   readonly approvedHardware: Hardware | null;
   /** What was missing of it. */
   readonly missingHardware: readonly Trouble[];
+  /** What it said of itself, as protobuf JSON; null when it had said nothing. */
+  readonly info: Json;
+  readonly holds: readonly Hold[];
+  readonly scheduling: Scheduling;
 }
 
 /** What a node newly says about itself. InfoReport is one. */
@@ -26,8 +32,8 @@ export interface NewsOfNode {
 
 /**
  * The events of a report that says something new about a node: one of its information, one of its labels if those in
- * effect change, and one of its hardware if something of what was approved is newly missing, or there again. They
- * are appended in the transaction that saves the report.
+ * effect change, one of its hardware if something of what was approved is newly missing, or there again, and those of
+ * its conditions and of the hold for them. They are appended in the transaction that saves the report.
  */
 export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): readonly NewEvent[] {
   const circumstances = {
@@ -54,7 +60,23 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
     before: before.missingHardware,
     after: missingHardware(before.approvedHardware, hardwareOf(report.info)),
   });
-  return [infoChanged, ...(labels === null ? [] : [labels]), ...(hardware === null ? [] : [hardware])];
+  const conditions = conditionsEvent({
+    ...circumstances,
+    before: conditionsOf(before.info),
+    after: conditionsOf(report.info),
+  });
+  const further = [labels, hardware, conditions, holdEvent(before, report, circumstances.actor)];
+  return [infoChanged, ...further.filter((event) => event !== null)];
+}
+
+/** The event of a hold for conditions that is placed or lifted, or has another cause; null when it stays as it is. */
+function holdEvent(before: NodeBeforeReport, { info }: NewsOfNode, actor: string): NewEvent | null {
+  const { id: subject, holds, scheduling } = before;
+  // The record's clock sets its time, and it is the newest hold.
+  const after = holdsAfterReport(holds, info, { actor, atMs: Number.MAX_SAFE_INTEGER });
+  if (after === holds) return null;
+  const message = after.find(({ kind }) => kind === "CONDITION")?.message ?? "";
+  return schedulingEvent({ subject, before: scheduling, after: deriveScheduling(after, 0), actor, message });
 }
 
 /** The event of labels of any tier having changed; null when what is in effect, and who set it, is as it was. */

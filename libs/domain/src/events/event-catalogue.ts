@@ -1,3 +1,4 @@
+import { CONDITION_REASONS } from "../conditions/node-conditions.ts";
 import { CLUSTER_EVENTS, type EventDescription, OPERATORS } from "./cluster-events.ts";
 import type { EventType } from "./events.ts";
 import { JOB_EVENTS } from "./job-event-catalogue.ts";
@@ -189,7 +190,15 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     actors: [...OPERATORS, "replica:<id>", "scheduler:<id>", "system"],
     before: ["scheduling", "holds"],
     after: ["scheduling", "holds"],
-    reasons: ["OPERATOR_CORDONED", "NODE_DRAINING", "NODE_DRAINED", "NODE_FLAPPING", "HARDWARE_IN_DOUBT", "NO_HOLD"],
+    reasons: [
+      "OPERATOR_CORDONED",
+      "NODE_DRAINING",
+      "NODE_DRAINED",
+      "NODE_FLAPPING",
+      "HARDWARE_IN_DOUBT",
+      "NODE_CONDITION",
+      "NO_HOLD",
+    ],
   },
   "node.drain.started": {
     when:
@@ -254,6 +263,17 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     before: ["hardware"],
     after: ["hardware"],
     reasons: ["OPERATOR_ACCEPTED"],
+  },
+  "node.conditions.changed": {
+    when:
+      "A node reports other conditions than before: faults that it has found in itself, for which it gets no new " +
+      "work. The reason is that of the first new condition, else of the first that is left, and CONDITIONS_OVER when " +
+      "none is; agents of another kind can report other reasons.",
+    subject: NODE,
+    actors: ["node:<id>"],
+    before: ["conditions"],
+    after: ["conditions"],
+    reasons: [...CONDITION_REASONS, "CONDITIONS_OVER"],
   },
   "node.rebooted": {
     when: "A node came back from another boot of the same machine, and its agent had not said goodbye.",

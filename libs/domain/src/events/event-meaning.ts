@@ -91,6 +91,7 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "node.health.changed":
     case "node.reactions.allowed":
     case "node.scheduling.changed":
+    case "node.conditions.changed":
     case "node.drain.started":
     case "node.drain.cancelled":
     case "node.flapping.ended":
@@ -165,6 +166,7 @@ export function mayEndWanted(
     case "node.hardware.degraded":
     case "node.hardware.restored":
     case "node.hardware.accepted":
+    case "node.conditions.changed":
     case "node.rebooted":
     case "node.reboot.cleared":
     case "node.reactions.allowed":

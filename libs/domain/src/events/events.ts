@@ -70,6 +70,7 @@ export type EventType =
   | "node.hardware.degraded"
   | "node.hardware.restored"
   | "node.hardware.accepted"
+  | "node.conditions.changed"
   | "node.rebooted"
   | "node.reboot.cleared"
   | "join.token.created"

@@ -123,6 +123,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   flappingMs: lasting("flapping for"),
   steadyMs: lasting("steady for"),
   troubles: (value) => (words(value) === "none" ? "no trouble" : words(value)),
+  conditions: (value) => (words(value) === "none" ? "no condition" : words(value)),
   hardware: hardwareWords,
   bootId: named("boot"),
   maxUses: named("uses at most"),

@@ -123,6 +123,11 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
     remedy: "repair the hardware, or accept it as it is",
   },
   DRAIN: { reason: "NODE_DRAINING", text: "an operator drains it", remedy: "cancel its drain" },
+  CONDITION: {
+    reason: "NODE_CONDITION",
+    text: "it is held for a condition that it reports",
+    remedy: "repair what the condition names; the hold is lifted when the node no longer reports it",
+  },
 };
 
 const DRAINED = { reason: "NODE_DRAINED", text: "an operator drained it", remedy: "end its drain, or uncordon it" };

@@ -1,5 +1,6 @@
 import { hardwareIn } from "../conditions/hardware.ts";
 import { labelsEvent } from "../conditions/info-events.ts";
+import { holdsAfterReport } from "../conditions/node-conditions.ts";
 import { membershipEvent, type NewEvent } from "../events/events.ts";
 import { keyRotatedEvent } from "../keys/key-events.ts";
 import { acceptKey } from "../keys/key-rotation.ts";
@@ -7,7 +8,7 @@ import type { Label } from "../labels/labels.ts";
 import type { NodeEffect } from "../nodes/node-effects.ts";
 import type { InfoReport, JsonInfo, NodeJoining, NodeRecord } from "../nodes/node-record.ts";
 import type { Refusal, RefusalReason } from "../refusal.ts";
-import type { ConnectionState, Membership } from "../states.ts";
+import type { ConnectionState, Hold, Membership } from "../states.ts";
 import { type AdmissionFacts, Admissions, type GivenJoinToken, type JoiningToken } from "./admission.ts";
 import { type Ban, bannedRefusal } from "./ban.ts";
 import type { JoinTokenRefusal } from "./join-token.ts";
@@ -81,6 +82,8 @@ export interface NodeCreation<A extends Applicant = Applicant> {
   readonly account: ServiceAccount | null;
   /** The hardware that is approved with it; null for a node that waits. */
   readonly approvedHardware: JsonInfo | null;
+  /** For the conditions that it reports. */
+  readonly holds: readonly Hold[];
   readonly joining: NodeJoining;
   /** Labels of the token tier. */
   readonly tokenLabels: Readonly<Record<string, string>>;
@@ -276,6 +279,10 @@ class Planner<A extends Applicant> {
       token,
       account,
       approvedHardware: membership.state === "APPROVED" ? hardwareIn(applicant.report.info) : null,
+      holds: holdsAfterReport([], applicant.report.info, {
+        actor: `node:${applicant.nodeId}`,
+        atMs: this.#facts.atMs,
+      }),
       joining: token === null ? { tokenId: null, ephemeral: false, withoutToken, from } : joiningBy(token, from),
       tokenLabels: token?.labels ?? {},
     };

@@ -15,17 +15,19 @@ describe("shownHealth()", () => {
     detected,
     mark: { sinceMs: 2, message: "smells", actor: "token:t" },
     machines: [machine("a"), machine("b")],
+    conditions: [{ reason: "EXECUTORS_UNKNOWN", message: "no answer yet" }],
     troubles: [{ kind: "GPU_GONE", part: "gpu 0", message: "gone" }],
     hasRebooted: true,
   };
   it.each<[string, Partial<HealthCauses>, string, string]>([
     ["an operator's mark first", {}, "UNHEALTHY", "OPERATOR_MARKED"],
     ["then two machines with one identity", { mark: null }, "HEALTHY", "DUPLICATE_IDENTITY"],
-    ["then what is wrong with the hardware", { mark: null, machines: null }, "HEALTHY", "GPU_GONE"],
-    ["then a reboot", { mark: null, machines: null, troubles: [] }, "HEALTHY", "UNEXPECTED_REBOOT"],
+    ["then the conditions that it reports", { mark: null, machines: null }, "HEALTHY", "EXECUTORS_UNKNOWN"],
+    ["then what is wrong with the hardware", { mark: null, machines: null, conditions: [] }, "HEALTHY", "GPU_GONE"],
+    ["then a reboot", { mark: null, machines: null, conditions: [], troubles: [] }, "HEALTHY", "UNEXPECTED_REBOOT"],
     [
       "else what was detected",
-      { mark: null, machines: null, troubles: [], hasRebooted: false },
+      { mark: null, machines: null, conditions: [], troubles: [], hasRebooted: false },
       "HEALTHY",
       "HEARTBEAT_RECEIVED",
     ],

@@ -1,4 +1,5 @@
 import { rebootedHealth, type Trouble, troubledHealth } from "../conditions/hardware-conditions.ts";
+import { impairedHealth, type NodeCondition } from "../conditions/node-conditions.ts";
 import { duplicatedHealth, type MachinePair } from "../membership/duplicate-identity.ts";
 import { effectiveHealth, type Health, type Mark } from "../states.ts";
 
@@ -8,6 +9,8 @@ export interface HealthCauses {
   readonly mark: Mark | null;
   /** The machines that use the node's identity in turns; null for one machine. */
   readonly machines: MachinePair | null;
+  /** The faults that it reports. */
+  readonly conditions: readonly NodeCondition[];
   /** What is wrong with its hardware, of all kinds. */
   readonly troubles: readonly Trouble[];
   /** Whether it rebooted unexpectedly a short while ago. */
@@ -16,12 +19,14 @@ export interface HealthCauses {
 
 /**
  * The health that is shown of a node: an operator's mark first, then what was detected. Two machines with the node's
- * identity, trouble with its hardware and a reboot give another reason, never another state: work follows the state,
- * and whatever else speaks against a node is a hold.
+ * identity, conditions that it reports, trouble with its hardware and a reboot give another reason, never another
+ * state: work follows the state, and whatever else speaks against a node is a hold.
  */
-export function shownHealth({ detected, mark, machines, troubles, hasRebooted }: HealthCauses): Health {
+export function shownHealth(causes: HealthCauses): Health {
+  const { detected, mark, machines, conditions, troubles, hasRebooted } = causes;
   if (mark !== null) return effectiveHealth(detected, mark);
   if (machines !== null) return duplicatedHealth(detected, machines);
+  if (conditions.length > 0) return impairedHealth(detected, conditions);
   const troubled = troubledHealth(detected, troubles);
   return hasRebooted ? rebootedHealth(troubled) : troubled;
 }

@@ -9,6 +9,7 @@ const REASON_TEXTS: Readonly<Record<PlacementReason, string>> = {
   NODE_FLAPPING: "held for flapping",
   NODE_HARDWARE_IN_DOUBT: "held for its hardware",
   NODE_DRAINING: "draining or drained",
+  NODE_HAS_CONDITION: "held for a condition of the node",
   NODE_TAKES_NO_WORK: "takes no work",
   NOT_THE_NAMED_NODE: "not the named node",
   LABELS_DO_NOT_MATCH: "labels do not match",

@@ -21,6 +21,7 @@ function newNode(nodeId: string, fingerprint = `SHA256:${nodeId}`): NewComputeNo
       agentLabels: Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`key-${index}`, nodeId])),
     },
     approvedHardware: null,
+    holds: [],
     joining: { tokenId: null, ephemeral: false, withoutToken: false, from: null },
     tokenLabels: {},
   };

@@ -1,6 +1,7 @@
 import {
   caselessId,
   effectiveLabels,
+  type Hold,
   type InfoReport,
   type JsonInfo,
   type Label,
@@ -24,6 +25,8 @@ export interface NewComputeNode {
   readonly report: InfoReport;
   /** The hardware that is approved with it; null for a node that waits. */
   readonly approvedHardware: JsonInfo | null;
+  /** For the conditions that it reports. */
+  readonly holds: readonly Hold[];
   readonly joining: NodeJoining;
   /** Labels of the token tier. */
   readonly tokenLabels: Readonly<Record<string, string>>;
@@ -67,11 +70,11 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
     new_nodes as (
       insert into nodes (
         id, type, membership, membership_reason, membership_message, membership_actor, info, info_digest, cores,
-        memory_bytes, disk_bytes, gpus, approved_hardware, join_token_id, ephemeral, joined_without_token,
+        memory_bytes, disk_bytes, gpus, approved_hardware, holds, join_token_id, ephemeral, joined_without_token,
         joined_from
       )
       select id, 'COMPUTE', membership, reason, message, actor, info, digest, cores, memory, disk, gpus, hardware,
-        token, ephemeral, tokenless, joined_from
+        holds, token, ephemeral, tokenless, joined_from
       from given order by id
       on conflict (id) do nothing
       returning id
@@ -107,10 +110,10 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
 
 const ROW_COLUMNS = sql`
   id text collate "C", membership text, reason text, message text, actor text, info jsonb, digest text, cores integer,
-  memory bigint, disk bigint, gpus integer, hardware jsonb, token text, ephemeral boolean, tokenless boolean,
-  joined_from text, key text, fingerprint text`;
+  memory bigint, disk bigint, gpus integer, hardware jsonb, holds jsonb, token text, ephemeral boolean,
+  tokenless boolean, joined_from text, key text, fingerprint text`;
 
-function toRow({ key, report, membership, approvedHardware, joining }: NewComputeNode) {
+function toRow({ key, report, membership, approvedHardware, holds, joining }: NewComputeNode) {
   return {
     id: key.nodeId,
     membership: membership.state,
@@ -124,6 +127,7 @@ function toRow({ key, report, membership, approvedHardware, joining }: NewComput
     disk: report.summary.diskBytes,
     gpus: report.summary.gpus,
     hardware: approvedHardware,
+    holds,
     token: joining.tokenId,
     ephemeral: joining.ephemeral,
     tokenless: joining.withoutToken,

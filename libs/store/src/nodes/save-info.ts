@@ -1,4 +1,12 @@
-import { AMOUNTS_REST_MS, type InfoReport, type Label, type ReportPlan, weighReport } from "@rollcall/domain";
+import {
+  AMOUNTS_REST_MS,
+  type Hold,
+  holdsAfterReport,
+  type InfoReport,
+  type Label,
+  type ReportPlan,
+  weighReport,
+} from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Tx } from "../database/store.ts";
 import { replaceLabels } from "./labels.ts";
@@ -12,14 +20,30 @@ export const HARDWARE_OF_ROW = sql<string>`
     'diskBytes', info -> 'diskBytes', 'gpus', info -> 'gpus'
   )) end`;
 
+/** The columns of a node's holds. */
+export function holdsColumns(holds: readonly Hold[]) {
+  return {
+    holds: JSON.stringify(holds),
+    ...(holds.length > 0
+      ? {}
+      : { eligible_since: sql<Date>`case when holds = '[]'::jsonb then eligible_since else now() end` }),
+  };
+}
+
 /**
  * The outcome of a report: it is saved, the record says the same but for what moves by itself, or a later one will do.
  */
 export type SavedInfo = "saved" | "known" | "later";
 
+/** What is done with a report, and the node's holds if the report changes them; null where they stay. */
+interface PlannedReport extends ReportPlan {
+  readonly holds: readonly Hold[] | null;
+}
+
 /**
  * Write what a node reports of itself if weighReport() says so; amounts that moved are written at most every ten
- * minutes. The node's row is locked. The caller compares labels, which it has locked, to tell what changed.
+ * minutes. The hold for the conditions that it reports is placed and lifted here and nowhere else. The node's row is
+ * locked. The caller compares labels, which it has locked, to tell what changed.
  */
 export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<SavedInfo> {
   const { info, digest, summary, agentLabels } = report;
@@ -37,6 +61,7 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
       gpus: summary.gpus,
       ...(plan === null ? {} : { missing_hardware: JSON.stringify(plan.missing) }),
       ...(plan === null || plan.approved === null ? {} : { approved_hardware: JSON.stringify(plan.approved) }),
+      ...(plan === null || plan.holds === null ? {} : holdsColumns(plan.holds)),
       ...TOUCHED,
     })
     .where("id", "=", id)
@@ -50,13 +75,15 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
 }
 
 /** Null for a node that is not there. */
-async function planReport(tx: Tx, id: string, { info }: InfoReport): Promise<ReportPlan | null> {
+async function planReport(tx: Tx, id: string, { info }: InfoReport): Promise<PlannedReport | null> {
   const row = await tx
     .selectFrom("nodes")
-    .select(["membership", "approved_hardware", "info"])
+    .select(["membership", "approved_hardware", "info", "holds", sql<Date>`clock_timestamp()`.as("now")])
     .where("id", "=", id)
     .executeTakeFirst();
-  return row === undefined ? null : weighReport(toApproval(row), info);
+  if (row === undefined) return null;
+  const holds = holdsAfterReport(row.holds, info, { actor: `node:${id}`, atMs: row.now.getTime() });
+  return { ...weighReport(toApproval(row), info), holds: holds === row.holds ? null : holds };
 }
 
 /** Whether the log has a change of the node's information within the time for which amounts rest. */

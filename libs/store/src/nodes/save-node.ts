@@ -7,7 +7,7 @@ import { dropLoss, saveLoss } from "../sessions/reactions.ts";
 import { deleteDrain, saveDrain } from "../work/drains.ts";
 import { replaceLabels } from "./labels.ts";
 import { TOUCHED } from "./nodes.ts";
-import { HARDWARE_OF_ROW } from "./save-info.ts";
+import { HARDWARE_OF_ROW, holdsColumns } from "./save-info.ts";
 import { buryNode } from "./tombstones.ts";
 
 /** Write what was decided about a node whose row is locked: that, and nothing else. */
@@ -55,12 +55,7 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
     case "accept-hardware":
       return { approved_hardware: HARDWARE_OF_ROW, missing_hardware: "[]" };
     case "holds":
-      return {
-        holds: JSON.stringify(effect.holds),
-        ...(effect.holds.length > 0
-          ? {}
-          : { eligible_since: sql<Date>`case when holds = '[]'::jsonb then eligible_since else now() end` }),
-      };
+      return holdsColumns(effect.holds);
     case "mark":
       return {
         mark_since: effect.mark === null ? null : sql<Date>`coalesce(mark_since, now())`,

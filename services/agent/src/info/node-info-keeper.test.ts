@@ -46,6 +46,26 @@ describe("createNodeInfoKeeper()", () => {
     expect(await keeper.current()).toBe(renewed);
   });
 
+  it("should describe what is known at the moment, without reading the machine again", async () => {
+    let reads = 0;
+    const facts = {
+      read: async () => {
+        reads += 1;
+        return SMALL_FACTS;
+      },
+    };
+    let conditions = [{ reason: "EXECUTORS_UNKNOWN", message: "no answer" }];
+    const offer = () => ({ work: undefined, conditions });
+    const keeper = createNodeInfoKeeper({ facts, description: DESCRIPTION, offer, clock, log: silentLogger });
+    const before = await keeper.current();
+    expect(before.info.conditions).toMatchObject(conditions);
+    conditions = [];
+    const after = await keeper.current();
+    expect(after.info.conditions).toEqual([]);
+    expect(sameDigest(before.digest, after.digest)).toBe(false);
+    expect(reads).toBe(1);
+  });
+
   it("should say once what it leaves out of a machine that says too much", async () => {
     const nic = { name: "e0", mac: undefined, addresses: [], speedMbps: undefined };
     const odd: MachineFacts = { ...SMALL_FACTS, interfaces: Array(999).fill(nic) };

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema, type WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { type Amounts, SteadyAmounts } from "@rollcall/domain";
+import { type Amounts, type NodeCondition, SteadyAmounts } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import { nodeInfoDigest } from "@rollcall/wire";
-import { type NodeDescription, toNodeInfo } from "../convert.ts";
+import { type NodeDescription, toConditions, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 import { fitNodeInfo } from "./fit-node-info.ts";
@@ -19,24 +19,40 @@ interface NodeInfoSnapshot {
 export interface NodeInfoKeeper {
   /** Read the machine again, or join a reading that is under way. */
   refresh(): Promise<NodeInfoSnapshot>;
-  /** The last reading; waits only for the very first one. */
+  /** The last reading of the machine, and what is known of its work now; waits only for the very first reading. */
   current(): Promise<NodeInfoSnapshot>;
+}
+
+/** What of a description does not come from reading the machine, and can change at any time. */
+export interface WorkOffer {
+  /** Undefined while the machine runs no work. */
+  readonly work: WorkCapacity | undefined;
+  /** What keeps it from running new work, the gravest first. */
+  readonly conditions: readonly NodeCondition[];
 }
 
 /** What a report is made of. */
 export interface NodeInfoKeeperOptions {
   readonly facts: FactsReader;
   readonly description: NodeDescription;
-  /** What work the machine takes. Default: none. */
-  readonly capacity?: (facts: MachineFacts) => WorkCapacity | undefined;
+  /** What work the machine takes, asked for each description. Default: none. */
+  readonly offer?: (facts: MachineFacts | null) => WorkOffer;
+  /** Resolves when the first description can be made: it is worth waiting a little for what is not known yet. */
+  readonly ready?: () => Promise<void>;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
 }
 
-/** Create the keeper of this machine's report. Amounts that move by themselves are held still, see SteadyAmounts. */
+/**
+ * Create the keeper of this machine's report. Only what was read of the machine is kept: a description is made from
+ * that and from what is known at the moment whenever one is wanted, so that none is older than what it says. Amounts
+ * that move by themselves are held still, see SteadyAmounts.
+ */
 export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKeeper {
-  const { facts, description, capacity, clock, log } = options;
+  const { facts, description, offer, ready, clock, log } = options;
   const steady = new SteadyFacts();
+  let read: MachineFacts | null = null;
+  let first: Promise<void> | undefined;
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;
   let saidLeftOut = "";
@@ -52,34 +68,48 @@ export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKe
     return info;
   }
 
-  async function read(): Promise<NodeInfoSnapshot> {
+  function describe(): NodeInfoSnapshot {
+    const info = read === null ? bareInfo(description) : toNodeInfo(read, description);
+    const { work, conditions } = offer?.(read) ?? NO_OFFER;
+    const snapshot = snapshotOf(fitted({ ...info, ...(work && { work }), conditions: toConditions(conditions) }));
+    if (last === undefined || !sameDigest(last.digest, snapshot.digest)) last = snapshot;
+    return last;
+  }
+
+  async function readMachine(): Promise<NodeInfoSnapshot> {
+    first ??= ready?.() ?? Promise.resolve();
+    const before = read;
     try {
-      const read = steady.take(await facts.read(), clock.nowMs());
-      const work = capacity?.(read);
-      last = snapshotOf(fitted({ ...toNodeInfo(read, description), ...(work && { work }) }));
-      return last;
+      read = steady.take(await facts.read(), clock.nowMs());
+      await first;
+      return describe();
     } catch (error) {
       // A machine so odd that it cannot be described is still a machine that can be watched.
       log.error({ err: error }, "machine cannot be described");
-      const { agentVersion, advertiseUrl, labels } = description;
-      last ??= snapshotOf(create(NodeInfoSchema, { agentVersion, advertiseUrl, labels: { ...labels } }));
-      return last;
+      read = before;
+      return describe();
     }
   }
 
   const refresh = (): Promise<NodeInfoSnapshot> => {
-    underWay ??= read().finally(() => {
+    underWay ??= readMachine().finally(() => {
       underWay = undefined;
     });
     return underWay;
   };
 
-  return { refresh, current: async () => last ?? refresh() };
+  return { refresh, current: async () => (last === undefined ? refresh() : describe()) };
 }
+
+const NO_OFFER: WorkOffer = { work: undefined, conditions: [] };
 
 /** Whether two digests are the same. */
 export function sameDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
+
+function bareInfo({ agentVersion, advertiseUrl, labels }: NodeDescription): NodeInfo {
+  return create(NodeInfoSchema, { agentVersion, advertiseUrl, labels: { ...labels } });
 }
 
 function snapshotOf(info: NodeInfo): NodeInfoSnapshot {

@@ -89,7 +89,7 @@ export class HeartbeatSession {
     this.#dispatch({ kind: "goodbye", reason, limitMs, leavesWork });
   }
 
-  /** Look at the machine now: what the node is may have changed. */
+  /** Report what is known of the node now, if it has changed. */
   look(): void {
     this.#dispatch({ kind: "look" });
   }
@@ -119,8 +119,8 @@ export class HeartbeatSession {
         );
         return;
       case "read-info": {
-        const isWanted = !effect.refresh;
-        const snapshot = isWanted ? info.current() : info.refresh();
+        const { refresh, isWanted } = effect;
+        const snapshot = refresh ? info.refresh() : info.current();
         void snapshot.then((it) => this.#dispatch({ kind: "info-read", ...it, isWanted }));
         return;
       }

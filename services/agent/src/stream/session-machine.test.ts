@@ -317,10 +317,8 @@ describe("stepSession() of a node that runs work", () => {
     for (const event of [REFERENCES, reportAck(1n), changed]) expect(run.step(event)).toEqual([]);
   });
 
-  it("should look at the machine when it is told to", () => {
-    const run = opened();
-    run.pass(1);
-    run.step({ kind: "look" });
-    expect(run.pass(1)).toEqual(["read-info"]);
+  it("should report at once what has become known, without reading the machine", () => {
+    const { effects } = stepSession(opened().state, { kind: "look" }, 1);
+    expect(effects).toEqual([{ kind: "read-info", refresh: false, isWanted: false }]);
   });
 });

@@ -87,7 +87,8 @@ export function stepSession(state: SessionState, event: SessionEvent, nowMs: num
     case "work-changed":
       return onWork(state, { ...event, kind: "changed" }, nowMs);
     case "look":
-      return stay(state.phase === "open" && state.lookAtMs !== null ? { ...state, lookAtMs: nowMs } : state);
+      // What is known is enough: to read the machine takes seconds, and a fault of it must not hold up its report.
+      return state.phase === "open" ? { state, effects: [READ_KNOWN] } : stay(state);
     case "goodbye":
       if (state.phase !== "open") return end(state, { kind: "left" });
       return {
@@ -184,7 +185,7 @@ function onWelcome(state: SessionState, welcome: Welcome, nowMs: number): Sessio
       ...(settings === undefined ? [] : [tell({ kind: "settings", settings })]),
       tell({ kind: "opened", welcome }),
       ...first.effects,
-      ...(nodeInfoWanted ? [{ kind: "read-info", refresh: false } as const] : []),
+      ...(nodeInfoWanted ? [{ kind: "read-info", refresh: false, isWanted: true } as const] : []),
     ],
   };
 }
@@ -225,8 +226,11 @@ function onDue(state: SessionState, nowMs: number): SessionStep {
   if (dueMs === state.measureAtMs) return { state: { ...state, measureAtMs: null }, effects: [{ kind: "measure" }] };
   if (dueMs === state.beatAtMs) return beat(state, nowMs);
   if (dueMs === reportAtMs(state)) return onWork(state, { kind: "due" }, nowMs);
-  return { state: { ...state, lookAtMs: null }, effects: [{ kind: "read-info", refresh: true }] };
+  return { state: { ...state, lookAtMs: null }, effects: [READ_AGAIN] };
 }
+
+const READ_AGAIN = { kind: "read-info", refresh: true, isWanted: false } as const;
+const READ_KNOWN = { kind: "read-info", refresh: false, isWanted: false } as const;
 
 function endOfPatience(phase: SessionPhase): SessionEnd {
   switch (phase) {

@@ -60,7 +60,7 @@ export type SessionEvent =
   | { readonly kind: "stream-ended"; readonly error: unknown }
   /** The machine's executions are known, or some of these have changed; or specs are missing. */
   | { readonly kind: "work-changed"; readonly ids: readonly string[]; readonly wantedSpecs: readonly string[] }
-  /** What the node is has changed: look at it now. */
+  /** What is known of the node has changed: report it. */
   | { readonly kind: "look" }
   /** Say goodbye, and leave after `limitMs` at the latest. `leavesWork`: executions go on, and the agent returns. */
   | { readonly kind: "goodbye"; readonly reason: string; readonly limitMs: number; readonly leavesWork: boolean }
@@ -73,8 +73,8 @@ export type SessionEffect =
   | { readonly kind: "measure" }
   /** Read the digest for a Hello in time, then answer `described`. */
   | { readonly kind: "describe"; readonly challenge: Challenge }
-  /** Read the machine, again where `refresh` is set, then answer `info-read`. */
-  | { readonly kind: "read-info"; readonly refresh: boolean }
+  /** Describe the node, reading the machine again where `refresh` is set, then answer `info-read`. */
+  | { readonly kind: "read-info"; readonly refresh: boolean; readonly isWanted: boolean }
   | {
       readonly kind: "send-hello";
       readonly challenge: Challenge;

@@ -61,6 +61,8 @@ describe("an agent with work", () => {
         ports: { min: 20_000, max: 32_000 },
       },
     });
+    // It describes the machine without waiting any longer for the keeper.
+    await started.clock.pass(1_500);
     return started;
   }
 

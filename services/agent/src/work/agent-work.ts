@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Executions, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type Greeting, type KeptExecution, OutputStream } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { NodeCondition } from "@rollcall/domain";
 import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
 import { AbsentKeeper } from "./absent-keeper.ts";
 import {
@@ -44,6 +45,11 @@ export interface AgentWorkOptions {
 /** What the machine lacks although it should not is looked at again this often. */
 const PLAN_EVERY_MS = 15_000;
 
+const EXECUTORS_UNKNOWN: NodeCondition = {
+  reason: "EXECUTORS_UNKNOWN",
+  message: "the keeper of this machine has not answered yet, so it is not known which executors it has",
+};
+
 /** How often the keeper is told at most that the control plane was heard. */
 const SEEN_EVERY_MS = 1_000;
 
@@ -72,11 +78,15 @@ export class AgentWork implements WorkFeed, KeeperListener {
   #isKnown = false;
   #isTelling = false;
   #greeting: Greeting | null = null;
+  #onMet: () => void = () => {};
   #seenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: AgentWorkOptions) {
     this.#options = options;
     const { clock, keeper } = options;
+    this.met = new Promise((resolve) => {
+      this.#onMet = resolve;
+    });
     this.#link =
       keeper === null
         ? new AbsentKeeper(this, () => clock.wallMs())
@@ -87,6 +97,14 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   get isKnown(): boolean {
     return this.#isKnown;
+  }
+
+  /** Resolves when a keeper has said what it is. */
+  readonly met: Promise<void>;
+
+  /** What keeps the machine from running new work. */
+  get conditions(): readonly NodeCondition[] {
+    return this.#greeting === null && this.#options.keeper !== null ? [EXECUTORS_UNKNOWN] : [];
   }
 
   /** What the keeper said of itself; null before it has, and while it is gone. */
@@ -183,6 +201,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   onOffer(greeting: Greeting): void {
     this.#greeting = greeting;
+    this.#onMet();
     const { problem, executors } = greeting;
     if (problem !== "") this.#options.log.error({ problem, executors }, "the keeper does not offer all executors");
     this.#options.onOffer?.();

@@ -151,6 +151,26 @@ describe("registerBatch()", () => {
     }
   });
 
+  it("should hold a node that reports a condition from the moment that it is known", async () => {
+    const { store } = database;
+    const condition = { reason: "EXECUTORS_UNKNOWN", message: "no answer yet" };
+    const summary = { cores: 1, memoryBytes: 1, diskBytes: 1, gpus: 0 };
+    const faulty = { info: { conditions: [condition] }, digest: "faulty", summary, agentLabels: {} };
+    const first = registration("starting", { report: faulty });
+    await registerBatch(depsOf(store), [first]);
+    const held = await getNode(store.db, "starting");
+    expect(held?.scheduling).toMatchObject({ state: "INELIGIBLE", reason: "NODE_CONDITION" });
+    const again = { ...first, nonce: registration("").nonce, report: { ...faulty, info: {}, digest: "well" } };
+    await registerBatch(depsOf(store), [again]);
+    expect((await getNode(store.db, "starting"))?.scheduling).toMatchObject({ state: "ELIGIBLE", holds: [] });
+    expect((await eventsOf(store, "starting")).map(({ type }) => type)).toEqual([
+      "node.registered",
+      "node.info.changed",
+      "node.conditions.changed",
+      "node.scheduling.changed",
+    ]);
+  });
+
   it("should go on serving both nodes of a pair that was there before", async () => {
     const { store } = database;
     // As a release wrote them that did not look.
@@ -163,6 +183,7 @@ describe("registerBatch()", () => {
           membership: { state: "APPROVED", reason: "T", message: "", actor: "system", sinceMs: 0 },
           report,
           approvedHardware: null,
+          holds: [],
           joining: { tokenId: null, ephemeral: false, withoutToken: false, from: null },
           tokenLabels: {},
         })),

@@ -12,6 +12,7 @@ export type PlacementReason =
   | "NODE_FLAPPING"
   | "NODE_HARDWARE_IN_DOUBT"
   | "NODE_DRAINING"
+  | "NODE_HAS_CONDITION"
   | "NODE_TAKES_NO_WORK"
   | "NOT_THE_NAMED_NODE"
   | "LABELS_DO_NOT_MATCH"
@@ -125,6 +126,7 @@ const HOLD_REASONS: Readonly<Record<WorkHold, PlacementReason>> = {
   FLAPPING: "NODE_FLAPPING",
   HARDWARE: "NODE_HARDWARE_IN_DOUBT",
   DRAIN: "NODE_DRAINING",
+  CONDITION: "NODE_HAS_CONDITION",
 };
 
 function pick(labels: ReadonlyMap<string, string>, keys: readonly string[]): (readonly [string, string])[] {

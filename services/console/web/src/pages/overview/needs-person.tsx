@@ -46,6 +46,13 @@ export function NeedsPerson() {
   add(health.UNKNOWN, "warn", "/nodes?approval=approved&health=unknown", "machine is unknown", "machines are unknown");
   add(membership.PENDING, "warn", "/approvals", "machine waits for approval", "machines wait for approval");
   add(holds.HARDWARE, "warn", "/nodes?scheduling=ineligible", "machine lacks hardware", "machines lack hardware");
+  add(
+    holds.CONDITION,
+    "warn",
+    "/nodes?scheduling=ineligible",
+    "machine reports a condition",
+    "machines report conditions",
+  );
   add(holds.FLAPPING, "warn", "/nodes?scheduling=ineligible", "machine flaps", "machines flap");
   const away = processes - processesConnected;
   add(

@@ -72,6 +72,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * node.hardware.degraded: less hardware than was approved, or a GPU gone or too hot. Before and after: troubles.
    * node.hardware.restored: troubles with a node's hardware are over. Before and after: troubles.
    * node.hardware.accepted: an operator accepted a node's hardware as it is. Before (absent for none) and after: hardware.
+   * node.conditions.changed: a node reports other conditions than before. Before and after: conditions.
    * node.rebooted: a node came back from another boot without having said goodbye. Before and after: bootId.
    * node.reboot.cleared: an unexpected reboot is not shown any more.
    * join.token.created: an operator made a join token. Before: absent. After: what it grants.

@@ -1,0 +1,74 @@
+import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
+import type { Health, Hold } from "../states.ts";
+import { withHold } from "./condition-holds.ts";
+
+/** The reasons that agents of Rollcall report. Agents of another kind can have others. */
+export const CONDITION_REASONS = ["EXECUTORS_UNKNOWN"] as const;
+
+/** A fault that a node has found in itself. The reason tells two apart. */
+export interface NodeCondition {
+  readonly reason: string;
+  /** For people. */
+  readonly message: string;
+}
+
+/** Read the conditions out of a node's information, which is a NodeInfo as protobuf JSON; the gravest first. */
+export function conditionsOf(info: Json | undefined): readonly NodeCondition[] {
+  const list = isJsonObject(info) ? info.conditions : undefined;
+  if (!Array.isArray(list)) return [];
+  return list.filter(isJsonObject).flatMap(({ reason, message }) => {
+    if (typeof reason !== "string" || reason === "") return [];
+    return [{ reason, message: typeof message === "string" ? message : "" }];
+  });
+}
+
+/** How much of a node's own words is shown of its conditions, in characters. */
+const MOST_CHARACTERS = 1_024;
+
+/** Conditions in one line for people, the gravest first. */
+export function describeConditions(conditions: readonly NodeCondition[]): string {
+  const all = conditions.map(({ reason, message }) => (message === "" ? reason : `${reason}: ${message}`));
+  return all.join("; ").slice(0, MOST_CHARACTERS);
+}
+
+/**
+ * The holds of a node after a report of it: that of CONDITION as the report says, all others as they are. The same
+ * array comes back when nothing changes.
+ */
+export function holdsAfterReport(
+  holds: readonly Hold[],
+  info: Json,
+  by: { readonly actor: string; readonly atMs: number },
+): readonly Hold[] {
+  const conditions = conditionsOf(info);
+  return withHold(holds, "CONDITION", conditions.length === 0 ? null : describeConditions(conditions), by);
+}
+
+/** The event of a node that reports other conditions; null when they are the same. */
+export function conditionsEvent(change: {
+  readonly subject: string;
+  readonly actor: string;
+  readonly before: readonly NodeCondition[];
+  readonly after: readonly NodeCondition[];
+}): NewEvent | null {
+  const { subject, actor, before, after } = change;
+  const [was, is] = [describeConditions(before), describeConditions(after)];
+  if (was === is) return null;
+  const fresh = after.find(({ reason }) => !before.some((one) => one.reason === reason)) ?? after[0];
+  return {
+    type: "node.conditions.changed",
+    subject,
+    actor,
+    reason: fresh?.reason ?? "CONDITIONS_OVER",
+    message: fresh === undefined ? `over: ${was}` : is,
+    before: { conditions: before.map(({ reason }) => reason) },
+    after: { conditions: after.map(({ reason }) => reason) },
+  };
+}
+
+/** The health that is shown of a healthy node with conditions: the state as it is, and the first as its reason. */
+export function impairedHealth(health: Health, conditions: readonly NodeCondition[]): Health {
+  const [worst] = conditions;
+  if (worst === undefined || health.state !== "HEALTHY") return health;
+  return { ...health, reason: worst.reason, message: describeConditions(conditions) };
+}

@@ -1,0 +1,35 @@
+import { describe, expect, it } from "@jest/globals";
+import { holdsOf, info, join, newAgent, report, rig, told, useConditionsRig } from "../testing/conditions-rig.ts";
+import { recordOf } from "../testing/record.ts";
+
+useConditionsRig();
+
+describe("a node that reports a condition", () => {
+  it("should be held from the report on, say why, and be free with the report that has none", async () => {
+    const stream = await join(await newAgent("faulty"));
+    const fault = { reason: "EXECUTORS_UNKNOWN", message: "no answer yet" };
+    await report("faulty", stream, { ...info(8, 64), conditions: [fault] } as never);
+    expect((await recordOf(rig.store, "faulty")).scheduling).toMatchObject({
+      state: "INELIGIBLE",
+      reason: "NODE_CONDITION",
+      message: "EXECUTORS_UNKNOWN: no answer yet",
+    });
+    expect((await recordOf(rig.store, "faulty")).health).toMatchObject({
+      state: "HEALTHY",
+      reason: "EXECUTORS_UNKNOWN",
+    });
+    // Its owner settles other holds, and leaves this one alone.
+    const held = rig.replica.app.replica.nodes.find("faulty");
+    if (held !== undefined) rig.replica.app.keepConditions(held);
+    await rig.replica.caughtUp();
+    expect(await holdsOf("faulty")).toEqual(["CONDITION"]);
+    await report("faulty", stream, info(8, 64));
+    expect(await holdsOf("faulty")).toEqual([]);
+    expect(await told("faulty", ["node.conditions.changed", "node.scheduling.changed"])).toEqual([
+      "conditions.changed EXECUTORS_UNKNOWN",
+      "scheduling.changed NODE_CONDITION",
+      "conditions.changed CONDITIONS_OVER",
+      "scheduling.changed NO_HOLD",
+    ]);
+  });
+});
