@@ -8,7 +8,7 @@ import { type Running, silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { keeperPlaces } from "./keeper-places.ts";
 import { findAccount } from "./launch/prepare-launch.ts";
-import { type KeeperSettings, startKeeper } from "./start-keeper.ts";
+import { type KeeperSettings, type StartKeeperOptions, startKeeper } from "./start-keeper.ts";
 import { IS_ROOT, identityOf } from "./testing/keeper-fixture.ts";
 import { KeeperClient } from "./testing/keeper-process.ts";
 
@@ -47,8 +47,12 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     ...{ stateDirectory: join(root, "agent"), directory: own, dockerHost: null, ...changes },
   });
 
-  async function start(changes: Partial<KeeperSettings> = {}): Promise<KeeperClient> {
-    running = await startKeeper({ settings: settingsWith(changes), version: "0.1.0", log: silentLogger });
+  async function start(
+    changes: Partial<KeeperSettings> = {},
+    others: Pick<StartKeeperOptions, "findUser"> = {},
+  ): Promise<KeeperClient> {
+    const settings = settingsWith(changes);
+    running = await startKeeper({ settings, version: "0.1.0", log: silentLogger, ...others });
     return KeeperClient.connect(join(own, "socket"));
   }
 
@@ -100,6 +104,18 @@ afterEach(() => rm(root, { recursive: true, force: true }));
       executors: [],
       problem: expect.stringContaining("the agent's own user"),
     });
+    client.close();
+  });
+
+  it("should offer processes as soon as the user is there that they run as", async () => {
+    let isThere = false;
+    const findUser = async (name: string) => (isThere ? findAccount(name) : null);
+    const client = await start({}, { findUser });
+    expect(await greeting(client)).toMatchObject({ executors: [], problem: expect.stringContaining("no such user") });
+    isThere = true;
+    await until("the executor", () =>
+      client.frames.some((frame) => frame.case === "greeting" && frame.value.executors.includes("process")),
+    );
     client.close();
   });
 

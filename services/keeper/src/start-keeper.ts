@@ -10,6 +10,7 @@ import {
   startParts,
   startTasks,
   systemClock,
+  type Task,
 } from "@rollcall/process";
 import { type Limit, openCgroups } from "./cgroup/cgroup-hierarchy.ts";
 import { DockerEngine } from "./docker/docker-engine.ts";
@@ -44,6 +45,8 @@ export interface StartKeeperOptions {
   readonly version: string;
   /** Whether it ends when it has nothing to keep, and no agent to wait for. Default false. */
   readonly endsIdle?: boolean;
+  /** How users of this machine are found. Default: as the machine does. */
+  readonly findUser?: typeof findAccount;
   readonly log: Logger;
 }
 
@@ -62,7 +65,7 @@ export function settingsDigest(settings: KeeperSettings): string {
  * person must put right; without a user to run executions as it starts, keeps what runs, and starts nothing.
  */
 export async function startKeeper(options: StartKeeperOptions): Promise<Running> {
-  const { settings, version, endsIdle = false, log } = options;
+  const { settings, version, endsIdle = false, findUser = findAccount, log } = options;
   if (process.platform !== "linux") throw new StartError("work runs on Linux alone");
   const places = await keeperPlaces(settings.stateDirectory, settings.directory);
   await makeDirectory(places.directory, 0o700);
@@ -73,11 +76,18 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
   if (places.isScratchTemporary) log.warn({ directory: places.scratch }, TEMPORARY_WARNING);
   const agent = await agentOf(settings);
   const closedUserIds = [...new Set([process.getuid?.() ?? 0, agent.userId])];
-  const problem = await processProblem(settings, closedUserIds);
+  const problemNow = (): Promise<string> => processProblem(settings, closedUserIds, findUser);
+  let problem = await problemNow();
   if (problem !== "") log.error({ problem }, "processes are not offered");
   else if (settings.executors.includes("process") && settings.user === null) log.warn({}, OWN_USER_WARNING);
-  const executors = settings.executors.filter((one) => one !== "process" || problem === "");
-  const rules: WorkRules = { ...settings, closedUserIds, executors };
+  const executors = (): readonly string[] => settings.executors.filter((one) => one !== "process" || problem === "");
+  const rules: WorkRules = {
+    ...settings,
+    closedUserIds,
+    get executors() {
+      return executors();
+    },
+  };
   const cgroups = await openCgroups(places.name);
   const bootId = await readBootId();
   let retire = (): void => {};
@@ -89,7 +99,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const journal = await Journal.open(places.directory);
     const seen = await SeenStamp.open(places.directory, bootId, clock);
     const engine = new DockerEngine({ host: settings.dockerHost, log });
-    const hasDocker = executors.includes("docker");
+    const hasDocker = settings.executors.includes("docker");
     if (hasDocker) await engine.look();
     const keeper = parts.add(
       await Keeper.open({
@@ -106,7 +116,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       pid: process.pid,
       users: [...settings.users],
       directories: [...settings.directories],
-      ...toOffer({ executors, problem, limits: cgroups?.limits ?? [] }, engine),
+      ...toOffer({ executors: executors(), problem, limits: cgroups?.limits ?? [] }, engine),
     });
     const onRetire = (): void => retire();
     const { socket: path } = places;
@@ -114,12 +124,34 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const socket = parts.add(await KeeperSocket.open({ path, given, keeper, facts, onRetire, log }));
     engine.subscribe(() => socket.announce());
     if (hasDocker) parts.add(startTasks([engine.task], { log, clock: systemClock }));
+    if (problem !== "") {
+      const onSolved = (): void => {
+        problem = "";
+        log.info({}, "processes are offered");
+        socket.announce();
+      };
+      parts.add(startTasks([solveTask(problemNow, onSolved)], { log, clock: systemClock }));
+    }
     if (endsIdle) parts.add(startTasks([idleTask(keeper, socket, onRetire)], { log, clock: systemClock }));
     const { limits, executors: offered } = facts();
     log.info({ version, socket: path, directory: places.scratch, limits, executors: offered }, "keeper started");
     return {};
   });
   return { ...running, done: retired };
+}
+
+/** After a boot the user's directory service can come up later than the keeper. */
+const SOLVE_EVERY_MS = 3_000;
+
+/** Look again whether processes can be started, until they can. */
+function solveTask(problemNow: () => Promise<string>, onSolved: () => void): Task {
+  return {
+    name: "offer-processes",
+    run: async (signal) => {
+      while ((await problemNow()) !== "") await systemClock.sleep(SOLVE_EVERY_MS, signal);
+      if (!signal.aborted) onSolved();
+    },
+  };
 }
 
 function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
@@ -175,7 +207,11 @@ async function agentOf({ stateDirectory, directory }: KeeperSettings): Promise<{
 }
 
 /** Why no process can be started; empty when one can, and where none is wanted. */
-async function processProblem(settings: KeeperSettings, closedUserIds: readonly number[]): Promise<string> {
+async function processProblem(
+  settings: KeeperSettings,
+  closedUserIds: readonly number[],
+  findUser: typeof findAccount,
+): Promise<string> {
   const { directory, executors, user, mayBeOwnUser } = settings;
   if (!executors.includes("process")) return "";
   if (user === null) {
@@ -184,7 +220,7 @@ async function processProblem(settings: KeeperSettings, closedUserIds: readonly 
       ? ""
       : "Work.User is not set, and executions never run as the agent's own user";
   }
-  const account = await findAccount(user);
+  const account = await findUser(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;
   if (account.uid === 0) return "Work.User is root, and executions never run as root";
   if (closedUserIds.includes(account.uid)) return "Work.User is the agent's own user, who can read its key";
