@@ -98,15 +98,17 @@ describe("an execution", () => {
     expect(fixture.record(other).state.phase.kind).toBe("running");
   });
 
-  it("should be ready when its check passes, and end when it never does", async () => {
+  it("should be ready when its check passes, and end at its deadline when it never does", async () => {
     const check = (argv: string[]) => ({
       probe: { case: "command", value: { command: argv } } as const,
       interval: durationFromMs(50),
-      failures: 2,
+      failures: 1,
     });
     const good = await fixture.sh("touch ready; sleep 1000", { check: check(["sh", "-c", "[ -e $HOME/ready ]"]) });
-    const bad = await fixture.sh("sleep 1000", { check: check(["false"]) });
+    const readyDeadline = durationFromMs(500);
+    const bad = await fixture.sh("sleep 1000", { check: check(["false"]), readyDeadline });
     expect(await fixture.phase(bad, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
+    expect(fixture.record(bad).state.message).toMatch(/^not ready within 0\.5 s: check failed \d+ times in a row/);
     await until("a check that passes", () => {
       const { phase } = fixture.record(good).state;
       return phase.kind === "running" && phase.isReady;

@@ -1,4 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HoldKind, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
@@ -80,6 +83,42 @@ asRoot("work on machines that come and go", () => {
     expect(ran.err).toMatch(/^complained$/m);
     const logs = fixture.rollcall("job", "logs", "once");
     expect([await logs.exit(), logs.out, logs.err]).toEqual([0, "said\n", "complained\n"]);
+  });
+
+  it("should wait for a check that fails for longer than its failures, at first and in an update", async () => {
+    const name = `slow-${randomUUID().slice(0, 8)}`;
+    const signs = [1, 2].map((version) => join(tmpdir(), `${name}-${version}`));
+    const submit = (sign: string) => {
+      const check = {
+        probe: { case: "command" as const, value: { command: ["test", "-e", sign] } },
+        ...{ interval: { seconds: 1n }, failures: 1 },
+      };
+      const task = { case: "process" as const, value: { command: ["sleep", "1000"], env: { SIGN: sign } } };
+      return fixture.client.jobs.submitJob({ spec: { name, type: JobType.SERVICE, count: 1, task, check } });
+    };
+    try {
+      for (const [index, sign] of signs.entries()) {
+        await submit(sign);
+        const tried = await until("tries that fail", async () => {
+          return (await fixture.executions({ name })).find(({ version, observation }) => {
+            return version === index + 1 && observation?.message.includes("check failed 1 times");
+          });
+        });
+        await writeFile(sign, "");
+        const ready = await until("the execution to be ready", async () => {
+          return (await fixture.executions({ name })).find(({ id, state }) => {
+            return id === tried.id && state === ExecutionState.READY;
+          });
+        });
+        expect(ready.attempt).toBe(0);
+        const { job } = await fixture.client.jobs.getJob({ name });
+        expect(job?.state).toBe(JobState.ACTIVE);
+        expect(job?.update?.halted ?? false).toBe(false);
+      }
+    } finally {
+      for (const sign of signs) await rm(sign, { force: true });
+      await fixture.client.jobs.stopJob({ name });
+    }
   });
 
   it("should keep what runs on a node that is held for flapping, and place nothing new there", async () => {

@@ -118,7 +118,8 @@ describe("a container", () => {
     await ready(id);
     expect(await statusOf(port)).toBe(200);
     const tcp = { probe: { case: "tcp", value: { port: "web" } }, interval: durationFromMs(50), failures: 2 } as const;
-    const deaf = await sh("sleep 1000", {}, { check: tcp }, { ports: { web: await freePort() } });
+    const readyDeadline = durationFromMs(2_000);
+    const deaf = await sh("sleep 1000", {}, { check: tcp, readyDeadline }, { ports: { web: await freePort() } });
     // A proxy of the engine may accept what the container does not.
     expect(await fixture.phase(deaf, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
     expect(fixture.record(id).state.phase).toMatchObject({ kind: "running", isReady: true });
@@ -133,6 +134,7 @@ describe("a container", () => {
           failures: 2,
           ...more,
         },
+        readyDeadline: durationFromMs(5_000),
       }) as const;
     const good = await sh(
       "touch /tmp/$MARK; sleep 1000",

@@ -44,13 +44,14 @@ export function executionSpecOf(
   spec: JobSpec,
   version: number,
 ): { readonly digest: Uint8Array; readonly bytes: Uint8Array } {
-  const { name, type, resources, check, loss, maxRunTime } = spec;
+  const { name, type, resources, check, loss, maxRunTime, update } = spec;
   const message: ExecutionSpec = create(ExecutionSpecSchema, {
     ...{ job: name, version, type, task: sortedTask(spec.task) },
     ...(resources === undefined ? {} : { resources }),
     ...(check === undefined ? {} : { check }),
     ...(loss?.stopOnAgentAfter === undefined ? {} : { stopOnAgentAfter: loss.stopOnAgentAfter }),
     ...(maxRunTime === undefined ? {} : { maxRunTime }),
+    ...(check === undefined || update?.readyDeadline === undefined ? {} : { readyDeadline: update.readyDeadline }),
   });
   const bytes = toBinary(ExecutionSpecSchema, message);
   return { bytes, digest: createHash("sha256").update(bytes).digest() };

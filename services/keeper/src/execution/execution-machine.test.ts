@@ -10,7 +10,7 @@ const RULES: KeepingRules = {
   stopOnAgentAfterMs: null,
   check: null,
 };
-const CHECKED: KeepingRules = { ...RULES, check: { intervalMs: 10_000, failures: 2 } };
+const CHECKED: KeepingRules = { ...RULES, check: { intervalMs: 10_000, failures: 2, readyWithinMs: 60_000 } };
 const exited = (code: number | null, isOutOfMemory = false): ExecutionEvent => ({
   kind: "exited",
   exit: { code, signal: code === null ? "SIGKILL" : null, isOutOfMemory },
@@ -118,7 +118,8 @@ describe("stepExecution()", () => {
     run.step(launched);
     expect(run.state.phase).toMatchObject({ isReady: false });
     expect(run.due()).toEqual(["check"]);
-    expect(run.due()).toEqual(["never"]);
+    // While the check is under way, only the deadline is due.
+    expect(dueAtMs(run.state, run.seenAtMs)).toBe(60_000);
     expect(run.step(checked(true))).toEqual(["save"]);
     expect(run.step(checked(true))).toEqual([]);
     expect(run.step(checked(false))).toEqual([]);
@@ -131,13 +132,46 @@ describe("stepExecution()", () => {
     expect(run.state.phase).toMatchObject({ isReady: true });
   });
 
-  it("should end one that never was ready", () => {
+  it("should try again until its deadline where it never was ready, and report once that it fails", () => {
+    const run = new Run(CHECKED);
+    run.step(launched);
+    expect(run.step(checked(false))).toEqual([]);
+    expect(run.step(checked(false))).toEqual(["save"]);
+    expect(run.state).toMatchObject({ message: "check failed 2 times in a row: no answer", phase: { isReady: false } });
+    for (let failures = 3; failures < 10; failures += 1) expect(run.step(checked(false))).toEqual([]);
+    expect(run.due()).toEqual(["check"]);
+    expect(run.step(checked(true), 59_000 - run.nowMs)).toEqual(["save"]);
+    expect(run.state).toMatchObject({ message: "", phase: { isReady: true } });
+    // From now on failures count, and the deadline does not.
+    expect(run.step(checked(false), 60_000)).toEqual([]);
+    expect(run.step(checked(false))).toEqual(["save"]);
+    expect(run.state.phase).toMatchObject({ kind: "running", isReady: false, wasReady: true });
+  });
+
+  it("should not say of one that exited what its check said", () => {
     const run = new Run(CHECKED);
     run.step(launched);
     run.step(checked(false));
-    expect(run.step(checked(false))).toEqual(["save", "SIGINT"]);
+    run.step(exited(1));
+    expect(run.state).toMatchObject({ message: "", phase: { cause: "EXITED", code: 1 } });
+  });
+
+  it.each([
+    [
+      "whose check failed",
+      [checked(false), checked(false), checked(false)],
+      "check failed 3 times in a row: no answer",
+    ],
+    ["whose check was not tried", [], "its check was not tried"],
+  ])("should end one %s at its deadline, and say why", (_, events, why) => {
+    const run = new Run(CHECKED);
+    run.step(launched);
+    for (const event of events) run.step(event);
+    run.step(due, 59_999);
+    expect(run.state.phase).toMatchObject({ kind: "running" });
+    expect(run.step(due, 1)).toEqual(["save", "SIGINT"]);
     run.step(exited(0));
-    expect(run.state.phase).toMatchObject({ cause: "CHECK_FAILED" });
+    expect(run.state).toMatchObject({ message: `not ready within 60 s: ${why}`, phase: { cause: "CHECK_FAILED" } });
   });
 
   it("should say why it could not be started", () => {

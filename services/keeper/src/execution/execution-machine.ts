@@ -16,6 +16,8 @@ export interface ExecutionStep {
   readonly effects: readonly ExecutionEffect[];
 }
 
+type RunningPhase = Extract<Phase, { readonly kind: "running" }>;
+
 /** What did not end by SIGKILL within this is killed again: the signal waits while the kernel waits for a disk. */
 const KILL_AGAIN_MS = 5_000;
 
@@ -49,7 +51,12 @@ export function dueAtMs({ phase, rules }: ExecutionState, seenAtMs: number): num
     case "stopping":
       return phase.killAtMs;
     case "running": {
-      const times = [phase.checkAtMs, lostAtMs(rules, seenAtMs), deadlineAtMs(rules, phase.sinceMs)];
+      const times = [
+        phase.checkAtMs,
+        lostAtMs(rules, seenAtMs),
+        deadlineAtMs(rules, phase.sinceMs),
+        readyUntilMs(rules, phase),
+      ];
       const set = times.filter((atMs) => atMs !== null);
       return set.length === 0 ? null : Math.min(...set);
     }
@@ -93,7 +100,7 @@ export function stepExecution(state: ExecutionState, event: ExecutionEvent, inpu
 
 function onLaunched(state: ExecutionState, asked: StopCause | null, input: ExecutionInput): ExecutionStep {
   const { check } = state.rules;
-  const phase: Extract<Phase, { readonly kind: "running" }> = {
+  const phase: RunningPhase = {
     kind: "running",
     sinceMs: input.nowMs,
     isReady: check === null,
@@ -105,18 +112,14 @@ function onLaunched(state: ExecutionState, asked: StopCause | null, input: Execu
   return asked === null ? { state: running, effects: [{ kind: "save" }] } : stop(running, phase, asked, input);
 }
 
-function onUnchecked(
-  state: ExecutionState,
-  phase: Extract<Phase, { readonly kind: "running" }>,
-  { nowMs }: ExecutionInput,
-): ExecutionStep {
+function onUnchecked(state: ExecutionState, phase: RunningPhase, { nowMs }: ExecutionInput): ExecutionStep {
   const { check } = state.rules;
   return stay(check === null ? state : { ...state, phase: { ...phase, checkAtMs: nowMs + check.intervalMs } });
 }
 
 function onChecked(
   state: ExecutionState,
-  phase: Extract<Phase, { readonly kind: "running" }>,
+  phase: RunningPhase,
   { passed, message }: Extract<ExecutionEvent, { readonly kind: "checked" }>,
   input: ExecutionInput,
 ): ExecutionStep {
@@ -131,9 +134,9 @@ function onChecked(
   const failures = phase.failures + 1;
   const failed = { ...phase, failures, checkAtMs };
   const told = { ...state, message: cut(`check failed ${failures} times in a row: ${message}`) };
-  if (failures < check.failures) return stay({ ...state, phase: failed });
-  if (!phase.wasReady) return stop(told, failed, "CHECK_FAILED", input);
-  if (!phase.isReady) return stay({ ...state, phase: failed });
+  // Reported once, and not with each try. What ends it at its deadline says the last one.
+  if (!phase.wasReady && failures !== check.failures) return stay({ ...told, phase: failed });
+  if (failures < check.failures || (phase.wasReady && !phase.isReady)) return stay({ ...state, phase: failed });
   return { state: changed({ ...told, phase: { ...failed, isReady: false } }), effects: [{ kind: "save" }] };
 }
 
@@ -154,6 +157,7 @@ function onDue(state: ExecutionState, phase: Phase, input: ExecutionInput): Exec
     case "running":
       if (isDue(deadlineAtMs(rules, phase.sinceMs))) return stop(state, phase, "DEADLINE_EXCEEDED", input);
       if (isDue(lostAtMs(rules, seenAtMs))) return stop(state, phase, "CONTROL_PLANE_LOST", input);
+      if (isDue(readyUntilMs(rules, phase))) return stop(neverReady(state), phase, "CHECK_FAILED", input);
       if (isDue(phase.checkAtMs)) {
         return { state: { ...state, phase: { ...phase, checkAtMs: null } }, effects: [{ kind: "check" }] };
       }
@@ -200,8 +204,8 @@ function causeOf(
   if (phase.kind === "stopping") return { cause: phase.cause, message };
   if (phase.kind === "starting" && phase.stop !== null) return { cause: phase.stop, message };
   if (exit === null) return { cause: "GONE", message: "the process was gone, and how it ended was not seen" };
-  if (exit.isOutOfMemory && exit.code !== 0) return { cause: "OOM", message };
-  return { cause: "EXITED", message };
+  // What its check said last is not why it ended.
+  return { cause: exit.isOutOfMemory && exit.code !== 0 ? "OOM" : "EXITED", message: "" };
 }
 
 function ended(
@@ -226,6 +230,18 @@ function ended(
 
 function deadlineAtMs({ maxRunMs }: KeepingRules, sinceMs: number): number | null {
   return maxRunMs === null ? null : sinceMs + maxRunMs;
+}
+
+/** Until when it must be ready; null for one that was, or that has no check. */
+function readyUntilMs({ check }: KeepingRules, { sinceMs, wasReady }: RunningPhase): number | null {
+  return check === null || wasReady ? null : sinceMs + check.readyWithinMs;
+}
+
+function neverReady(state: ExecutionState): ExecutionState {
+  const { message, rules } = state;
+  const withinS = (rules.check?.readyWithinMs ?? 0) / 1_000;
+  const why = message === "" ? "its check was not tried" : message;
+  return { ...state, message: cut(`not ready within ${withinS} s: ${why}`) };
 }
 
 function lostAtMs({ stopOnAgentAfterMs }: KeepingRules, seenAtMs: number): number | null {

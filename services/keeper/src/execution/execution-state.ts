@@ -27,7 +27,16 @@ export interface KeepingRules {
   readonly graceMs: number;
   readonly maxRunMs: number | null;
   readonly stopOnAgentAfterMs: number | null;
-  readonly check: { readonly intervalMs: number; readonly failures: number } | null;
+  readonly check: CheckRules | null;
+}
+
+/** When an execution counts as ready. */
+export interface CheckRules {
+  readonly intervalMs: number;
+  /** Failed tries in a row after which a ready execution is no longer ready. */
+  readonly failures: number;
+  /** How long it may run until it is ready for the first time. */
+  readonly readyWithinMs: number;
 }
 
 /** Where an execution stands. `...AtMs` are of the machine's monotonic clock, unless they say wall. */

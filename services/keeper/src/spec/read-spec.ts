@@ -55,8 +55,23 @@ export type ReadSpec =
   | { readonly ok: true; readonly plan: ExecutionPlan }
   | { readonly ok: false; readonly rules: KeepingRules; readonly problem: string };
 
-const DEFAULTS = { graceMs: 5_000, intervalMs: 10_000, timeoutMs: 2_000, failures: 3, fileBytes: 10_485_760, files: 3 };
-const MOST = { graceMs: 3_600_000, intervalMs: 3_600_000, failures: 1_000, fileBytes: 1_073_741_824, files: 20 };
+const DEFAULTS = {
+  graceMs: 5_000,
+  intervalMs: 10_000,
+  timeoutMs: 2_000,
+  failures: 3,
+  readyMs: 300_000,
+  fileBytes: 10_485_760,
+  files: 3,
+};
+const MOST = {
+  graceMs: 3_600_000,
+  intervalMs: 3_600_000,
+  failures: 1_000,
+  readyMs: 366 * 86_400_000,
+  fileBytes: 1_073_741_824,
+  files: 20,
+};
 const LEAST_FILE_BYTES = 1_024;
 
 /** The rules of an execution of which nothing is known but that it does not run. */
@@ -111,7 +126,7 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
 }
 
 function rulesOf(spec: ExecutionSpec): KeepingRules {
-  const { check, maxRunTime, stopOnAgentAfter } = spec;
+  const { check, maxRunTime, stopOnAgentAfter, readyDeadline } = spec;
   const stop: Partial<Pick<ProcessTask, "stop">> = spec.task.value ?? {};
   return {
     ...stopOf(stop.stop),
@@ -123,6 +138,7 @@ function rulesOf(spec: ExecutionSpec): KeepingRules {
         : {
             intervalMs: bounded(check?.interval && durationMs(check.interval), DEFAULTS.intervalMs, MOST.intervalMs),
             failures: bounded(check?.failures, DEFAULTS.failures, MOST.failures),
+            readyWithinMs: bounded(readyDeadline && durationMs(readyDeadline), DEFAULTS.readyMs, MOST.readyMs),
           },
   };
 }

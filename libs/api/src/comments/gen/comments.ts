@@ -1991,7 +1991,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.Backoff.BACKOFF_UNSPECIFIED": "As EXPONENTIAL.",
   "rollcall.work.v1.Check": "Check tells when an execution is ready to be used.",
   "rollcall.work.v1.Check.command": "A command ends with code 0, in the execution's environment.",
-  "rollcall.work.v1.Check.failures": "Failed tries in a row by which a ready execution is no longer ready, and by which one that never was ready is restarted. 0: 3.",
+  "rollcall.work.v1.Check.failures": "Failed tries in a row by which a ready execution is no longer ready. Until it is ready for the first time, tries that fail are repeated until UpdatePolicy.ready_deadline. 0: 3.",
   "rollcall.work.v1.Check.http": "A GET over HTTP is answered with a status from 200 to 399.",
   "rollcall.work.v1.Check.interval": "Time between tries. Absent: 10 s. 1 s to 1 hour.",
   "rollcall.work.v1.Check.tcp": "A TCP connection to a port is accepted.",
@@ -2012,7 +2012,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.DockerTask.stop": "How it is stopped.",
   "rollcall.work.v1.DockerTask.user": "User inside the container. Empty: the image's.",
   "rollcall.work.v1.EndReason": "EndReason is how an execution ended.",
-  "rollcall.work.v1.EndReason.END_REASON_CHECK_FAILED": "Its check failed too often.",
+  "rollcall.work.v1.EndReason.END_REASON_CHECK_FAILED": "Its check never passed, and the time in which it must be ready is over.",
   "rollcall.work.v1.EndReason.END_REASON_CONTROL_PLANE_LOST": "The machine stopped it after stop_on_agent_after without a control plane.",
   "rollcall.work.v1.EndReason.END_REASON_DEADLINE_EXCEEDED": "It ran longer than max_run_time.",
   "rollcall.work.v1.EndReason.END_REASON_EXITED": "It ended by itself, with exit_code or signal.",
@@ -2049,6 +2049,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.ExecutionSpec.job": "Name of the job.",
   "rollcall.work.v1.ExecutionSpec.max_run_time": "JobSpec.max_run_time.",
   "rollcall.work.v1.ExecutionSpec.process": "A process of the machine.",
+  "rollcall.work.v1.ExecutionSpec.ready_deadline": "UpdatePolicy.ready_deadline, for a job with a check. Absent: 5 min.",
   "rollcall.work.v1.ExecutionSpec.resources": "What each is given.",
   "rollcall.work.v1.ExecutionSpec.stop_on_agent_after": "LossPolicy.stop_on_agent_after.",
   "rollcall.work.v1.ExecutionSpec.type": "How long executions are kept.",
@@ -2142,5 +2143,5 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.UpdatePolicy": "UpdatePolicy is how a new version replaces the one before.",
   "rollcall.work.v1.UpdatePolicy.max_parallel": "Executions that are replaced at a time. 0: 1.",
   "rollcall.work.v1.UpdatePolicy.min_ready_time": "How long a new execution must have been ready before the next is replaced. Absent: 10 s.",
-  "rollcall.work.v1.UpdatePolicy.ready_deadline": "How long a new execution may take to become ready; the update stops and says so then. Absent: 5 min."
+  "rollcall.work.v1.UpdatePolicy.ready_deadline": "How long an execution may take to be ready for the first time. Its node ends it then, counted from the start of its process or container, and it fails with CHECK_FAILED. An update stops and says so, counted from when the execution was placed. Absent: 5 min."
 };
