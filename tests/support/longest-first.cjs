@@ -22,6 +22,7 @@ const LONGEST = [
   "/upgrade.acceptance.ts",
   // Of `make test`: half a minute each, and more.
   "/drills/short-hostile.test.ts",
+  "/drills/short-poisoned-sessions.test.ts",
   "/rollcall/src/tls.test.ts",
   "/rollcall/src/work.test.ts",
   "/work/agent-work.test.ts",

@@ -6,6 +6,7 @@ import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
 import { hostile, hostileTls } from "./hostile-drill.ts";
 import { kits } from "./kits-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
+import { poisonedSessions } from "./poisoned-sessions-drill.ts";
 import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 import { restoredWork } from "./restored-work-drill.ts";
@@ -17,6 +18,7 @@ const DRILLS: readonly Drill[] = [
   ...[stop, stopAlone, network, deadPath, postgres, clock, killAll].map(fleetDrill),
   hostile,
   hostileTls,
+  poisonedSessions,
   schedulerCrashes,
   restoredWork,
   webhooks,

@@ -68,7 +68,7 @@ export {
   type Store,
   type Tx,
 } from "./database/store.ts";
-export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
+export { type DatabaseProblem, databaseProblem, isReadOnly } from "./database/store-error.ts";
 export {
   countDeclaredObjects,
   forgetDeclaredObjects,

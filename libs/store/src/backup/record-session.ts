@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from "kysely";
 import pg from "pg";
 import { connectionConfig } from "../database/pool.ts";
-import { toStoreError } from "../database/store-error.ts";
+import { toConnectError, toStoreError } from "../database/store-error.ts";
 
 /** One connection, in one transaction, by which the whole record is read or written. */
 export interface RecordSession {
@@ -29,7 +29,7 @@ export async function inRecordSession<T>(
   // Its loss rejects the statement under way as well; without a listener it would end this process.
   client.on("error", () => {});
   try {
-    await client.connect();
+    await client.connect().catch((error: unknown) => Promise.reject(toConnectError(error)));
     const terms = mode === "read" ? "isolation level repeatable read read only" : "isolation level read committed";
     await client.query(`start transaction ${terms}; ${SETTINGS}`);
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: poolOfOne(client) }) });

@@ -2,7 +2,7 @@ import { StartError } from "@rollcall/process";
 import pg from "pg";
 import type { ClusterIdentity } from "./cluster.ts";
 import { connectionConfig, type RecordAddress } from "./pool.ts";
-import { isUndefinedTable, toStoreError } from "./store-error.ts";
+import { isUndefinedTable, toConnectError, toStoreError } from "./store-error.ts";
 
 /**
  * Check that the address for sessions leads to the record of this cluster: a process that listens at another database
@@ -31,7 +31,7 @@ async function identityAt(
   // Its loss rejects the query as well; without a listener it would end this process.
   client.on("error", () => {});
   try {
-    await client.connect();
+    await client.connect().catch((error: unknown) => Promise.reject(toConnectError(error)));
     const { rows } = await client.query<{ cluster_id: string; log_id: string }>(
       "select cluster_id, log_id from cluster",
     );

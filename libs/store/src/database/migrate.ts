@@ -25,6 +25,7 @@ export async function migrate(url: string, log: Logger): Promise<void> {
     applicationName: "rollcall migrate",
     // A migration takes as long as it takes, and so does waiting for another process that migrates.
     statementTimeoutMs: 0,
+    checksSessions: false,
   });
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   try {

@@ -7,6 +7,7 @@ import {
   PostgresDialect,
   type QueryExecutorProvider,
 } from "kysely";
+import { IN_FAILED_TRANSACTION } from "./pool.ts";
 import type { Database } from "./schema.ts";
 
 /** One connection of a pool, for a transaction. */
@@ -64,9 +65,6 @@ class NoTransactions extends DummyDriver {
 /** Kysely needs these to begin transactions and to inspect tables, which is not done on this connection. */
 const DIALECT = new PostgresDialect({ pool: () => Promise.reject(new Error("this connection has no pool")) });
 const NOT_USED = { config: { dialect: DIALECT }, dialect: DIALECT, driver: new NoTransactions() };
-
-/** SQLSTATE of a statement in a transaction that has already failed; the error that failed it tells the cause. */
-const IN_FAILED_TRANSACTION = "25P02";
 
 /**
  * Wait for statements of one transaction that were issued together, and so share a round trip. If any fails, it throws

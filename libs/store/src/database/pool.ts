@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { refuse, StoreUnavailableError } from "@rollcall/errors";
-import type { Logger } from "@rollcall/process";
+import { errorCode, type Logger } from "@rollcall/process";
 import { type PostgresCursor, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult, sql } from "kysely";
 import pg from "pg";
-import { toStoreError } from "./store-error.ts";
+import { classifyStoreError, toConnectError, toStoreError } from "./store-error.ts";
 
 /**
  * Whom a pool serves. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops, whatever
@@ -34,6 +34,8 @@ export interface PoolOptions extends RecordAddress {
   readonly statementTimeoutMs: number;
   /** Longest wait for a connection, new or from the pool; 5000. */
   readonly waitMs?: number;
+  /** Whether a new connection must be able to write to the record; only before there is a schema it need not. */
+  readonly checksSessions: boolean;
 }
 
 /** How a pool is used at this moment, and how often it had no connection to give. */
@@ -86,6 +88,15 @@ const preparedNames = new Map<string, string>();
  */
 export const PREPARED = sql.raw(PREPARED_MARK);
 
+/**
+ * Changes and locks nothing, and fails in a session that cannot change the record: one that is read-only, whose role
+ * has lost its rights, or whose search path leads elsewhere. Postgres checks that before it looks for rows.
+ */
+export const SESSION_CHECK = "select from cluster where false for share";
+
+/** SQLSTATE of a statement in a transaction that has already failed; the error that failed it tells the cause. */
+export const IN_FAILED_TRANSACTION = "25P02";
+
 /** Settings of every connection, in a pool or alone. */
 export function connectionConfig(options: Pick<PoolOptions, "url" | "applicationName">): pg.ClientConfig {
   return {
@@ -98,9 +109,10 @@ export function connectionConfig(options: Pick<PoolOptions, "url" | "application
 }
 
 /**
- * A pool for Kysely that outlives restarts of the server. Its queue is bounded in length and in time: who gets no
- * connection is refused as OVERLOADED in the lane of calls, and as if the server were away in the reserved one, whose
- * loops know how to wait for that.
+ * A pool for Kysely that outlives restarts and failovers of the server: a connection that reports an error which would
+ * come again is closed, and one that cannot write is refused from the start. Its queue is bounded in length and in
+ * time: who gets no connection is refused as OVERLOADED in the lane of calls, and as if the server were away in the
+ * reserved one, whose loops know how to wait for that.
  */
 export function createPool(options: PoolOptions): BoundedPool {
   const { lane, size, log } = options;
@@ -113,10 +125,14 @@ export function createPool(options: PoolOptions): BoundedPool {
   const mostWaiting = size * MOST_WAITING_PER_CONNECTION;
   const turnedAway = { full: 0, late: 0 };
   let inUse = 0;
+  // Connections of an older generation are closed when they are next used.
+  let generation = 0;
+  const generations = new WeakMap<pg.PoolClient, number>();
   // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's
   // for one that is in a transaction at that moment. The user of the connection gets the error as well.
   pool.on("error", (err) => log.debug({ err }, "database connection lost"));
   pool.on("connect", (client) => {
+    generations.set(client, generation);
     client.on("error", (err) => log.debug({ err }, "database connection lost in use"));
   });
   const connect = async () => {
@@ -125,20 +141,34 @@ export function createPool(options: PoolOptions): BoundedPool {
       throw noConnection(lane, size, new Error(`${mostWaiting} wait for a connection already`));
     }
     try {
-      return await pool.connect();
+      for (;;) {
+        const client = await pool.connect();
+        if (generations.get(client) === generation) return client;
+        client.release(true);
+      }
     } catch (error) {
       // With connections to spare, it is the server that refuses them.
-      if (!isLate(error) || inUse < size) throw toStoreError(error);
+      if (!isLate(error) || inUse < size) throw toConnectError(error);
       turnedAway.late += 1;
       throw noConnection(lane, size, error);
     }
+  };
+  const onSpoiled = (err: unknown, client: pg.PoolClient) => {
+    // Only the first of a generation: the others are about to be closed.
+    if (generations.get(client) !== generation) return;
+    generation += 1;
+    log.warn({ err, lane }, "database sessions cannot be used any more, reconnecting");
   };
   return {
     connect: async () => {
       const client = await connect();
       inUse += 1;
-      return wrap(client, queryOptions, () => {
-        inUse -= 1;
+      return wrap(client, queryOptions, {
+        onSpoiled: (error) => onSpoiled(error, client),
+        onRelease: () => {
+          inUse -= 1;
+          return generations.get(client) === generation;
+        },
       });
     },
     end: () => pool.end(),
@@ -164,20 +194,15 @@ function openPool(options: PoolOptions): pg.Pool {
     // Statements issued together share a round trip: see together().
     pipeline: true,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
-    // A statement rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
-    // client's the next moment, so each transaction sets its own; a statement alone is limited by the answer's time.
-    ...(isPooled ? {} : { onConnect: (client: pg.ClientBase) => setLimits(client, options) }),
+    onConnect: async (client) => {
+      // Statements rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
+      // client's the next moment, so each transaction sets its own; a statement alone is limited by the answer's time.
+      const limits = isPooled ? [] : [limitsOf(options, "session")];
+      const statements = [...limits, ...(options.checksSessions ? [SESSION_CHECK] : [])];
+      const query = { text: statements.join("; "), query_timeout: waitMs };
+      if (statements.length > 0) await client.query(query);
+    },
   });
-}
-
-async function setLimits(client: pg.ClientBase, options: PoolOptions): Promise<void> {
-  const query = { text: limitsOf(options, "session"), query_timeout: options.waitMs ?? CONNECT_TIMEOUT_MS };
-  try {
-    await client.query(query);
-  } catch (error) {
-    if (!isUnanswered(error)) throw error;
-    throw new StoreUnavailableError("the server did not answer in time", { cause: error });
-  }
 }
 
 /** The statements that limit how long a statement, and a transaction that does nothing, may last. */
@@ -210,15 +235,26 @@ interface QueryOptions {
   readonly transactionLimits: string;
 }
 
+/** What a pool wants to know of a connection that it has given out. */
+interface ConnectionUser {
+  /** No connection of this age can be used any more. */
+  onSpoiled(error: unknown): void;
+  /** The connection is returned. Answers whether it may be used again, as far as the pool knows. */
+  onRelease(): boolean;
+}
+
 const TRANSACTION_START = /^(begin|start transaction)\b/i;
 
 function wrap(
   client: pg.PoolClient,
   { answerTimeoutMs, keepsPlans, transactionLimits }: QueryOptions,
-  onRelease: () => void,
+  { onSpoiled, onRelease }: ConnectionUser,
 ): PostgresPoolClient {
-  let broken = false;
+  let isBroken = false;
+  let hasFailed = false;
   let underWay = 0;
+  /** Whoever had the session before left a transaction in it that had failed: no statement of ours has. */
+  const isLeftOver = (error: unknown) => errorCode(error) === IN_FAILED_TRANSACTION && !hasFailed;
   function query<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
   function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
   function query(text: unknown, parameters: readonly unknown[] = []): unknown {
@@ -246,10 +282,12 @@ function wrap(
       }
       return result;
     } catch (error) {
-      if (!isUnanswered(error)) throw toStoreError(error);
-      // The answer may still come, and would be taken for that of the next query.
-      broken = true;
-      throw new StoreUnavailableError("the server did not answer in time", { cause: error });
+      const { spoils } = classifyStoreError(error);
+      const failure = isLeftOver(error) ? toConnectError(error) : toStoreError(error);
+      isBroken ||= spoils !== "nothing";
+      hasFailed = true;
+      if (spoils === "pool") onSpoiled(error);
+      throw failure;
     } finally {
       underWay -= 1;
     }
@@ -257,8 +295,9 @@ function wrap(
   return {
     query,
     release: () => {
-      onRelease();
-      client.release(broken);
+      // A transaction that could not be ended would become a part of the next one.
+      const isIdle = client.getTransactionStatus() === "I";
+      client.release(!onRelease() || isBroken || !isIdle);
     },
   };
 }
@@ -272,10 +311,6 @@ function preparedName(text: string): string | null {
     preparedNames.set(text, name);
   }
   return name;
-}
-
-function isUnanswered(error: unknown): boolean {
-  return String(error) === "Error: Query read timeout";
 }
 
 function isLate(error: unknown): boolean {

@@ -153,7 +153,7 @@ function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number):
   const { applicationName, log, waitMs, statementTimeoutMs } = options;
   const pool = createPool({
     ...addressOf(options),
-    ...{ lane, applicationName, log, size },
+    ...{ lane, applicationName, log, size, checksSessions: true },
     statementTimeoutMs: statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
     ...(waitMs === undefined ? {} : { waitMs }),
   });

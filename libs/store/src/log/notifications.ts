@@ -1,6 +1,6 @@
 import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import pg from "pg";
-import { connectionConfig } from "../database/pool.ts";
+import { connectionConfig, SESSION_CHECK } from "../database/pool.ts";
 
 /** What a listener for notifications needs. */
 export interface NotificationOptions {
@@ -16,8 +16,14 @@ export interface NotificationOptions {
 
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
+/** A connection that listens sends nothing, so nothing else would notice that its server is gone. */
+const CHECK_EVERY_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 5_000;
 
-/** Listen on channels over a connection of its own, opened again whenever it is lost, until the signal aborts. */
+/**
+ * Listen on channels over a connection of its own, until the signal aborts. It is opened again whenever it is lost, its
+ * server does not answer or accepts no writes, or its session listens no more.
+ */
 export async function listenUntil(
   channels: readonly string[],
   options: NotificationOptions,
@@ -54,8 +60,12 @@ async function listenOnce(
   onListening: () => void,
 ): Promise<void> {
   const client = new pg.Client(connectionConfig(options));
+  const isOver = new AbortController();
   const ended = new Promise<void>((resolve) => {
-    client.once("end", resolve);
+    client.once("end", () => {
+      isOver.abort();
+      resolve();
+    });
   });
   // The loss of the connection shows as its end; without a listener the error would end this process.
   client.on("error", (err) => options.log.debug({ err }, "notification connection lost"));
@@ -66,11 +76,34 @@ async function listenOnce(
     // A client that is ended while it connects forgets to settle that call.
     await Promise.race([client.connect(), ended]);
     if (signal.aborted) return;
+    await checkSession(client);
     await client.query(channels.map((channel) => `listen ${pg.escapeIdentifier(channel)}`).join("; "));
     onListening();
+    await checkUntilEnd(client, channels.length, options.clock, AbortSignal.any([signal, isOver.signal]));
     await ended;
   } finally {
     signal.removeEventListener("abort", onAbort);
     await client.end().catch(() => {});
   }
+}
+
+async function checkUntilEnd(client: pg.Client, channels: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    // Only the end of the signal interrupts it, which the next line sees.
+    await clock.sleep(CHECK_EVERY_MS, signal).catch(() => {});
+    if (signal.aborted) return;
+    await checkSession(client);
+    const query = { text: "select from pg_listening_channels()", query_timeout: ANSWER_TIMEOUT_MS };
+    const { rowCount } = await client.query(query);
+    if (rowCount !== channels) throw new Error("the session does not listen any more");
+    // Postgres notifies a session only outside transactions.
+    if (client.getTransactionStatus() !== "I")
+      throw new Error("the session is in a transaction that was not begun here");
+  }
+}
+
+/** Fails in a session that cannot write: its server may have been replaced, and will notify of nothing. */
+async function checkSession(client: pg.Client): Promise<void> {
+  const query = { text: SESSION_CHECK, query_timeout: ANSWER_TIMEOUT_MS };
+  await client.query(query);
 }

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { PublishSession } from "@rollcall/events";
-import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
-import { currentRevision, EventFeed, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
+import { createMetrics, silentLogger, startTasks, systemClock, type Task } from "@rollcall/process";
+import { currentRevision, EventFeed, openStore, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
+import { PoisoningProxy } from "@rollcall/testkit/poisoning-proxy";
 import { makeHistory } from "../testing/record.ts";
 import { LogWake } from "../watch/log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "../watch/watch-limits.ts";
@@ -84,6 +85,47 @@ describe("LogPublisher", () => {
       await running;
       wake.close();
       await feed.close();
+    }
+  });
+
+  it.each([
+    "set default_transaction_read_only = on",
+    "deallocate all",
+    "set role pg_monitor",
+    "set search_path = pg_temp",
+    "begin; select 1 / 0",
+    "select pg_terminate_backend(pg_backend_pid())",
+  ])("should continue over new sessions after: %s", async (poison) => {
+    const proxy = await PoisoningProxy.start(database.url);
+    const options = { url: proxy.url, log: silentLogger, applicationName: "relay", reservedPoolSize: 2 };
+    const store = await openStore(options);
+    await takeLease(store.db, { name: RELAY_LEASE, instance: INSTANCE, service: "registry", address: "" });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const wake = new LogWake({ feed, clock: systemClock, limits: DEFAULT_WATCH_LIMITS });
+    const outward = new Recorder();
+    const reader = new LogReader(store.reserved, silentLogger, createMetrics({ defaults: false }));
+    const publisher = new LogPublisher({
+      ...{ store: store.reserved, clock: systemClock, log: silentLogger, instance: INSTANCE, wake, outward, reader },
+      timing: DEFAULT_RELAY_TIMING,
+    });
+    const task: Task = { name: "relay", run: (signal, succeeded) => publisher.run(signal, succeeded) };
+    const retry = { baseMs: 1, maxMs: 10 };
+    const running = startTasks([task], { log: silentLogger, clock: systemClock, retry });
+    const published = () => outward.sessions.at(-1)?.published.at(-1);
+    try {
+      await makeHistory(database.store, 10);
+      const first = await currentRevision(database.store.db);
+      await until("the first events to be published", () => published() === first);
+      await proxy.poison(() => true, poison);
+      await makeHistory(database.store, 10);
+      const last = await currentRevision(database.store.db);
+      await until("the others to be published", () => published() === last);
+    } finally {
+      await running.close();
+      wake.close();
+      await feed.close();
+      await store.close();
+      await proxy.close();
     }
   });
 });

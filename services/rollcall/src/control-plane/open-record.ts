@@ -1,6 +1,6 @@
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
-import { migrate, openStore, type RecordAddress, type Store } from "@rollcall/store";
+import { databaseProblem, isReadOnly, migrate, openStore, type RecordAddress, type Store } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import type { PoolSizes } from "./pool-sizes.ts";
 import { placeOf } from "./start-problem.ts";
@@ -42,7 +42,7 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
       await migrate(address.directUrl ?? address.url, log);
       return await openStore({ ...address, ...pools, applicationName, log });
     } catch (error) {
-      if (!isStoreUnavailable(error)) throw error;
+      if (!isStoreUnavailable(error) || databaseProblem(error) !== null) throw error;
       const problem = unreachableText(error, address);
       // Once for each cause: an outage of an hour is not worth an hour of lines.
       if (problem !== told) log.warn({ cause: Object(error).message }, problem);
@@ -52,8 +52,14 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
   }
 }
 
-/** Tell which Postgres cannot be reached, why, and what to do. */
+/** Say which Postgres cannot be used, why, and what to do. */
 export function unreachableText(error: unknown, { url, directUrl }: RecordAddress): string {
+  if (isReadOnly(error)) {
+    return (
+      `Postgres at ${placeOf(url)} accepts no writes, trying again every second: it is a standby, or its sessions ` +
+      "are read-only; promote it, name the primary in the URL, or reset default_transaction_read_only"
+    );
+  }
   const advice = ADVICE[codeIn(error)] ?? `${Object(error).message}; check the URL, and the log of that Postgres`;
   const direct = directUrl === undefined ? "" : `, or directly at ${placeOf(directUrl)},`;
   return `Postgres at ${placeOf(url)}${direct} cannot be reached, trying again every second: ${advice}`;

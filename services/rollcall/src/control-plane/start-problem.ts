@@ -40,16 +40,13 @@ export async function explainingStart<T>(facts: StartFacts, start: () => Promise
 async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
   if (error instanceof ListeningError) return listeningProblem(error, facts);
   const problem = databaseProblem(error);
-  if (problem !== null) return databaseRefusal(error, problem, facts);
+  // The embedded Postgres has no TLS: such an error is then about a file of this process.
+  if (problem !== null && !(problem === "tls" && facts.databaseUrl === null)) {
+    return databaseRefusal(error, problem, facts);
+  }
   if (error instanceof EmbeddedPostgresError) {
     const advice = error.failure === "supervised-elsewhere" ? ", or use another --data-dir" : "";
     return new StartError(`${error.message}${advice}`, { cause: error });
-  }
-  if (facts.databaseUrl !== null && /SSL|certificate/i.test(String(error))) {
-    const advice = "add sslmode=require to its URL, with sslrootcert=FILE for an authority of your own";
-    return new StartError(`Postgres at ${placeOf(facts.databaseUrl)} and TLS: ${Object(error).message}; ${advice}`, {
-      cause: error,
-    });
   }
   if (Object(error).code === "ENOSPC")
     return new StartError(`the disk is full: ${Object(error).message}`, { cause: error });
@@ -87,6 +84,7 @@ const DATABASE_ADVICE: Readonly<Record<DatabaseProblem, string>> = {
     "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE " +
     "on its schema",
   "disk-full": "the disk of Postgres is full: free some space",
+  tls: "add sslmode=require to its URL, with sslrootcert=FILE for an authority of your own",
 };
 
 function databaseRefusal(error: unknown, problem: DatabaseProblem, { databaseUrl }: StartFacts): StartError {
