@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { eventually } from "@rollcall/testkit";
@@ -33,6 +35,43 @@ describe("Keeper", () => {
   ])("should tell codes from signals: %s", async (script, code, signal) => {
     const id = await fixture.sh(script);
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code, signal });
+  });
+
+  it("should pass the check of a port only while the execution itself listens there", async () => {
+    // The tests' own Node.js listens, which another user may not be allowed to run.
+    await fixture.open({ rules: { user: null, closedUserIds: [] } });
+    const other = createServer();
+    await once(other.listen(0, "127.0.0.1"), "listening");
+    const { port } = other.address() as AddressInfo;
+    const check = {
+      interval: durationFromMs(20),
+      failures: 100_000,
+      probe: { case: "tcp", value: { port: "web" } },
+    } as const;
+    const program = [
+      "const server = require('node:net').createServer();",
+      "const listen = () => server.listen(Number(process.env.PORT_WEB), '127.0.0.1');",
+      "server.on('error', () => setTimeout(listen, 20));",
+      "server.on('listening', () => console.log('listens'));",
+      "listen();",
+    ];
+    const command = [process.execPath, "-e", program.join("")];
+    const task = { case: "process", value: { command } } as const;
+    const id = await fixture.start({ task, check }, { ports: { web: port } });
+    try {
+      await eventually(() => expect(failuresOf(id) > 2 || fixture.record(id).state.message !== "").toBe(true));
+      expect(fixture.record(id).state.phase).toMatchObject({ kind: "running", wasReady: false });
+    } finally {
+      other.close();
+    }
+    await fixture.written(id, "listens");
+    await eventually(() => expect(fixture.record(id).state.phase).toMatchObject({ kind: "running", isReady: true }));
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+
+    function failuresOf(of: string): number {
+      const { phase } = fixture.record(of).state;
+      return phase.kind === "running" ? phase.failures : 0;
+    }
   });
 
   it("should stop with the signal that the job names, and wait for the grace", async () => {

@@ -40,7 +40,7 @@ class SlowStarts {
       abandon: () => {},
       look: async () => ({ kind: "wait" }),
       lookAfterEnd: async () => false,
-      check: async () => null,
+      check: async () => ({ passed: null, message: "" }),
       ...{ signal: nothing, kill: nothing, release: nothing, remove: nothing },
       close: () => {},
     };

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer as createHttp } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
+import type { PortOwner } from "./port-owner.ts";
 import { type PortContext, tryPort } from "./try-port.ts";
 
 const open: Server[] = [];
@@ -13,8 +14,11 @@ async function portOf(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function contextOf(ports: Readonly<Record<string, number>>, timeoutMs = 30_000): PortContext {
-  return { host: "127.0.0.1", ports, timeoutMs };
+function contextOf(
+  ports: Readonly<Record<string, number>>,
+  { timeoutMs = 30_000, owner = { kind: "own" } }: { readonly timeoutMs?: number; readonly owner?: PortOwner } = {},
+): PortContext {
+  return { host: "127.0.0.1", ownerOf: async () => owner, ports, timeoutMs };
 }
 
 describe("tryPort()", () => {
@@ -48,9 +52,22 @@ describe("tryPort()", () => {
     expect(paths).toEqual(["/ready?a=b"]);
   });
 
+  it.each<[PortOwner, boolean | null]>([
+    [{ kind: "own" }, true],
+    [{ kind: "other" }, false],
+    [{ kind: "unknown", why: "no permission" }, null],
+  ])("should pass only if the execution itself listens: %j", async (owner, passed) => {
+    const port = await portOf(createHttp((_, response) => response.end()));
+    for (const probe of [{ kind: "tcp", port: "web" } as const, { kind: "http", port: "web", path: "/" } as const]) {
+      const result = await tryPort(probe, contextOf({ web: port }, { owner }));
+      expect(result.passed).toBe(passed);
+      expect(result.message === "").toBe(passed === true);
+    }
+  });
+
   it("should not wait for an answer that does not come", async () => {
     const port = await portOf(createServer(() => {}));
-    const result = await tryPort({ kind: "http", port: "web", path: "/" }, contextOf({ web: port }, 50));
+    const result = await tryPort({ kind: "http", port: "web", path: "/" }, contextOf({ web: port }, { timeoutMs: 50 }));
     expect(result).toEqual({ passed: false, message: "no answer within 50 ms" });
   });
 

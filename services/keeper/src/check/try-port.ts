@@ -1,35 +1,56 @@
 import { get } from "node:http";
 import { connect } from "node:net";
 import type { Probe } from "../spec/read-spec.ts";
+import type { PortOwner } from "./port-owner.ts";
 
 /** The outcome of one try. */
 export interface CheckResult {
-  readonly passed: boolean;
-  /** Why not; empty when it passed. */
+  /** Null where that cannot be determined: what was found before stays, and nothing becomes ready by it. */
+  readonly passed: boolean | null;
+  /** Why not, or why that is unknown; empty when it passed. */
   readonly message: string;
 }
 
 /** Where ports of an execution are reached, and for how long a try may last. */
 export interface PortContext {
   readonly host: string;
+  /** Whose socket takes connections to a port there. */
+  readonly ownerOf: (port: number) => Promise<PortOwner>;
   readonly ports: Readonly<Record<string, number>>;
   readonly timeoutMs: number;
 }
 
 const PASSED: CheckResult = { passed: true, message: "" };
 
-/** Try a port once. Never rejects, and takes hardly longer than its time. */
+/**
+ * Try a port once. It passes only if the execution itself listens there: another program may have had the port before.
+ * Never rejects, and takes hardly longer than its time.
+ */
 export async function tryPort(
   probe: Exclude<Probe, { readonly kind: "command" }>,
-  { host, ports, timeoutMs }: PortContext,
+  { host, ownerOf, ports, timeoutMs }: PortContext,
 ): Promise<CheckResult> {
   const port = ports[probe.port];
   if (port === undefined) return failed(`it has no port ${probe.port}`);
   try {
-    return await (probe.kind === "tcp" ? tryTcp(host, port, timeoutMs) : tryHttp(host, port, probe.path, timeoutMs));
+    const result = await (probe.kind === "tcp"
+      ? tryTcp(host, port, timeoutMs)
+      : tryHttp(host, port, probe.path, timeoutMs));
+    return result === PASSED ? ofOwner(port, await ownerOf(port)) : result;
   } catch (error) {
     // What a job asks for may be what no request can have: a path with a space, a port beyond all.
     return failed(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function ofOwner(port: number, owner: PortOwner): CheckResult {
+  switch (owner.kind) {
+    case "own":
+      return PASSED;
+    case "other":
+      return failed(`a process that is not of this execution listens on port ${port}; \`ss -ltnp\` shows which`);
+    case "unknown":
+      return { passed: null, message: `cannot determine who listens on port ${port}: ${owner.why}`.slice(0, 200) };
   }
 }
 

@@ -2,6 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "@rollcall/process";
 import type Docker from "dockerode";
+import type { PortOwner } from "../check/port-owner.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
 import type { Exit } from "../execution/execution-state.ts";
 import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
@@ -131,14 +132,16 @@ export class ContainerProgram implements Program {
     return this.signal("SIGKILL");
   }
 
-  async check(): Promise<CheckResult | null> {
+  async check(): Promise<CheckResult> {
     const { identity, plan } = this.#context;
     const { probe, probeTimeoutMs: timeoutMs } = plan;
     const found = await this.#inspect().catch((error: unknown) => (statusOf(error) === null ? "unreachable" : null));
-    if (found === "unreachable") return null;
+    if (found === "unreachable") return { passed: null, message: "the container engine does not answer" };
     if (found === null || probe === null) return { passed: false, message: "its container cannot be found" };
     if (probe.kind === "command") return this.#check.run(found.Id, probe.argv, timeoutMs);
-    return tryPort(probe, { host: this.#addressOf(found), ports: identity.ports, timeoutMs });
+    const host = this.#addressOf(found);
+    const ownerOf = async (port: number) => ownerOfPublished(port, host, found.NetworkSettings.Ports);
+    return tryPort(probe, { host, ownerOf, ports: identity.ports, timeoutMs });
   }
 
   /** The container stays until its end is known to the control plane, for people to look at. */
@@ -249,4 +252,21 @@ function refusal(problem: string): Launch {
 function aboutOf({ Config }: Docker.ContainerInspectInfo): string {
   const image = Config.Labels?.[LABELS.image] ?? "";
   return image === "" ? "" : `image ${image}`;
+}
+
+/**
+ * Whose socket takes connections to a port of a container. At the container's own address nobody else can listen. On
+ * the loopback it is the engine's, if the engine has published the port there: it cannot while another program has it.
+ */
+export function ownerOfPublished(
+  port: number,
+  host: string,
+  published: Readonly<Record<string, readonly { readonly HostIp: string; readonly HostPort: string }[] | null>>,
+): PortOwner {
+  if (host !== LOOPBACK) return { kind: "own" };
+  const bindings = published[`${port}/tcp`] ?? [];
+  const isPublished = bindings.some(
+    ({ HostIp: address, HostPort }) => HostPort === String(port) && ["", "0.0.0.0", "::", LOOPBACK].includes(address),
+  );
+  return isPublished ? { kind: "own" } : { kind: "unknown", why: "the container engine has not published it" };
 }

@@ -92,7 +92,7 @@ export function stepExecution(state: ExecutionState, event: ExecutionEvent, inpu
     case "checked":
       return phase.kind === "running" ? onChecked(state, phase, event, input) : stay(state);
     case "unchecked":
-      return phase.kind === "running" ? onUnchecked(state, phase, input) : stay(state);
+      return phase.kind === "running" ? onUnchecked(state, phase, event, input) : stay(state);
     case "due":
       return onDue(state, phase, input);
   }
@@ -112,9 +112,19 @@ function onLaunched(state: ExecutionState, asked: StopCause | null, input: Execu
   return asked === null ? { state: running, effects: [{ kind: "save" }] } : stop(running, phase, asked, input);
 }
 
-function onUnchecked(state: ExecutionState, phase: RunningPhase, { nowMs }: ExecutionInput): ExecutionStep {
+function onUnchecked(
+  state: ExecutionState,
+  phase: RunningPhase,
+  { message }: Extract<ExecutionEvent, { readonly kind: "unchecked" }>,
+  { nowMs }: ExecutionInput,
+): ExecutionStep {
   const { check } = state.rules;
-  return stay(check === null ? state : { ...state, phase: { ...phase, checkAtMs: nowMs + check.intervalMs } });
+  if (check === null) return stay(state);
+  const next = { ...state, phase: { ...phase, checkAtMs: nowMs + check.intervalMs } };
+  const told = cut(`check: ${message}`);
+  // A ready one stays ready, and what is said of it stays true.
+  if (phase.isReady || state.message === told) return stay(next);
+  return { state: changed({ ...next, message: told }), effects: [{ kind: "save" }] };
 }
 
 function onChecked(

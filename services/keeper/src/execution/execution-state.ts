@@ -97,7 +97,7 @@ export type ExecutionEvent =
   /** A try of its check is over. */
   | { readonly kind: "checked"; readonly passed: boolean; readonly message: string }
   /** The check could not be tried: it comes again, and nothing is known. */
-  | { readonly kind: "unchecked" }
+  | { readonly kind: "unchecked"; readonly message: string }
   /** The time that dueAtMs() named has come. */
   | { readonly kind: "due" };
 

@@ -57,8 +57,8 @@ export interface Program {
   signal(signal: string): Promise<void>;
   /** Kill it, with all that it began. */
   kill(): Promise<void>;
-  /** Try its check once. Null where what runs it does not answer: nothing is known then. */
-  check(): Promise<CheckResult | null>;
+  /** Try its check once. */
+  check(): Promise<CheckResult>;
   /** Let go of what it had to run. Its end is on the disk. */
   release(): Promise<void>;
   /** Remove what is left of it when its end is known to the control plane. */

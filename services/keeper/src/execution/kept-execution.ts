@@ -321,7 +321,8 @@ export class KeptExecution {
   async #check(): Promise<void> {
     const result = await this.#program?.check();
     if (result === undefined) return;
-    this.#dispatch(result === null ? { kind: "unchecked" } : { kind: "checked", ...result });
+    const { passed, message } = result;
+    this.#dispatch(passed === null ? { kind: "unchecked", message } : { kind: "checked", passed, message });
   }
 
   get #isOfThisBoot(): boolean {

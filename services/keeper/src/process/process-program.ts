@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Cgroup } from "../cgroup/cgroup.ts";
 import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
+import { ownerOfPort, type PortOwner } from "../check/port-owner.ts";
 import { tryCommand } from "../check/try-command.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
 import type { Executor, Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
@@ -112,11 +113,28 @@ class ProcessProgram implements Program {
     const { identity, plan } = this.#context;
     const { probe, probeTimeoutMs: timeoutMs } = plan;
     if (probe === null) return { passed: true, message: "" };
-    if (probe.kind !== "command") return tryPort(probe, { host: LOOPBACK, ports: identity.ports, timeoutMs });
+    if (probe.kind !== "command") {
+      const ownerOf = (port: number) => this.#ownerOf(port);
+      return tryPort(probe, { host: LOOPBACK, ownerOf, ports: identity.ports, timeoutMs });
+    }
     const { rules, scratch } = this.#services;
     const prepared = await prepareLaunch(identity, { ...plan, argv: probe.argv }, rules, scratch);
     if (!prepared.ok) return { passed: false, message: "its command cannot be prepared" };
     return tryCommand(prepared, { timeoutMs, cgroups: this.#cgroup?.places ?? [] });
+  }
+
+  async #ownerOf(port: number): Promise<PortOwner> {
+    if (this.#cgroup !== null) return ownerOfPort(port, await this.#cgroup.processes());
+    const child = this.#child;
+    if (child === null) return { kind: "unknown", why: "the processes of the execution are not known yet" };
+    const members = await processesOfSession(child.pid);
+    const owner = await ownerOfPort(
+      port,
+      members.map(({ pid }) => pid),
+    );
+    // Without a cgroup, a process that left its session is not seen as one of the execution.
+    if (owner.kind === "other") return { kind: "unknown", why: "none of its session does, and it has no cgroup" };
+    return owner;
   }
 
   async release(): Promise<void> {

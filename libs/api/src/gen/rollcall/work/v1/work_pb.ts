@@ -488,7 +488,8 @@ export type Check = Message<"rollcall.work.v1.Check"> & {
    */
   probe: {
     /**
-     * A TCP connection to a port is accepted.
+     * A TCP connection to a port is accepted. The execution itself must listen there: a process in its cgroup, or the container engine for a port
+     * that it has published. Where that cannot be determined, the try neither passes nor fails.
      *
      * @generated from field: rollcall.work.v1.TcpCheck tcp = 1;
      */
@@ -496,7 +497,7 @@ export type Check = Message<"rollcall.work.v1.Check"> & {
     case: "tcp";
   } | {
     /**
-     * A GET over HTTP is answered with a status from 200 to 399.
+     * A GET over HTTP is answered with a status from 200 to 399. The execution itself must listen there, as for tcp.
      *
      * @generated from field: rollcall.work.v1.HttpCheck http = 2;
      */
