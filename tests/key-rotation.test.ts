@@ -218,7 +218,7 @@ describe("key rotation over the wire", () => {
           agentVersion: "0.1.0",
           wishes: { heartbeatMs: undefined, infoMs: undefined },
         },
-        ...{ bootId: "boot", machineFingerprint: "machine" },
+        ...{ instanceId: "i", bootId: "boot", machineFingerprint: "machine" },
       },
       description: { agentVersion: "0.1.0", advertiseUrl: "", labels: {} },
       state,

@@ -24,6 +24,7 @@ const LONGEST = [
   "/drills/short-hostile.test.ts",
   "/drills/short-poisoned-sessions.test.ts",
   "/rollcall/src/tls.test.ts",
+  "/rollcall/src/cloned-agent.test.ts",
   "/rollcall/src/work.test.ts",
   "/work/agent-work.test.ts",
   "/watch/node-robustness.test.ts",

@@ -11,8 +11,10 @@ export class WorkInvariants {
   readonly #world: InvariantWorld;
   readonly #losses: LossInvariants;
   readonly #startedOnce = new Set<string>();
-  /** Running processes, by id, with their nodes. */
-  readonly #running = new Map<string, { readonly nodeId: string }>();
+  /** How many processes of each execution run. */
+  readonly #running = new Map<string, number>();
+  /** Nodes that had two agents: an agent that is cut off for long is taken for dead, and what it runs for gone. */
+  readonly #cloned = new Set<string>();
   /** Executions that were given a place in which another may run already. */
   readonly #adopted = new Set<string>();
   placed = 0;
@@ -30,23 +32,31 @@ export class WorkInvariants {
     return this.#running.size;
   }
 
+  /** A node has a second agent, on its own machine. */
+  onCloned(nodeId: string): void {
+    this.#cloned.add(nodeId);
+  }
+
   /** A process runs. */
   onStarted(id: string, nodeId: string): void {
     this.starts += 1;
-    if (this.#startedOnce.has(id)) this.#world.fail(`execution ${id} was started twice`);
+    const isClone = this.#cloned.has(nodeId);
+    if (this.#startedOnce.has(id) && !isClone) this.#world.fail(`execution ${id} was started twice`);
     this.#startedOnce.add(id);
-    this.#running.set(id, { nodeId });
+    this.#running.set(id, (this.#running.get(id) ?? 0) + 1);
     const own = this.#world.tables.rows.executions.get(id);
     // The record may have been restored since it was told to run.
     if (own === undefined || own.isOrphan) return;
     if (own.record.nodeId !== nodeId) this.#world.fail(`execution ${id} of ${own.record.nodeId} runs on ${nodeId}`);
-    this.#checkPlace(own.record);
+    if (!isClone) this.#checkPlace(own.record);
   }
 
   /** A process has ended. */
   onEnded(id: string): void {
     this.ends += 1;
-    this.#running.delete(id);
+    const left = (this.#running.get(id) ?? 0) - 1;
+    if (left > 0) this.#running.set(id, left);
+    else this.#running.delete(id);
   }
 
   /** A history of the record stops what runs: it must have heard of it, and of an orphan an operator must have. */
@@ -96,7 +106,8 @@ export class WorkInvariants {
       sum.executions += 1;
       sums.set(record.nodeId, sum);
     }
-    for (const id of this.#running.keys()) {
+    for (const [id, processes] of this.#running) {
+      if (processes > 1) this.#world.fail(`execution ${id} runs ${processes} times`);
       if (!rows.executions.has(id)) this.#world.fail(`execution ${id} runs, and the record does not know it`);
     }
     for (const [nodeId, { millicores, executions }] of rows.allocations) {
@@ -145,6 +156,7 @@ export class WorkInvariants {
     if (own.desired !== "RUN" || own.replacedBy !== null || this.#adopted.has(own.id)) return;
     for (const { record, isOrphan } of isPerNode ? tables.ofNode(own.nodeId) : tables.ofPlace(own)) {
       if (record.id === own.id || isOrphan || this.#adopted.has(record.id) || !this.#running.has(record.id)) continue;
+      if (this.#cloned.has(record.nodeId)) continue;
       if (record.job !== own.job) continue;
       const isToStop = record.desired !== "RUN" && type === "service";
       const wasLost = record.replacedBy !== null || isTerminal(record.state) || record.reason === "GONE";

@@ -122,6 +122,21 @@ export class SimulatedWorkWorld implements SimulatedWork {
     return new WorkAgent(keeper, this.#machineOf(id), isAwake);
   };
 
+  readonly cloneOf: AgentOf = (index, isAwake): SimulatedWorkAgent => {
+    const id = nodeIdOf(index);
+    this.#invariants.onCloned(id);
+    const machine = this.#machineOf(id);
+    const keeper = new SimulatedKeeper(id, machine);
+    const agent = new WorkAgent(keeper, machine, isAwake);
+    const crashed = agent.crashed.bind(agent);
+    agent.crashed = () => {
+      crashed();
+      // Its machine is switched off.
+      keeper.reboot();
+    };
+    return agent;
+  };
+
   readonly onEvent: OnEvent = (event) => this.#reactions.onEvent(event);
 
   begin(): void {

@@ -140,10 +140,12 @@ export {
   decideCollection,
 } from "./membership/collection.ts";
 export {
+  type AgentSighting,
+  ALTERNATION_WINDOW_MS,
   identityClearedEvent,
   isDuplicateOver,
+  isSameAgent,
   latestPair,
-  type MachineSighting,
   MOST_SIGHTINGS,
 } from "./membership/duplicate-identity.ts";
 export {
@@ -209,7 +211,7 @@ export {
   requireKeyRotation,
   uncordon,
 } from "./nodes/operator-decisions.ts";
-export { type OpenedSession, planOpening } from "./nodes/session-opening.ts";
+export { type OpenedSession, type OpeningPlan, planOpening, type SuspectedReboot } from "./nodes/session-opening.ts";
 export { shownHealth } from "./nodes/shown-health.ts";
 export { planTransition, type RecordedSession, type StateChange, type Transition } from "./nodes/transition.ts";
 export {

@@ -31,7 +31,7 @@ export type Connection = Stated<ConnectionState>;
 export type Health = Stated<HealthState>;
 
 /** A cause for which a node takes no new work. Each kind is placed and lifted by the one part that owns it. */
-export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE" | "DRAIN" | "CONDITION";
+export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE" | "IDENTITY" | "DRAIN" | "CONDITION";
 
 /** A hold that is in force. A node has at most one of each kind, so lifting one cause never undoes another. */
 export interface Hold {
@@ -62,6 +62,7 @@ const HOLD_REASONS: Readonly<Record<HoldKind, string>> = {
   OPERATOR: "OPERATOR_CORDONED",
   FLAPPING: "NODE_FLAPPING",
   HARDWARE: "HARDWARE_IN_DOUBT",
+  IDENTITY: "DUPLICATE_IDENTITY",
   DRAIN: "NODE_DRAINING",
   CONDITION: "NODE_CONDITION",
 };

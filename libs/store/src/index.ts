@@ -86,6 +86,7 @@ export {
 export {
   type AgentVersion,
   countAgentVersions,
+  listDuplicatedNodes,
   type RecordFacts,
   readRecordFacts,
   type Standby,

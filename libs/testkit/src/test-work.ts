@@ -42,7 +42,7 @@ export async function addWorkNode(store: Store, id: string, options: TestWorkNod
 
 /** Open the next session of a node; its epoch. */
 export async function connectNode(store: Store, nodeId: string, replicaId = "r"): Promise<number> {
-  const machine = { bootId: "b", machineFingerprint: "f", address: "a:1", replicaId };
+  const machine = { instanceId: "", bootId: "b", machineFingerprint: "f", address: "a:1", replicaId };
   const { result } = await store.change((tx) =>
     openSessions(tx, [{ nodeId, ...machine, keyFingerprint: testFingerprint(nodeId) }]),
   );

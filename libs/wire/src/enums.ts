@@ -50,6 +50,7 @@ const HOLD_KINDS = {
   OPERATOR: ProtoHoldKind.OPERATOR,
   FLAPPING: ProtoHoldKind.FLAPPING,
   HARDWARE: ProtoHoldKind.HARDWARE,
+  IDENTITY: ProtoHoldKind.IDENTITY,
   DRAIN: ProtoHoldKind.DRAIN,
   CONDITION: ProtoHoldKind.CONDITION,
 } as const satisfies Record<HoldKind, ProtoHoldKind>;

@@ -32,12 +32,29 @@ const NODE: NodeFacts = {
   nextKeyFingerprint: null,
   keyRotationRequiredSinceMs: null,
   joining: { tokenId: "0123456789ab", ephemeral: true, withoutToken: false, from: "2001:db8::7" },
+  duplicate: null,
   etag: "7",
   createdAtMs: AT_MS,
   updatedAtMs: AT_MS + 1,
 };
 
 describe("nodeToProto()", () => {
+  it("should have both agents of a node whose identity two use", () => {
+    const agent = {
+      instanceId: "i",
+      bootId: "b",
+      fingerprint: "f",
+      address: "10.0.0.1:1",
+      atMs: AT_MS,
+      tookOver: true,
+    };
+    const { duplicateAgents } = nodeToProto({ ...NODE, duplicate: [agent, { ...agent, address: "10.0.0.2:1" }] });
+    expect(duplicateAgents).toMatchObject([
+      { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "10.0.0.1:1" },
+      { address: "10.0.0.2:1" },
+    ]);
+  });
+
   it("should show all four states and what follows from them", () => {
     const since = "2026-01-02T03:04:05.678Z";
     const common = { since, reason: "BECAUSE", message: "of that", actor: "system" };

@@ -3,11 +3,13 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   AllocatedResourcesSchema,
   type Node,
+  type NodeAgent,
+  NodeAgentSchema,
   type NodeInfo,
   NodeInfoSchema,
   NodeSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { mayTakeWork, type NodeRecord } from "@rollcall/domain";
+import { type AgentSighting, mayTakeWork, type NodeRecord } from "@rollcall/domain";
 import { nodeTypeToProto } from "./enums.ts";
 import { recordToNodeInfo } from "./node-info.ts";
 import { applyReadMask, maskJson, parseReadMask, type ReadMask } from "./read-mask.ts";
@@ -29,6 +31,7 @@ export type NodeFacts = Pick<
   | "keySinceMs"
   | "nextKeyFingerprint"
   | "keyRotationRequiredSinceMs"
+  | "duplicate"
   | "etag"
   | "createdAtMs"
   | "updatedAtMs"
@@ -99,6 +102,7 @@ export function nodeToProto(node: NodeFacts, mask: ReadMask | null = null): Node
     ...(node.keyRotationRequiredSinceMs === null
       ? {}
       : { keyRotationRequiredSince: timestampFromMs(node.keyRotationRequiredSinceMs) }),
+    duplicateAgents: (node.duplicate ?? []).map(agentToProto),
     etag: node.etag,
     createTime: timestampFromMs(node.createdAtMs),
     updateTime: timestampFromMs(node.updatedAtMs),
@@ -107,6 +111,13 @@ export function nodeToProto(node: NodeFacts, mask: ReadMask | null = null): Node
   applyReadMask(message, mask);
   message.id = node.id;
   return message;
+}
+
+function agentToProto({ instanceId, bootId, fingerprint, address, atMs }: AgentSighting): NodeAgent {
+  return create(NodeAgentSchema, {
+    ...{ instanceId, bootId, machineFingerprint: fingerprint, address },
+    time: timestampFromMs(atMs),
+  });
 }
 
 /** What a node says about itself is most of it: what is not wanted is not decoded. */

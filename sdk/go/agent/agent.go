@@ -12,6 +12,7 @@ package agent
 
 import (
 	"context"
+	crypto "crypto/rand"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -80,7 +81,9 @@ type Agent struct {
 	registrar registrar
 	sentinel  *sentinel
 	bootID    string
-	began     time.Time
+	// Random, and only of this process.
+	instanceID string
+	began      time.Time
 	// work to be done on the loop, which alone touches what follows.
 	posted    chan func()
 	done      chan struct{}
@@ -128,7 +131,7 @@ func New(options Options) (*Agent, error) {
 		options.MachineFingerprint = machineFingerprint()
 	}
 	a := &Agent{
-		options: options, log: options.Log.With("node_id", options.NodeID), identity: keys, registrar: found, bootID: bootID(),
+		options: options, log: options.Log.With("node_id", options.NodeID), identity: keys, registrar: found, bootID: bootID(), instanceID: crypto.Text(),
 		began: time.Now(), posted: make(chan func(), 256), done: make(chan struct{}), giveUp: func() {},
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())

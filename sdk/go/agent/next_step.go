@@ -54,6 +54,8 @@ const (
 	nothingNewMs      = 10_000
 	decisionRetryMs   = 120_000
 	supersededRetryMs = 30_000
+	// The server may want the loser of a session back at once, which proves that two processes have the identity.
+	supersededLeastMs = 1_000
 	backoffBaseMs     = 1_000
 	// What an agent adds to a time that it was given, at most this part of it.
 	agentSpread   = 0.25
@@ -155,7 +157,10 @@ func delayAfterRefusal(how end, at attempts) float64 {
 		return spreadRetry(given, at.Random01)
 	case how.Reason == "SESSION_SUPERSEDED":
 		// Another process has this node's identity: two that fight over it must not do so in a tight loop.
-		return spreadRetry(max(supersededRetryMs, given), at.Random01)
+		if how.RetryAfterMs == nil {
+			given = supersededRetryMs
+		}
+		return spreadRetry(max(supersededLeastMs, given), at.Random01)
 	}
 	return given + at.backoff()
 }

@@ -231,6 +231,7 @@ func (s *stream) sendHello(effect sessionEffect) {
 		Signature:          ed25519.Sign(s.key, []byte(text)),
 		AgentVersion:       options.Version,
 		BootId:             s.agent.bootID,
+		InstanceId:         s.agent.instanceID,
 		MachineFingerprint: options.MachineFingerprint,
 		NodeInfoDigest:     effect.digest,
 		AgentTimeMs:        s.wallMs(effect.tellsTime),

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
@@ -73,6 +74,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
       nodeId,
       keys,
       agentVersion: options.version,
+      instanceId: randomUUID(),
       bootId: await readBootId(machine),
       machineFingerprint: await readMachineFingerprint(machine),
       wishes: {

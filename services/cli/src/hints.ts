@@ -60,12 +60,16 @@ function releaseHint({ group, mode }: Details): string | null {
   return `\`rollcall brake release --now${option}\` releases everything that is pending`;
 }
 
-const REMEDIES: ReadonlyMap<string, (node: string) => string> = new Map([
+const REMEDIES: ReadonlyMap<string, (node: string) => string> = new Map<string, (node: string) => string>([
   ["OPERATOR_BANNED", (node) => `rollcall node unban ${node}, then rollcall node approve ${node}`],
   ["OPERATOR_MARKED", (node) => `rollcall node clear-mark ${node}`],
   ["OPERATOR_CORDONED", (node) => `rollcall node uncordon ${node}`],
   ["NODE_DRAINING", (node) => `rollcall node undrain ${node}`],
   ["NODE_DRAINED", (node) => `rollcall node undrain ${node}`],
+  [
+    "DUPLICATE_IDENTITY",
+    () => "stop the agent that runs on a copied state directory, remove that copy, and start the agent again",
+  ],
   [
     "HARDWARE_IN_DOUBT",
     (node) => `repair the hardware, or accept it as it is with rollcall node accept-hardware ${node}`,

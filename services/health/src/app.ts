@@ -184,7 +184,7 @@ export function createApp(deps: HealthProcess): HealthApp {
       ...core.tasks,
       ...work.tasks,
       ...[informing, followPoliciesTask(policies, loops), pushing, advertisement, keeping],
-      clearDuplicatesTask({ store, instance, clock, log }),
+      clearDuplicatesTask({ store, replica, clock, log }),
       decideBrakeTask(decider, brakeLease),
     ],
     replica,

@@ -10,14 +10,16 @@ export interface HoldCauses {
   readonly troubles: readonly Trouble[];
   /** When it rebooted unexpectedly; null when it did not recently. Wall time of the record. */
   readonly rebootedAtMs: number | null;
+  /** Whether two agents use its identity. */
+  readonly isDuplicated: boolean;
 }
 
 /** For how long an unexpected reboot is shown at least, whether it holds the node or not. */
 export const REBOOT_SHOWN_MS = 3_600_000;
 
 /**
- * The holds that a node is to have: those of FLAPPING and HARDWARE as the causes and its policy say, all others as they
- * are. The same array comes back when nothing changes.
+ * The holds that a node is to have: those of FLAPPING, HARDWARE and IDENTITY as the causes and its policy say, all
+ * others as they are. The same array comes back when nothing changes.
  */
 export function holdsFor(
   holds: readonly Hold[],
@@ -26,8 +28,13 @@ export function holdsFor(
   by: { readonly actor: string; readonly atMs: number },
 ): readonly Hold[] {
   const held = withHold(holds, "FLAPPING", flappingCause(causes, policy), by);
-  return withHold(held, "HARDWARE", hardwareCause(causes, policy, by.atMs), by);
+  const sound = withHold(held, "HARDWARE", hardwareCause(causes, policy, by.atMs), by);
+  // Work would run on whichever machine asks for it first, or on both.
+  return withHold(sound, "IDENTITY", causes.isDuplicated ? "two agents use its identity" : null, by);
 }
+
+/** A process that lost its session to another one comes back sooner than this, if it lives. */
+export const REBOOT_CONFIRMED_AFTER_MS = 15_000;
 
 /** Whether an unexpected reboot lies so far back that it neither shows nor holds any more. */
 export function isRebootOver(

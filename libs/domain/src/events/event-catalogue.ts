@@ -99,7 +99,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NEXT_KEY_USED"],
   },
   "node.identity.duplicated": {
-    when: "Two machines were found to use one node's identity in turns. One event for as long as the same two do.",
+    when: "Two agents were found to use one node's identity in turns. One event while the same two machines do.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -107,7 +107,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["DUPLICATE_IDENTITY"],
   },
   "node.identity.cleared": {
-    when: "One machine has had a duplicated identity to itself for ten minutes.",
+    when: "Only one agent has used a duplicated identity for ten minutes.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -197,6 +197,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
       "NODE_FLAPPING",
       "HARDWARE_IN_DOUBT",
       "NODE_CONDITION",
+      "DUPLICATE_IDENTITY",
       "NO_HOLD",
     ],
   },

@@ -66,7 +66,11 @@ describe("obstaclesOf()", () => {
     ["OPERATOR_MARKED", "clear the mark"],
     ["AGENT_SHUTDOWN", "start its agent again"],
     ["NEVER_CONNECTED", "see that its agent runs and reaches the health endpoints"],
-    ["DUPLICATE_IDENTITY", "give each of the two machines a state directory of its own"],
+    [
+      "DUPLICATE_IDENTITY",
+      "stop the agent that runs on a copied state directory, remove that copy, and start the agent again; the hold " +
+        "ends ten minutes after the last takeover",
+    ],
     [
       "HEARTBEATS_MISSED",
       "see that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY",

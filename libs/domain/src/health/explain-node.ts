@@ -94,7 +94,7 @@ function healthRemedy(reason: string): string {
     case "NEVER_CONNECTED":
       return "see that its agent runs and reaches the health endpoints";
     case "DUPLICATE_IDENTITY":
-      return "give each of the two machines a state directory of its own";
+      return DUPLICATE_REMEDY;
     default:
       return "see that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY";
   }
@@ -105,6 +105,10 @@ function holdObstacle({ kind, message, drained }: Hold): Obstacle {
   const why = message === "" ? "" : ` (${message})`;
   return { state: "scheduling", reason, text: `${text}${why}`, remedy };
 }
+
+const DUPLICATE_REMEDY =
+  "stop the agent that runs on a copied state directory, remove that copy, and start the agent again; the hold ends " +
+  "ten minutes after the last takeover";
 
 const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: string }>> = {
   OPERATOR: {
@@ -121,6 +125,11 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
     reason: "HARDWARE_IN_DOUBT",
     text: "it is held for its hardware",
     remedy: "repair the hardware, or accept it as it is",
+  },
+  IDENTITY: {
+    reason: "DUPLICATE_IDENTITY",
+    text: "it is held because two agents use its identity",
+    remedy: DUPLICATE_REMEDY,
   },
   DRAIN: { reason: "NODE_DRAINING", text: "an operator drains it", remedy: "cancel its drain" },
   CONDITION: {

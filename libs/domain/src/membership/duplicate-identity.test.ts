@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import {
+  type AgentSighting,
   ALTERNATION_WINDOW_MS,
   DUPLICATE_QUIET_MS,
   duplicatedHealth,
@@ -7,20 +8,27 @@ import {
   identityClearedEvent,
   identityDuplicatedEvent,
   isDuplicateOver,
-  isSamePair,
+  isKnownPair,
   latestPair,
-  type MachineSighting,
+  MOST_TAKEOVERS,
+  TAKEOVER_WINDOW_MS,
 } from "./duplicate-identity.ts";
 
-/** "a@0 b@10": machine a, then b ten seconds later. The boot id is the name. */
-function seen(text: string): readonly MachineSighting[] {
+/**
+ * "a@0 b@10": machine a, then b ten seconds later. The boot id is the name; "a1/x" is the process x of that boot, and
+ * "!a" took over a session that was connected.
+ */
+function seen(text: string): readonly AgentSighting[] {
   return text.split(" ").map((word) => {
-    const [name = "", seconds] = word.split("@");
+    const [agent = "", seconds] = word.replace("!", "").split("@");
+    const [name = "", instanceId = ""] = agent.split("/");
     return {
+      instanceId,
       bootId: name,
       fingerprint: name[0] ?? "",
       address: `${name}:1`,
       atMs: Number(seconds) * 1_000,
+      tookOver: word.startsWith("!"),
     };
   });
 }
@@ -46,11 +54,25 @@ describe("findDuplicate()", () => {
     ["three machines", "a@0 b@10 c@20 a@30", null],
     ["three machines that go on", "a@0 b@10 c@20 a@30 b@40", "a b"],
     ["a clone that restarts in between", "a@0 b1@10 a@20 b2@30 a@40", "b2 a"],
+    ["two agents of one machine", "a/1@0 a/2@10 a/1@20 a/2@30", "a a"],
+    ["an agent that restarts all the time", "a/1@0 a/2@1 a/3@2 a/4@3 a/5@4 a/6@5 a/7@6 a/8@7", null],
+    ["an agent that restarts while its machine's stream stands", "a/1@0 !a/2@20 !a/3@40 !a/4@60 !a/5@81", null],
+    ["a machine that is reverted to a snapshot", "a/1@0 !a/2@10 !a/1@20", null],
+    ["many copies of one disk", "a/1@0 !b/2@1 !c/3@2 !d/4@3 !e/5@4", "d e"],
+    ["as many restarts of one agent", "a/1@0 b/2@1 c/3@2 d/4@3 e/5@4", null],
     ["changes that just fit the window", `a@0 b@10 a@20 b@${10 + windowS}`, "a b"],
     ["changes that do not", `a@0 b@10 a@20 b@${10 + windowS}.001`, null],
   ];
   it.each(table)("should judge %s", (_, sightings, pair) => {
     expect(found(sightings)).toBe(pair);
+  });
+
+  it("should count takeovers of a minute", () => {
+    const taken = (count: number) =>
+      seen(`a@0 ${Array.from({ length: count }, (_, index) => `!b${index}@1`).join(" ")}`);
+    expect(findDuplicate(taken(MOST_TAKEOVERS), 1_000)).toBeNull();
+    expect(findDuplicate(taken(MOST_TAKEOVERS + 1), 1_000 + TAKEOVER_WINDOW_MS)).not.toBeNull();
+    expect(findDuplicate(taken(MOST_TAKEOVERS + 1), 1_001 + TAKEOVER_WINDOW_MS)).toBeNull();
   });
 
   it("should forget what is older than the window", () => {
@@ -86,25 +108,31 @@ describe("duplicatedHealth()", () => {
   });
 });
 
-describe("isSamePair()", () => {
+describe("isKnownPair()", () => {
   const [first, second, third] = seen("alpha@0 beta@1 gamma@2");
   if (first === undefined || second === undefined || third === undefined) throw new Error("three");
 
   it("should not mind which of the two came last, nor from which port", () => {
-    expect(isSamePair([first, second], [second, first])).toBe(true);
-    expect(isSamePair([first, second], [first, { ...second, address: "beta:2" }])).toBe(true);
+    expect(isKnownPair([first, second], [second, first])).toBe(true);
+    expect(isKnownPair([first, second], [first, { ...second, address: "beta:2" }])).toBe(true);
+  });
+
+  it("should not mind a restart of one of them", () => {
+    expect(isKnownPair([first, { ...second, instanceId: "again" }], [first, second])).toBe(true);
+    expect(isKnownPair([first, { ...first, instanceId: "again" }], [first, second])).toBe(true);
   });
 
   it("should distinguish another machine from the same one at another address", () => {
-    expect(isSamePair([first, second], [first, third])).toBe(false);
-    expect(isSamePair([first, second], [first, { ...second, address: "delta:1" }])).toBe(false);
-    expect(isSamePair([first, second], null)).toBe(false);
+    expect(isKnownPair([first, second], [first, third])).toBe(false);
+    expect(isKnownPair([first, second], [first, { ...second, address: "delta:1" }])).toBe(false);
+    expect(isKnownPair([first, second], null)).toBe(false);
   });
 });
 
 describe("the events of an identity", () => {
-  const one = { bootId: "b".repeat(20), fingerprint: "", address: "10.0.0.1:45123", atMs: 0 };
-  const other = { bootId: "c", fingerprint: "f".repeat(20), address: "[::1]:45", atMs: 1 };
+  const by = { instanceId: "i", tookOver: true };
+  const one = { ...by, bootId: "b".repeat(20), fingerprint: "", address: "10.0.0.1:45123", atMs: 0 };
+  const other = { ...by, bootId: "c", fingerprint: "f".repeat(20), address: "[::1]:45", atMs: 1 };
 
   it("should tell of two machines, with all that tells them apart", () => {
     expect(identityDuplicatedEvent("n1", [other, one], "replica:h1")).toEqual({
@@ -113,8 +141,8 @@ describe("the events of an identity", () => {
       before: null,
       after: {
         machines: [
-          { fingerprint: "f".repeat(20), bootId: "c", address: "[::1]:45" },
-          { fingerprint: "", bootId: "b".repeat(20), address: "10.0.0.1:45123" },
+          { instanceId: "i", fingerprint: "f".repeat(20), bootId: "c", address: "[::1]:45" },
+          { instanceId: "i", fingerprint: "", bootId: "b".repeat(20), address: "10.0.0.1:45123" },
         ],
       },
     });
@@ -123,8 +151,17 @@ describe("the events of an identity", () => {
   it("should tell when one is left", () => {
     expect(identityClearedEvent("n1", "replica:h1")).toEqual({
       ...{ type: "node.identity.cleared", subject: "n1", actor: "replica:h1", reason: "ONE_MACHINE_LEFT" },
-      ...{ message: "one machine alone for 10 minutes", before: null, after: null },
+      ...{ message: "only one agent for 10 minutes", before: null, after: null },
     });
+  });
+
+  it("should say where both run when they share a machine", () => {
+    const { message } = identityDuplicatedEvent("n1", [one, { ...one, instanceId: "j" }], "replica:h1");
+    expect(message).toBe("two agents on machine unknown boot bbbbbbbbbbbb at 10.0.0.1 alternate");
+  });
+
+  it("should name two machines where there are two, whichever agents were seen last", () => {
+    expect(latestPair([other, one, { ...one, instanceId: "j" }])).toEqual([other, { ...one, instanceId: "j" }]);
   });
 
   it("should know the last two machines, and none of one alone", () => {
@@ -138,7 +175,8 @@ describe("the events of an identity", () => {
     const sightings = [other, cloned, other, cloned].map((it, index) => ({ ...it, atMs: index }));
     expect(findDuplicate(sightings, 4)).toEqual(sightings.slice(2));
     const three = [other, cloned, { ...other, fingerprint: "h" }, { ...other, fingerprint: "i" }];
-    expect(findDuplicate(three, 4)).toBeNull();
+    const restarts = three.map((it) => ({ ...it, tookOver: false }));
+    expect(findDuplicate(restarts, 4)).toBeNull();
   });
 
   it("should be over with nothing seen", () => {

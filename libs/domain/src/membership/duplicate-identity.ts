@@ -1,22 +1,30 @@
 import type { NewEvent } from "../events/events.ts";
 import type { Health } from "../states.ts";
 
-/** A machine that opened a node's session when the one before was another: where the node went over to it. */
-export interface MachineSighting {
+/** An agent process that opened a node's session when the one before was another: where the node went over to it. */
+export interface AgentSighting {
+  /** Random, chosen by each agent process at its start; "" for an agent that sends none. */
+  readonly instanceId: string;
   readonly bootId: string;
   readonly fingerprint: string;
   /** The peer as HOST:PORT. */
   readonly address: string;
   /** Wall time of the record in milliseconds since 1970. */
   readonly atMs: number;
+  /** Whether the session of the process before was still connected. */
+  readonly tookOver: boolean;
 }
 
-/** Two machines that use one identity, in the order in which they were seen last. */
-export type MachinePair = readonly [MachineSighting, MachineSighting];
+/** Two agents that use one identity, in the order in which they were seen last. */
+export type AgentPair = readonly [AgentSighting, AgentSighting];
 
-/** Changes of machine that lie further back than this are no sign of two machines. */
+/** Changes of agent that lie further back than this are no sign of two agents. */
 export const ALTERNATION_WINDOW_MS = 300_000;
-/** After so long without a change of machine one of the two is taken to be gone. Must exceed the window. */
+/** Connected sessions that are taken over this often within TAKEOVER_WINDOW_MS are no restarts. */
+export const MOST_TAKEOVERS = 3;
+/** No machine boots four times within this. */
+export const TAKEOVER_WINDOW_MS = 60_000;
+/** After so long without a change of agent one of the two is taken to be gone. Must exceed the window. */
 export const DUPLICATE_QUIET_MS = 600_000;
 /** The most sightings that need to be kept of a node. */
 export const MOST_SIGHTINGS = 8;
@@ -24,65 +32,80 @@ export const MOST_SIGHTINGS = 8;
 const ALTERNATIONS = 3;
 
 /**
- * Tell whether two machines alternate under one identity, and which: three changes of machine within the window, of
- * which at least two lead back to one that was there before. A machine that is restarted any number of times never
- * comes back as what it was, because each start has a boot id of its own; a node that moves to a new machine changes
- * once.
+ * Find two agents that use one identity in turns, with one of two proofs. Three changes of agent within the window, of
+ * which at least two lead back to one that was there before: an agent that is restarted any number of times never comes
+ * back as what it was, because each start has its own instance id; a change of address or of replica is no change of
+ * agent; a node that moves to a new machine changes once, and a machine that is reverted to a snapshot comes back once.
+ * Or more than three takeovers of connected sessions within a minute: many copies of one disk need not come back soon.
  *
- * @param sightings the last changes of machine, oldest first.
+ * @param sightings the last changes of agent, oldest first.
  */
-export function findDuplicate(sightings: readonly MachineSighting[], nowMs: number): MachinePair | null {
+export function findDuplicate(sightings: readonly AgentSighting[], nowMs: number): AgentPair | null {
+  return isAlternating(sightings, nowMs) || isTakenOverOften(sightings, nowMs) ? latestPair(sightings) : null;
+}
+
+function isAlternating(sightings: readonly AgentSighting[], nowMs: number): boolean {
   const first = sightings.findIndex(({ atMs }) => nowMs - atMs <= ALTERNATION_WINDOW_MS);
-  if (first === -1) return null;
-  // The machine from which the first change within the window led away may have been there for months.
+  if (first === -1) return false;
+  // The agent from which the first change within the window led away may have been there for months.
   const recent = sightings.slice(Math.max(0, first - 1));
-  if (recent.length <= ALTERNATIONS) return null;
-  const returns = recent.filter((it, index) => recent.slice(0, index).some((earlier) => isSameMachine(earlier, it)));
-  const latest = recent.at(-1);
-  const before = recent.at(-2);
-  if (returns.length < ALTERNATIONS - 1 || latest === undefined || before === undefined) {
-    return null;
-  }
-  return [before, latest];
+  if (recent.length <= ALTERNATIONS) return false;
+  const returns = recent.filter((it, index) => recent.slice(0, index).some((earlier) => isSameAgent(earlier, it)));
+  return returns.length >= ALTERNATIONS - 1;
+}
+
+function isTakenOverOften(sightings: readonly AgentSighting[], nowMs: number): boolean {
+  const takeovers = sightings.filter(({ atMs, tookOver }) => tookOver && nowMs - atMs <= TAKEOVER_WINDOW_MS);
+  return takeovers.length > MOST_TAKEOVERS;
 }
 
 /** Tell whether nothing has changed for so long that what `findDuplicate` found is over. */
-export function isDuplicateOver(sightings: readonly MachineSighting[], nowMs: number): boolean {
+export function isDuplicateOver(sightings: readonly AgentSighting[], nowMs: number): boolean {
   const latest = sightings.at(-1);
   return latest === undefined || nowMs - latest.atMs >= DUPLICATE_QUIET_MS;
 }
 
-/** The two machines that a node's identity was last seen on; null when it was on one alone. */
-export function latestPair(sightings: readonly MachineSighting[]): MachinePair | null {
-  const [before, latest] = sightings.slice(-2);
-  return before === undefined || latest === undefined ? null : [before, latest];
-}
-
-/** Whether two pairs read the same to people: which of the two came last, and from which port, says nothing new. */
-export function isSamePair(left: MachinePair, right: MachinePair | null): boolean {
-  return right !== null && describePair(left) === describePair(right);
+/**
+ * The two agents that a node's identity was last seen with, on two machines where it was on several; null when there
+ * was only one.
+ */
+export function latestPair(sightings: readonly AgentSighting[]): AgentPair | null {
+  const latest = sightings.at(-1);
+  if (latest === undefined) return null;
+  const earlier = sightings.slice(0, -1);
+  const other = earlier.findLast((it) => describe(it) !== describe(latest)) ?? earlier.at(-1);
+  return other === undefined ? null : [other, latest];
 }
 
 /**
- * The health that people are shown while two machines use one identity: the state as it is, and the reason that
- * matters.
+ * Whether a pair is no news after another one. Which of the two came last, and from which port, says nothing new;
+ * neither does a restart of one of them.
  */
-export function duplicatedHealth(health: Health, machines: MachinePair): Health {
-  const message = `two machines use this identity: ${describePair(machines)}; give each a state directory of its own`;
+export function isKnownPair(pair: AgentPair, known: AgentPair | null): boolean {
+  const isOneMachine = describe(pair[0]) === describe(pair[1]);
+  return known !== null && (isOneMachine || describePair(pair) === describePair(known));
+}
+
+/**
+ * The health that people are shown while two agents use one identity: the state as it is, and the reason that matters.
+ */
+export function duplicatedHealth(health: Health, agents: AgentPair): Health {
+  const message = `two agents use this identity: ${describePair(agents)}; give each machine its own state directory`;
   return { ...health, reason: "DUPLICATE_IDENTITY", message };
 }
 
-/** The event of two machines that were found to use one identity. */
-export function identityDuplicatedEvent(subject: string, machines: MachinePair, actor: string): NewEvent {
+/** The event of two agents that were found to use one identity. */
+export function identityDuplicatedEvent(subject: string, agents: AgentPair, actor: string): NewEvent {
   return {
     type: "node.identity.duplicated",
     subject,
     actor,
     reason: "DUPLICATE_IDENTITY",
-    message: `${describePair(machines)} alternate`,
+    message: `${describePair(agents)} alternate`,
     before: null,
     after: {
-      machines: machines.map(({ fingerprint, bootId, address }) => ({
+      machines: agents.map(({ instanceId, fingerprint, bootId, address }) => ({
+        instanceId,
         fingerprint,
         bootId,
         address,
@@ -91,33 +114,35 @@ export function identityDuplicatedEvent(subject: string, machines: MachinePair, 
   };
 }
 
-/** The event of an identity that one machine has had to itself for long enough. */
+/** The event of an identity that one agent has had to itself for long enough. */
 export function identityClearedEvent(subject: string, actor: string): NewEvent {
   return {
     type: "node.identity.cleared",
     subject,
     actor,
     reason: "ONE_MACHINE_LEFT",
-    message: `one machine alone for ${DUPLICATE_QUIET_MS / 60_000} minutes`,
+    message: `only one agent for ${DUPLICATE_QUIET_MS / 60_000} minutes`,
     before: null,
     after: null,
   };
 }
 
-function isSameMachine(left: MachineSighting, right: MachineSighting): boolean {
-  return left.bootId === right.bootId && left.fingerprint === right.fingerprint;
+/** Whether two sightings are of one process; of one boot of a machine where agents send no instance id. */
+export function isSameAgent(left: AgentSighting, right: AgentSighting): boolean {
+  return left.instanceId === right.instanceId && left.bootId === right.bootId && left.fingerprint === right.fingerprint;
 }
 
 /** In an order that does not depend on which came last. */
-function describePair(machines: MachinePair): string {
-  return machines.map(describe).sort().join(" and ");
+function describePair(agents: AgentPair): string {
+  const [one = "", other = ""] = agents.map(describe).sort();
+  return one === other ? `two agents on ${one}` : `${one} and ${other}`;
 }
 
-function describe({ fingerprint, bootId, address }: MachineSighting): string {
+function describe({ fingerprint, bootId, address }: AgentSighting): string {
   return `machine ${short(fingerprint)} boot ${short(bootId)} at ${hostOf(address)}`;
 }
 
-/** Each stream comes from a port of its own. */
+/** Each stream comes from another port. */
 function hostOf(address: string): string {
   return address.replace(/:\d+$/, "");
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { REBOOT_SHOWN_MS } from "../conditions/condition-holds.ts";
+import { REBOOT_CONFIRMED_AFTER_MS, REBOOT_SHOWN_MS } from "../conditions/condition-holds.ts";
 import type { Trouble } from "../conditions/hardware-conditions.ts";
 import { DEFAULT_HEALTH_POLICY } from "../policy/policy.ts";
 import type { Hold } from "../states.ts";
@@ -58,6 +58,31 @@ describe("planConditions()", () => {
     const late = { replicaId: "r", nowMs: REBOOT_SHOWN_MS * 2 };
     const node = nodeRecord({ rebootedAtMs: late.nowMs - agoMs });
     expect(planConditions(node, view(), late)?.effects.map(({ kind }) => kind) ?? null).toEqual(expected);
+  });
+
+  it("should take a change of boot for a reboot once nothing of the boot before has come back", () => {
+    const suspectedReboot = { before: "a", after: "b", atMs: NOW.nowMs - REBOOT_CONFIRMED_AFTER_MS };
+    expect(kinds({ suspectedReboot: { ...suspectedReboot, atMs: suspectedReboot.atMs + 1 } })).toBeNull();
+    const planned = planConditions(nodeRecord({ suspectedReboot }), view(), NOW);
+    expect(planned).toMatchObject({
+      effects: [{ kind: "rebooted" }],
+      events: [{ type: "node.rebooted", before: { bootId: "a" }, after: { bootId: "b" } }],
+    });
+    const held = { policy: { ...POLICY, rebootHoldMs: 60_000 } };
+    expect(kinds({ suspectedReboot }, held)).toEqual(["holds", "rebooted"]);
+  });
+
+  it("should hold a node from new work while two agents use its identity", () => {
+    const agent = { instanceId: "i", bootId: "a", fingerprint: "f", address: "10.0.0.1:1", atMs: 0, tookOver: true };
+    const duplicate = [agent, { ...agent, instanceId: "j" }] as const;
+    const planned = planConditions(nodeRecord({ duplicate }), view(), NOW);
+    expect(planned).toMatchObject({
+      effects: [{ kind: "holds", holds: [{ kind: "IDENTITY" }] }],
+      events: [{ type: "node.scheduling.changed", reason: "DUPLICATE_IDENTITY" }],
+    });
+    const held = { ...OPERATOR, kind: "IDENTITY", message: "two agents use its identity" } as const;
+    expect(kinds({ duplicate, holds: [held] })).toBeNull();
+    expect(planConditions(nodeRecord({ holds: [held] }), view(), NOW)).toMatchObject({ effects: [{ holds: [] }] });
   });
 
   it("should end flapping and its hold once the node was steady, and change nothing else", () => {

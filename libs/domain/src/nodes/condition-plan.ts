@@ -1,6 +1,12 @@
-import { holdsFor, isRebootOver } from "../conditions/condition-holds.ts";
+import { holdsFor, isRebootOver, REBOOT_CONFIRMED_AFTER_MS } from "../conditions/condition-holds.ts";
 import { hardwareOf } from "../conditions/hardware.ts";
-import { hardwareEvent, isSameTroubles, rebootClearedEvent, type Trouble } from "../conditions/hardware-conditions.ts";
+import {
+  hardwareEvent,
+  isSameTroubles,
+  rebootClearedEvent,
+  rebootedEvent,
+  type Trouble,
+} from "../conditions/hardware-conditions.ts";
 import type { Effects } from "../decided.ts";
 import { type NewEvent, replicaActor, schedulingEvent } from "../events/events.ts";
 import { flappingEndedEvent, isSteady, type OutageHistory, steadySinceMs, withinPast } from "../health/flapping.ts";
@@ -22,7 +28,17 @@ export interface OwnersView {
 /** What conditions are planned from. NodeRecord is one. */
 export type ConditionedNode = Pick<
   NodeRecord,
-  "id" | "session" | "history" | "holds" | "scheduling" | "info" | "missingHardware" | "gpuTroubles" | "rebootedAtMs"
+  | "id"
+  | "session"
+  | "history"
+  | "holds"
+  | "scheduling"
+  | "info"
+  | "missingHardware"
+  | "gpuTroubles"
+  | "rebootedAtMs"
+  | "suspectedReboot"
+  | "duplicate"
 >;
 
 /** Who plans, and when. */
@@ -34,7 +50,8 @@ export interface PlanCircumstances {
 
 /**
  * Decide what follows for a node from its record and from what its owner knows: a flapping that is over, troubles with
- * GPUs, a reboot that is not shown any more, and the holds of FLAPPING and HARDWARE; those of others stay as they are.
+ * GPUs, a reboot that is certain by now or not shown any more, and the holds of FLAPPING, HARDWARE and IDENTITY; those
+ * of others stay as they are.
  * Each effective change has its event. Null when nothing changes, or the node does not belong to (replica, epoch).
  */
 export function planConditions(
@@ -48,10 +65,12 @@ export function planConditions(
   const flapping = planFlapping(node, view, by);
   const gpuTroubles = planGpus(node, view);
   const rebootOver = node.rebootedAtMs !== null && isRebootOver(node.rebootedAtMs, nowMs, view.policy);
+  const rebooted = confirmedReboot(node, nowMs);
   const causes = {
     history: flapping.history,
     troubles: [...node.missingHardware, ...(gpuTroubles ?? node.gpuTroubles)],
-    rebootedAtMs: rebootOver ? null : node.rebootedAtMs,
+    rebootedAtMs: rebooted === null ? (rebootOver ? null : node.rebootedAtMs) : nowMs,
+    isDuplicated: node.duplicate !== null,
   };
   const holds = holdsFor(node.holds, causes, view.policy, { actor: by.actor, atMs: nowMs });
   const effects: readonly NodeEffect[] = [
@@ -59,6 +78,7 @@ export function planConditions(
     ...(flapping.history === node.history ? [] : [{ kind: "outages", history: flapping.history } as const]),
     ...(gpuTroubles === null ? [] : [{ kind: "gpu-troubles", troubles: gpuTroubles } as const]),
     ...(rebootOver ? [{ kind: "reboot-over" } as const] : []),
+    ...(rebooted === null ? [] : [{ kind: "rebooted" } as const]),
   ];
   if (effects.length === 0) return null;
   const hardware = hardwareEvent({
@@ -70,9 +90,16 @@ export function planConditions(
     ...flapping.events,
     ...(hardware === null ? [] : [hardware]),
     ...(rebootOver ? [rebootClearedEvent(node.id, by.actor)] : []),
+    ...(rebooted === null ? [] : [rebootedEvent({ ...rebooted, subject: node.id, actor: by.actor })]),
     ...holdEvents(node, holds, by),
   ];
   return { effects, events };
+}
+
+/** A change of boot id after which nothing of the boot before has come back. */
+function confirmedReboot({ suspectedReboot }: ConditionedNode, nowMs: number): NodeRecord["suspectedReboot"] {
+  if (suspectedReboot === null) return null;
+  return Math.abs(nowMs - suspectedReboot.atMs) >= REBOOT_CONFIRMED_AFTER_MS ? suspectedReboot : null;
 }
 
 interface By {

@@ -36,6 +36,8 @@ export type NodeEffect =
   /** The row of the node's session is locked. */
   | { readonly kind: "outages"; readonly history: OutageHistory }
   | { readonly kind: "gpu-troubles"; readonly troubles: readonly Trouble[] }
+  /** What was suspected is an unexpected reboot. */
+  | { readonly kind: "rebooted" }
   /** An unexpected reboot is not shown any more. */
   | { readonly kind: "reboot-over" }
   /** All labels of one tier. */

@@ -4,7 +4,9 @@ import type { Trouble } from "../conditions/hardware-conditions.ts";
 import type { Json } from "../events/events.ts";
 import type { OutageHistory } from "../health/flapping.ts";
 import type { Label } from "../labels/labels.ts";
+import type { AgentPair } from "../membership/duplicate-identity.ts";
 import type { Connection, Health, Hold, Mark, Membership, NodeType, Scheduling } from "../states.ts";
+import type { SuspectedReboot } from "./session-opening.ts";
 
 /** What a node says about itself: a NodeInfo as protobuf JSON. */
 export type JsonInfo = { readonly [key: string]: Json };
@@ -80,6 +82,10 @@ export interface NodeRecord {
   readonly history: OutageHistory;
   /** When it rebooted unexpectedly, if that was recently. */
   readonly rebootedAtMs: number | null;
+  /** See OpeningPlan. */
+  readonly suspectedReboot: SuspectedReboot | null;
+  /** The two agents that use its identity in turns; null for one agent. */
+  readonly duplicate: AgentPair | null;
   readonly loss: Loss;
   readonly session: {
     readonly epoch: number;

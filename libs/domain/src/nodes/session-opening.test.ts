@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import type { MachineSighting } from "../membership/duplicate-identity.ts";
+import type { AgentSighting } from "../membership/duplicate-identity.ts";
 import { type OpenedSession, planOpening } from "./session-opening.ts";
 
 const NOW_MS = 1_000_000;
@@ -18,14 +18,14 @@ function opened(
     ...rest,
     before: {
       ...{ connection: CONNECTED, replicaId: "r1", bootId: "a", machineFingerprint: "f" },
-      ...{ machines: [], isDuplicated: false },
+      ...{ machines: [], isDuplicated: false, suspectedReboot: null },
       ...before,
     },
   };
 }
 
-const seen = (bootId: string, agoMs: number): MachineSighting => ({
-  ...{ bootId, fingerprint: "f", address: "10.0.0.1:1", atMs: NOW_MS - agoMs },
+const seen = (bootId: string, agoMs: number): AgentSighting => ({
+  ...{ instanceId: "", bootId, fingerprint: "f", address: "10.0.0.1:1", atMs: NOW_MS - agoMs, tookOver: true },
 });
 const ALTERNATING = [seen("a", 400_000), seen("b", 30_000), seen("a", 20_000), seen("b", 10_000)];
 
@@ -36,7 +36,17 @@ describe("planOpening()", () => {
     ["another replica", opened({ replicaId: "r2" }), ["node.session.moved"]],
     ["the first replica of all", opened({ before: { replicaId: null } }), []],
     ["the first use of a next key", opened({ retiredKey: "old" }), ["node.key.rotated"]],
-    ["a restarted machine", opened({ bootId: "b" }), ["node.rebooted"]],
+    [
+      "a restarted machine",
+      opened({ bootId: "b", before: { connection: BROKEN } }),
+      ["node.connection.changed", "node.rebooted"],
+    ],
+    ["another boot while the one before is connected", opened({ bootId: "b" }), []],
+    [
+      "a boot that was seen before",
+      opened({ bootId: "b", before: { connection: BROKEN, machines: [seen("b", 20_000), seen("a", 10_000)] } }),
+      ["node.connection.changed"],
+    ],
     ["another machine", opened({ bootId: "b", machineFingerprint: "g" }), []],
     [
       "a machine that was restarted after a goodbye",
@@ -82,7 +92,28 @@ describe("planOpening()", () => {
       "node.key.rotated",
       "node.connection.changed",
       "node.identity.duplicated",
-      "node.rebooted",
     ]);
+  });
+
+  it("should suspect a reboot while the boot before is connected, until that boot comes back", () => {
+    const suspected = { before: "a", after: "b", atMs: NOW_MS };
+    expect(planOpening(opened({ bootId: "b" })).suspectedReboot).toEqual(suspected);
+    const since = (bootId: string, isDuplicated = false) =>
+      planOpening(
+        opened({ bootId, before: { bootId: "b", suspectedReboot: suspected, isDuplicated, machines: [seen("a", 9)] } }),
+      );
+    expect(since("b").suspectedReboot).toBe(suspected);
+    expect(since("a").suspectedReboot).toBeNull();
+    expect(since("b", true).suspectedReboot).toBeNull();
+  });
+
+  it("should tell a takeover of a connected session from a restart, a move and the first session", () => {
+    const [a, b] = [seen("a", 10_000), seen("b", 0)];
+    const isTakenOver = (machines: readonly AgentSighting[], before: readonly AgentSighting[]) =>
+      planOpening(opened({ machines, before: { machines: before } })).isTakenOver;
+    expect(isTakenOver([a, b], [a])).toBe(true);
+    expect(isTakenOver([a, { ...b, tookOver: false }], [a])).toBe(false);
+    expect(isTakenOver([a, b], [a, b])).toBe(false);
+    expect(isTakenOver([a], [])).toBe(false);
   });
 });

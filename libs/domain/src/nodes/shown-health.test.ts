@@ -8,7 +8,9 @@ const detected = {
   message: "",
   actor: "replica:r",
 } as const;
-const machine = (bootId: string) => ({ bootId, fingerprint: "f", address: "10.0.0.1:1", atMs: 0 });
+const machine = (bootId: string) => ({
+  ...{ instanceId: "", bootId, fingerprint: "f", address: "10.0.0.1:1", atMs: 0, tookOver: true },
+});
 
 describe("shownHealth()", () => {
   const all: HealthCauses = {

@@ -1,14 +1,14 @@
 import { rebootedHealth, type Trouble, troubledHealth } from "../conditions/hardware-conditions.ts";
 import { impairedHealth, type NodeCondition } from "../conditions/node-conditions.ts";
-import { duplicatedHealth, type MachinePair } from "../membership/duplicate-identity.ts";
+import { type AgentPair, duplicatedHealth } from "../membership/duplicate-identity.ts";
 import { effectiveHealth, type Health, type Mark } from "../states.ts";
 
 /** What the health that is shown of a node follows from. */
 export interface HealthCauses {
   readonly detected: Health;
   readonly mark: Mark | null;
-  /** The machines that use the node's identity in turns; null for one machine. */
-  readonly machines: MachinePair | null;
+  /** The agents that use the node's identity in turns; null for one agent. */
+  readonly machines: AgentPair | null;
   /** The faults that it reports. */
   readonly conditions: readonly NodeCondition[];
   /** What is wrong with its hardware, of all kinds. */
@@ -18,7 +18,7 @@ export interface HealthCauses {
 }
 
 /**
- * The health that is shown of a node: an operator's mark first, then what was detected. Two machines with the node's
+ * The health that is shown of a node: an operator's mark first, then what was detected. Two agents with the node's
  * identity, conditions that it reports, trouble with its hardware and a reboot give another reason, never another
  * state: work follows the state, and whatever else speaks against a node is a hold.
  */

@@ -35,6 +35,8 @@ export function nodeRecord(changes: Partial<NodeRecord> = {}): NodeRecord {
     gpuTroubles: [],
     history: { outages: [], flappingSinceMs: null },
     rebootedAtMs: null,
+    suspectedReboot: null,
+    duplicate: null,
     loss: NO_LOSS,
     session: { epoch: 1, replicaId: "r", address: null },
     ...changes,

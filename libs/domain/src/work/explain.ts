@@ -8,6 +8,7 @@ const REASON_TEXTS: Readonly<Record<PlacementReason, string>> = {
   NODE_CORDONED: "cordoned",
   NODE_FLAPPING: "held for flapping",
   NODE_HARDWARE_IN_DOUBT: "held for its hardware",
+  NODE_DUPLICATE_IDENTITY: "two agents use its identity",
   NODE_DRAINING: "draining or drained",
   NODE_HAS_CONDITION: "held for a condition of the node",
   NODE_TAKES_NO_WORK: "takes no work",

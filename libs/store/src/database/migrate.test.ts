@@ -121,6 +121,10 @@ async function takeBackDrains(): Promise<void> {
     alter table access_tokens drop column kind, drop column owner_token, drop column owner_issuer,
       drop column owner_subject, drop column ends_at, drop column idle_ms`.execute(db);
   await sql`alter table nodes drop column joined_from`.execute(db);
+  await sql`alter table node_sessions drop column reboot_suspected`.execute(db);
+  await sql`
+    create index node_sessions_troubled_idx on node_sessions (replica_id)
+    where flapping_since is not null or gpu_troubles <> '[]' or rebooted_at is not null`.execute(db);
   await sql`alter table execution_observations drop column ports, drop column gpu_uuids`.execute(db);
   await sql`alter table cluster drop column scheduler_led`.execute(db);
   await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);

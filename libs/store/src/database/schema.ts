@@ -1,4 +1,5 @@
 import type {
+  AgentSighting,
   BrakeMode,
   ConnectionState,
   EventType,
@@ -6,11 +7,11 @@ import type {
   Hold,
   Json,
   LabelTier,
-  MachineSighting,
   MembershipState,
   NodeType,
   Outage,
   Reaction,
+  SuspectedReboot,
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
@@ -138,16 +139,17 @@ export interface NodeSessionsTable {
   readonly machine_fingerprint: string | null;
   readonly address: string | null;
   readonly opened_at: Date | null;
-  /** The last changes of machine, oldest first. */
-  readonly machines: ColumnType<readonly MachineSighting[], string | undefined, string>;
-  /** Since when two machines have used the node's identity in turns, or null. */
+  /** The last changes of agent, oldest first. */
+  readonly machines: ColumnType<readonly AgentSighting[], string | undefined, string>;
+  /** Since when two agents have used the node's identity in turns, or null. */
   readonly duplicated_since: Date | null;
   /** The recent outages, oldest first. */
   readonly outages: ColumnType<readonly Outage[], string | undefined, string>;
   readonly flapping_since: Date | null;
   readonly gpu_troubles: ColumnType<readonly Trouble[], string | undefined, string>;
-  /** When the machine rebooted unexpectedly, if that was recently. */
+  /** When the machine rebooted unexpectedly, if that was recently; and what may be a reboot or a second agent. */
   readonly rebooted_at: Date | null;
+  readonly reboot_suspected: ColumnType<SuspectedReboot | null, string | null | undefined, string | null>;
   readonly connection: ConnectionState;
   readonly connection_since: Timestamp;
   readonly connection_reason: string;

@@ -1,3 +1,4 @@
+import { latestPair } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import { isNotTold } from "../database/store-error.ts";
@@ -77,6 +78,28 @@ export async function countAgentVersions(db: Db): Promise<readonly AgentVersion[
   return rows;
 }
 
+/** A node whose identity two agents use in turns. */
+export interface DuplicatedNode {
+  readonly nodeId: string;
+  /** Where the streams of the two came from, as HOST:PORT. */
+  readonly addresses: readonly string[];
+}
+
+/** The nodes whose identity two agents use in turns, the first of them in order of id. */
+export async function listDuplicatedNodes(db: Db): Promise<readonly DuplicatedNode[]> {
+  const rows = await db
+    .selectFrom("node_sessions")
+    .select(["node_id", "machines"])
+    .where("duplicated_since", "is not", null)
+    .orderBy("node_id")
+    .limit(MOST_DUPLICATED)
+    .execute();
+  return rows.map(({ node_id: nodeId, machines }) => {
+    return { nodeId, addresses: (latestPair(machines) ?? []).map(({ address }) => address) };
+  });
+}
+
+const MOST_DUPLICATED = 100;
 const MOST_VERSIONS = 100;
 const MOST_STANDBYS = 100;
 

@@ -20,8 +20,9 @@ export interface TroubledNode {
 }
 
 /**
- * The nodes of a replica that flap, have rebooted recently, have something wrong with their hardware, or are held for
- * one of these; in order of id, at most `limit` after `after`. Costs two looks at small indexes while there are none.
+ * The nodes of a replica that flap, have or may have rebooted recently, have something wrong with their hardware, are
+ * used by two agents, or are held for one of these; in order of id, at most `limit` after `after`. Costs two looks at
+ * small indexes while there are none.
  */
 export async function troubledNodes(
   db: Db,
@@ -32,7 +33,10 @@ export async function troubledNodes(
     select node_id as "nodeId", gpu_troubles as "gpuTroubles"
     from node_sessions
     where replica_id = ${replicaId} and node_id > ${after}
-      and (flapping_since is not null or gpu_troubles <> '[]' or rebooted_at is not null)
+      and (
+        flapping_since is not null or gpu_troubles <> '[]' or rebooted_at is not null
+        or reboot_suspected is not null or duplicated_since is not null
+      )
     union
     select s.node_id, s.gpu_troubles
     from nodes as n
@@ -40,7 +44,7 @@ export async function troubledNodes(
     where s.replica_id = ${replicaId} and n.id > ${after}
       and (
         n.missing_hardware <> '[]' or n.holds @> '[{"kind": "FLAPPING"}]'
-        or n.holds @> '[{"kind": "HARDWARE"}]'
+        or n.holds @> '[{"kind": "HARDWARE"}]' or n.holds @> '[{"kind": "IDENTITY"}]'
       )
     order by 1
     limit ${limit}`.execute(db);
@@ -91,8 +95,8 @@ export async function settleConditions(
 }
 
 /**
- * Clear the nodes of a replica that one machine has had to itself for long enough since two used them in turns, each
- * with its event. Returns their ids. Costs one look at an index while there are none.
+ * Clear the nodes of a replica that one agent has had to itself for long enough since two used them in turns, each with
+ * its event. Returns their ids. Costs one look at an index while there are none.
  */
 export async function clearDuplicates(store: LaneStore, replicaId: string): Promise<readonly string[]> {
   if ((await selectDuplicated(store.db, replicaId).limit(1).execute()).length === 0) return [];

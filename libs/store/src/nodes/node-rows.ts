@@ -72,6 +72,7 @@ export function selectNodes(db: Db) {
       "s.flapping_since",
       "s.gpu_troubles",
       "s.rebooted_at",
+      "s.reboot_suspected",
       "s.reaction",
       "s.loss",
       "s.loss_group",
@@ -103,6 +104,7 @@ export type NodeRow = Awaited<ReturnType<ReturnType<typeof selectNodes>["execute
 export function toNodeRecord(row: NodeRow): NodeRecord {
   const mark = toMark(row);
   const createdAtMs = row.created_at.getTime();
+  const duplicate = row.duplicated_since === null ? null : latestPair(row.machines);
   return {
     id: row.id,
     type: row.type,
@@ -111,7 +113,7 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
     health: shownHealth({
       detected: toHealth(row),
       mark,
-      machines: row.duplicated_since === null ? null : latestPair(row.machines),
+      machines: duplicate,
       conditions: conditionsOf(row.info as Json),
       troubles: [...row.missing_hardware, ...row.gpu_troubles],
       hasRebooted: row.rebooted_at !== null,
@@ -147,6 +149,8 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
     gpuTroubles: row.gpu_troubles,
     history: toHistory(row),
     rebootedAtMs: row.rebooted_at?.getTime() ?? null,
+    suspectedReboot: row.reboot_suspected,
+    duplicate,
     loss: toLoss(row),
     session: { epoch: row.epoch, replicaId: row.replica_id, address: row.address },
   };

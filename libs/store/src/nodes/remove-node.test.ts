@@ -21,7 +21,7 @@ afterAll(async () => {
 const OPERATOR = { actor: "token:t", reason: "OPERATOR_DELETED" };
 
 async function hello(nodeId: string): Promise<number> {
-  const identity = { bootId: "b", machineFingerprint: "f", address: "127.0.0.1:1" };
+  const identity = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "127.0.0.1:1" };
   const { result } = await store.change((tx) =>
     openSessions(tx, [{ nodeId, replicaId: "r", ...identity, keyFingerprint: testFingerprint(nodeId) }]),
   );

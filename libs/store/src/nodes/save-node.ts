@@ -78,6 +78,7 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
     case "drop-loss":
     case "outages":
     case "gpu-troubles":
+    case "rebooted":
     case "reboot-over":
     case "place-bans":
     case "lift-bans":
@@ -113,6 +114,8 @@ async function saveBeside(tx: Tx, id: string, effect: SavedEffect): Promise<void
     }
     case "gpu-troubles":
       return updateSession(tx, id, { gpu_troubles: JSON.stringify(effect.troubles) });
+    case "rebooted":
+      return updateSession(tx, id, { rebooted_at: sql<Date>`now()`, reboot_suspected: null });
     case "reboot-over":
       return updateSession(tx, id, { rebooted_at: null });
     case "labels":

@@ -34,7 +34,7 @@ function take(instance: string) {
 
 async function connect(replicaId: string, ...ids: string[]): Promise<void> {
   for (const id of ids) await addNode(store, id);
-  const machine = { bootId: "b", machineFingerprint: "f", address: "a:1" };
+  const machine = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "a:1" };
   await store.change((tx) =>
     openSessions(
       tx,

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 function hello(nodeId: string, keyFingerprint: string): SessionHello {
-  const machine = { bootId: "b", machineFingerprint: "f", address: "a:1", replicaId: "r" };
+  const machine = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "a:1", replicaId: "r" };
   return { nodeId, keyFingerprint, ...machine };
 }
 

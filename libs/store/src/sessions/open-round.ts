@@ -1,4 +1,4 @@
-import { connectionAfter, type MachineSighting, MOST_SIGHTINGS } from "@rollcall/domain";
+import { type AgentSighting, connectionAfter, MOST_SIGHTINGS, type SuspectedReboot } from "@rollcall/domain";
 import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
@@ -9,6 +9,8 @@ import type { toConnection, toHealth, toMembership } from "../nodes/node-rows.ts
 export interface SessionHello {
   readonly nodeId: string;
   readonly replicaId: string;
+  /** See AgentSighting. */
+  readonly instanceId: string;
   readonly bootId: string;
   readonly machineFingerprint: string;
   /** Of the key that signed it. */
@@ -32,9 +34,10 @@ type OpenedRow = OwnedSessionRow & {
   readonly key_fingerprint: string;
   /** The key that it replaced just now, or null. */
   readonly retired_fingerprint: string | null;
-  readonly machines: readonly MachineSighting[];
-  readonly machines_before: readonly MachineSighting[];
+  readonly machines: readonly AgentSighting[];
+  readonly machines_before: readonly AgentSighting[];
   readonly duplicated_since: Date | null;
+  readonly reboot_suspected: SuspectedReboot | null;
   readonly replica_id: string | null;
   readonly boot_id: string | null;
   readonly machine_fingerprint: string | null;
@@ -90,14 +93,15 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
         address = key.address,
         opened_at = now(),
         machines = case
-          when (s.machines -> -1 ->> 'bootId', s.machines -> -1 ->> 'fingerprint')
-            is not distinct from (key."bootId", key."machineFingerprint") then s.machines
+          when (s.machines -> -1 ->> 'instanceId', s.machines -> -1 ->> 'bootId', s.machines -> -1 ->> 'fingerprint')
+            is not distinct from (key."instanceId", key."bootId", key."machineFingerprint") then s.machines
           else (
             select jsonb_agg(it order by n)
             from jsonb_array_elements(
               s.machines || jsonb_build_object(
-                'bootId', key."bootId", 'fingerprint', key."machineFingerprint",
-                'address', key.address, 'atMs', floor(extract(epoch from now()) * 1000)
+                'instanceId', key."instanceId", 'bootId', key."bootId", 'fingerprint', key."machineFingerprint",
+                'address', key.address, 'atMs', floor(extract(epoch from now()) * 1000),
+                'tookOver', s.connection = ${OPENED.state}
               )
             ) with ordinality as sighting (it, n)
             where n > jsonb_array_length(s.machines) + 1 - ${MOST_SIGHTINGS}
@@ -125,6 +129,7 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
     select
       hello."nodeId" as node_id, opened.epoch, opened.machines,
       (opened.session).machines as machines_before, (opened.session).duplicated_since,
+      (opened.session).reboot_suspected,
       hello."keyFingerprint" as key_fingerprint, key."nodeId" is not null as key_accepted,
       case when opened.is_next then opened.fingerprint end as retired_fingerprint,
       now()::timestamptz(3) as now,
@@ -145,7 +150,8 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
 }
 
 const HELLO_COLUMNS = sql`
-  "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text, "keyFingerprint" text, address text`;
+  "nodeId" text, "replicaId" text, "instanceId" text, "bootId" text, "machineFingerprint" text,
+  "keyFingerprint" text, address text`;
 const OPENED = connectionAfter("opened", { actor: "", atMs: 0 });
 /** A state that does not change keeps its time, reason and actor: no event would report others. */
 const STAYS = sql`s.connection = ${OPENED.state}`;

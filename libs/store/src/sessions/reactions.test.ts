@@ -34,7 +34,7 @@ afterAll(() => database.drop());
 
 async function healthy(...ids: readonly string[]): Promise<void> {
   for (const id of ids) await addNode(store, id);
-  const machine = { bootId: "b", machineFingerprint: "f", address: "a:1", replicaId: REPLICA };
+  const machine = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "a:1", replicaId: REPLICA };
   await store.change((tx) =>
     openSessions(
       tx,

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 function helloOf(nodeId: string, replicaId = "replica-1"): SessionHello {
-  const machine = { bootId: `boot of ${nodeId}`, machineFingerprint: `print of ${nodeId}` };
+  const machine = { instanceId: "i", bootId: `boot of ${nodeId}`, machineFingerprint: `print of ${nodeId}` };
   const keyFingerprint = testFingerprint(nodeId);
   return { nodeId, replicaId, ...machine, keyFingerprint, address: "10.0.0.1:4711" };
 }
@@ -55,6 +55,7 @@ describe("openSessions()", () => {
       membership: node.membership,
       marked: false,
       previous: { replicaId: null, bootId: null, machineFingerprint: null },
+      ...{ isTakenOver: false, isDuplicated: false },
       detectedHealth: node.detectedHealth,
       infoDigest: node.infoDigest,
       revision: before,

@@ -4,6 +4,7 @@ import {
   type Membership,
   type NewEvent,
   type OpenedSession,
+  type OpeningPlan,
   planOpening,
 } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
@@ -24,6 +25,10 @@ export type SessionOpening =
       readonly marked: boolean;
       /** Who held the session before, or null; and from which machine. */
       readonly previous: SessionOrigin;
+      /** See OpeningPlan. */
+      readonly isTakenOver: boolean;
+      /** Whether two agents use the node's identity in turns. */
+      readonly isDuplicated: boolean;
       /** Detected, before any mark; opening a session does not change it. */
       readonly detectedHealth: Health;
       readonly infoDigest: string | null;
@@ -62,7 +67,7 @@ export interface OwnedSession {
 /**
  * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were
  * not, or that another replica held: it learns from it that its session is fenced. A next key that is used for the
- * first time becomes the node's key, and machines that alternate are noticed, each with its event. One answer for each
+ * first time becomes the node's key, and agents that alternate are noticed, each with its event. One answer for each
  * hello, in their order; two of one node get two epochs.
  */
 export async function openSessions(
@@ -77,10 +82,10 @@ export async function openSessions(
     const plans = round.map((hello) => {
       const row = byNode.get(hello.nodeId);
       if (row === undefined) throw new Error("a hello got no answer");
-      openings.set(hello, toOpening(row));
       const plan = row.epoch === null ? null : planOpening(toOpened(row, hello));
+      openings.set(hello, toOpening(row, plan));
       if (plan !== null) events.push(...plan.events);
-      return { nodeId: hello.nodeId, plan };
+      return { nodeId: hello.nodeId, plan, suspectedBefore: row.epoch === null ? null : row.reboot_suspected };
     });
     await saveDuplicates(
       tx,
@@ -90,6 +95,16 @@ export async function openSessions(
       tx,
       plans.flatMap(({ nodeId, plan }) => (plan?.hasRebooted ? [nodeId] : [])),
     );
+    for (const { nodeId, plan, suspectedBefore } of plans) {
+      // Rare: boot ids change with reboots.
+      if (plan === null || plan.suspectedReboot === suspectedBefore) continue;
+      const suspected = plan.suspectedReboot === null ? null : JSON.stringify(plan.suspectedReboot);
+      await tx
+        .updateTable("node_sessions")
+        .set({ reboot_suspected: suspected })
+        .where("node_id", "=", nodeId)
+        .execute();
+    }
   }
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
@@ -137,6 +152,7 @@ function toOpened(row: Extract<OpeningRow, { readonly epoch: number }>, hello: S
       machineFingerprint: row.machine_fingerprint,
       machines: row.machines_before,
       isDuplicated: row.duplicated_since !== null,
+      suspectedReboot: row.reboot_suspected,
     },
     nowMs: row.now.getTime(),
     ...hello,
@@ -149,7 +165,7 @@ async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
 }
 
 async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
-  // Once for as long as two machines alternate.
+  // Once for as long as two agents alternate.
   if (ids.length === 0) return;
   await tx
     .updateTable("node_sessions")
@@ -158,7 +174,7 @@ async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
     .execute();
 }
 
-function toOpening(row: OpeningRow): SessionOpening {
+function toOpening(row: OpeningRow, plan: OpeningPlan | null): SessionOpening {
   const { node_id: nodeId, revision } = row;
   if (row.epoch !== null) {
     return {
@@ -172,6 +188,8 @@ function toOpening(row: OpeningRow): SessionOpening {
         bootId: row.boot_id,
         machineFingerprint: row.machine_fingerprint,
       },
+      isTakenOver: plan?.isTakenOver === true,
+      isDuplicated: row.duplicated_since !== null || plan?.isDuplicated === true,
       detectedHealth: withSharedTexts(toHealth(row)),
       infoDigest: row.info_digest,
       revision,

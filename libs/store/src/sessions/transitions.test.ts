@@ -29,7 +29,7 @@ afterAll(async () => {
 /** Add nodes and connect them; every epoch is 1. */
 async function connect(...ids: string[]): Promise<void> {
   for (const id of ids) await addNode(store, id);
-  const machine = { bootId: "b", machineFingerprint: "f", address: "a:1" };
+  const machine = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "a:1" };
   await store.change((tx) =>
     openSessions(
       tx,
@@ -132,7 +132,7 @@ describe("writeTransitions()", () => {
   });
 
   it("should let exactly one of a transition and a newer session win, a hundred times over", async () => {
-    const machine = { bootId: "b", machineFingerprint: "f", address: "a:1" };
+    const machine = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "a:1" };
     for (let round = 0; round < 100; round += 1) {
       const id = `race-${round}`;
       await connect(id);

@@ -4,6 +4,7 @@ import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
 import {
   AgentVersionSchema,
   DiagnosisService,
+  DuplicatedNodeSchema,
   GetDiagnosisResponseSchema,
   ProcessFactsSchema,
   RecordFactsSchema,
@@ -12,6 +13,7 @@ import {
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import {
   countAgentVersions,
+  listDuplicatedNodes,
   listHealthReplicas,
   listProcessReports,
   type ProcessReport,
@@ -38,10 +40,11 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
     const { db } = store;
     const latencyMs = await measureLatency(services);
     const facts = await readRecordFacts(db);
-    const [reports, versions, replicas] = await Promise.all([
+    const [reports, versions, replicas, duplicated] = await Promise.all([
       listProcessReports(db),
       countAgentVersions(db),
       listHealthReplicas(db),
+      listDuplicatedNodes(db),
     ]);
     return create(GetDiagnosisResponseSchema, {
       time: timestampFromMs(clock.wallMs()),
@@ -49,6 +52,9 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
       processes: reports.map(processToProto),
       agentVersions: versions.map((it) => create(AgentVersionSchema, it)),
       agentEndpoints: [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))],
+      duplicatedNodes: duplicated.map(({ nodeId, addresses }) =>
+        create(DuplicatedNodeSchema, { nodeId, addresses: [...addresses] }),
+      ),
     });
   };
 }

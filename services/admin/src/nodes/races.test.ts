@@ -33,7 +33,7 @@ afterAll(async () => {
 /** A health replica that holds the node's stream: it opens sessions, and finds the node well or not. */
 async function stream(store: Store, nodeId: string, turns: number): Promise<void> {
   const replicaId = "replica-1";
-  const origin = { replicaId, bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
+  const origin = { replicaId, instanceId: "i", bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
   const keyFingerprint = `SHA256:${nodeId}`;
   for (let turn = 0; turn < turns; turn += 1) {
     const { result } = await store.change((tx) => openSessions(tx, [{ nodeId, keyFingerprint, ...origin }]));

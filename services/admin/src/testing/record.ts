@@ -50,7 +50,7 @@ export async function addOrchestrator(store: Store, nodeId: string, lost = false
 /** Have a health replica hold a node's stream and find it so. */
 export async function observe(store: Store, nodeId: string, health: HealthState): Promise<void> {
   const replicaId = "replica-1";
-  const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
+  const origin = { replicaId, instanceId: "i", bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
   const { result } = await store.change((tx) =>
     openSessions(tx, [{ nodeId, ...origin, keyFingerprint: `SHA256:${nodeId}` }]),
   );

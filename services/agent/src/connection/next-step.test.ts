@@ -71,10 +71,11 @@ describe("decideNextStep()", () => {
 
   it.each([
     [undefined, 30_000],
-    [1_000, 30_000],
+    [0, 1_000],
+    [2_000, 2_000],
     [90_000, 90_000],
   ])(
-    "should leave a session to another process for 30 s at least, whatever the server says: %s",
+    "should leave a session to another process for as long as the server says, 1 s at least, or for 30 s: %s",
     (retryAfterMs, leastMs) => {
       const end = refused({ reason: "SESSION_SUPERSEDED", retryAfterMs });
       const step = decideNextStep(end, { ...FIRST, random01: 0 });

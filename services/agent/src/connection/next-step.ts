@@ -43,6 +43,12 @@ const DECISION_RETRY_MS = 120_000;
 /** Another process has this node's identity: two that fight over it must not do so in a tight loop. */
 const SUPERSEDED_RETRY_MS = 30_000;
 
+/**
+ * The server may want the loser of a session back at once: that it comes back proves that two processes have the
+ * identity, which a restart never does.
+ */
+const SUPERSEDED_LEAST_MS = 1_000;
+
 const BACKOFF_BASE_MS = 1_000;
 
 /** Refusals that only a person can lift, here or at the control plane. */
@@ -143,7 +149,7 @@ function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Atte
   // The server knows when the node was rejected; an agent that was started since does not.
   if (isDecision(end)) return spreadRetry(end.retryAfterMs ?? ownWait(end, attempts), random01);
   if (end.reason === "SESSION_SUPERSEDED") {
-    return spreadRetry(Math.max(SUPERSEDED_RETRY_MS, end.retryAfterMs ?? 0), random01);
+    return spreadRetry(Math.max(SUPERSEDED_LEAST_MS, end.retryAfterMs ?? SUPERSEDED_RETRY_MS), random01);
   }
   return (end.retryAfterMs ?? 0) + backoff(attempts);
 }

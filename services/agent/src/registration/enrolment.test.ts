@@ -26,6 +26,7 @@ function enrolment(
       nodeId: "node-1",
       keys,
       agentVersion: "0.1.0",
+      instanceId: "",
       bootId: "",
       machineFingerprint: "",
       wishes: { heartbeatMs: undefined, infoMs: undefined },

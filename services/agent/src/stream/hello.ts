@@ -19,6 +19,8 @@ export interface AgentIdentity {
   readonly nodeId: string;
   readonly keys: NodeKeys;
   readonly agentVersion: string;
+  /** Random, and only of this process: what two agents with one identity do not share. */
+  readonly instanceId: string;
   readonly bootId: string;
   /** See `readMachineFingerprint`. */
   readonly machineFingerprint: string;
@@ -44,6 +46,7 @@ export function makeHello(
     nodeId: identity.nodeId,
     signature: signProof(keyPair.privateKey, text),
     agentVersion: identity.agentVersion,
+    instanceId: identity.instanceId,
     bootId: identity.bootId,
     machineFingerprint: identity.machineFingerprint,
     nodeInfoDigest,

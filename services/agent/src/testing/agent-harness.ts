@@ -70,6 +70,7 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
         nodeId: "node-1",
         keys,
         agentVersion: "0.1.0",
+        instanceId: "process-1",
         bootId: "boot-1",
         machineFingerprint: "machine-1",
         wishes: {

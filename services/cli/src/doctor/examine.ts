@@ -8,6 +8,7 @@ import type { Shell } from "../shell.ts";
 import { type Finding, finding } from "./finding.ts";
 import { judgeAddress } from "./judge-address.ts";
 import { judgeStatus, judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-deliveries.ts";
+import { judgeIdentities } from "./judge-identities.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
 import { judgeVersions } from "./judge-versions.ts";
@@ -79,13 +80,14 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
     return [notAsked("deployment", "admin", await control.explain("admin", error))];
   }
   const nowMs = shell.wallMs();
-  const { time, record, processes, agentVersions, agentEndpoints } = facts;
+  const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes } = facts;
   const uncertainMs = nowMs - askedAtMs;
   return [
     ...(time === undefined ? [] : [judgeServerClock(timestampMs(time) - nowMs, uncertainMs)]),
     ...(record === undefined ? [] : judgeRecord(record)),
     ...judgeProcesses(processes, nowMs),
     ...judgeVersions(processes, agentVersions),
+    ...judgeIdentities(duplicatedNodes),
     ...(await examineEndpoints(agentEndpoints.slice(0, MOST_ENDPOINTS), control, shell)),
   ];
 }

@@ -3,6 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
 import {
   AgentVersionSchema,
+  DuplicatedNodeSchema,
   ProcessFactsSchema,
   RecordFactsSchema,
   StandbyFactsSchema,
@@ -11,6 +12,7 @@ import { GetControlPlaneStatusResponseSchema, UpkeepOutcome } from "@rollcall/ap
 import { type Finding, worstOf } from "./finding.ts";
 import { judgeAddress, judgeExpiry } from "./judge-address.ts";
 import { judgeStatus } from "./judge-deliveries.ts";
+import { judgeIdentities } from "./judge-identities.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
 import { judgeVersions } from "./judge-versions.ts";
@@ -43,6 +45,16 @@ describe("judgeRecord()", () => {
     ],
   ])("should judge %s", (_, facts, findings) => {
     expect(shown(judgeRecord(create(RecordFactsSchema, { ...good, ...facts })))).toEqual(findings);
+  });
+});
+
+describe("judgeIdentities()", () => {
+  it("should report a node whose identity two agents use, with both addresses", () => {
+    expect(judgeIdentities([])).toMatchObject([{ verdict: "ok" }]);
+    const node = create(DuplicatedNodeSchema, { nodeId: "web-1", addresses: ["10.0.0.1:4000", "10.0.0.2:4000"] });
+    expect(judgeIdentities([node])).toMatchObject([
+      { verdict: "problem", subject: "web-1", found: expect.stringContaining("10.0.0.1:4000 and 10.0.0.2:4000") },
+    ]);
   });
 });
 

@@ -74,6 +74,7 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
       ),
     ),
     row("Contact", contactLine(health)),
+    ...agentTexts(node).map((text, at) => row(at === 0 ? "Agents" : "", text)),
     ...wishFields(health).map((field) => row(...field)),
     "",
     ...machineFields(node.info).map((field) => row(...field)),
@@ -97,6 +98,22 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
 
 /** A line of the panel: its label and what it says. */
 type Field = readonly [label: string, value: string];
+
+/** The two agents that use the node's identity, each on a line; none where one agent does. */
+export function agentTexts({ duplicateAgents }: Pick<Node, "duplicateAgents">): readonly string[] {
+  return duplicateAgents.map(({ address, machineFingerprint, bootId, instanceId, time }) => {
+    const since = time === undefined ? "" : `took over ${formatTime(timestampMs(time))}`;
+    const names = [
+      ["machine", machineFingerprint],
+      ["boot", bootId],
+      ["instance", instanceId],
+    ].flatMap(([what, name = ""]) => (name === "" ? [] : [`${what} ${name.slice(0, SHOWN_OF_A_NAME)}`]));
+    return [address, ...names, since].filter((part) => part !== "").join(", ");
+  });
+}
+
+/** Enough to tell two apart; -o json has them whole. */
+const SHOWN_OF_A_NAME = 12;
 
 /** What the agent's own configuration asks for and is not granted; nothing where there is no difference. */
 function wishFields(health: NodeHealth | undefined): Field[] {

@@ -16,6 +16,7 @@ import { printable, wrap } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { contactText } from "./contact.ts";
+import { agentTexts } from "./describe.ts";
 import { HealthJoin } from "./read-health.ts";
 import { actorWords } from "./words.ts";
 
@@ -67,6 +68,7 @@ function timelineText(
     ...entries.filter(({ event }) => event?.type !== MOVED).flatMap((entry) => entryLines(entry, width)),
     "",
     ...(contact === null ? [] : [wrap(printable(contact), width)]),
+    ...(node === undefined ? [] : agentTexts(node)).map((text) => wrap(printable(`agent at ${text}`), width)),
     wrap(printable(summary), width),
     ...obstacles
       .map((obstacle) => obstacleRemedy(obstacle, node?.id ?? ""))

@@ -45,7 +45,7 @@ export function schedulingWord(state: SchedulingState | undefined): string {
   return word(SchedulingStateSchema, state);
 }
 
-/** OPERATOR, FLAPPING, HARDWARE or DRAIN. */
+/** OPERATOR, FLAPPING, HARDWARE, IDENTITY or DRAIN. */
 export function holdWord(kind: HoldKind): string {
   return word(HoldKindSchema, kind);
 }

@@ -112,7 +112,9 @@ describe("a reboot", () => {
       ["rebooted-held", { rebootHoldMs: 60_000 }, ["HARDWARE"]],
     ] as const) {
       const agent = await newAgent(nodeId, override);
-      await join(agent);
+      const before = await join(agent);
+      before.breakConnection();
+      await eventually(async () => expect((await recordOf(rig.store, nodeId)).connection.state).toBe("DISCONNECTED"));
       const bootId = randomUUID();
       await join(agent, rig.replica, { bootId });
       await eventually(async () => {
@@ -124,6 +126,30 @@ describe("a reboot", () => {
         { before: { bootId: agent.bootId }, after: { bootId } },
       ]);
     }
+  });
+
+  it("should be certain some time after a connected session was taken over, when no earlier boot has come back", async () => {
+    const agent = await newAgent("crashed");
+    await join(agent);
+    const bootId = randomUUID();
+    await join(agent, rig.replica, { bootId });
+    const { suspectedReboot } = await recordOf(rig.store, "crashed");
+    expect(suspectedReboot).toMatchObject({ before: agent.bootId, after: bootId });
+    await keep("crashed");
+    expect(await eventsOf(rig.store, "crashed", ["node.rebooted"])).toEqual([]);
+    const earlier = JSON.stringify({ ...suspectedReboot, atMs: 0 });
+    const { db } = rig.store;
+    await db.updateTable("node_sessions").set({ reboot_suspected: earlier }).where("node_id", "=", "crashed").execute();
+    await keep("crashed");
+    await eventually(async () => {
+      expect(await eventsOf(rig.store, "crashed", ["node.rebooted"])).toMatchObject([
+        { before: { bootId: agent.bootId }, after: { bootId } },
+      ]);
+    });
+    expect(await recordOf(rig.store, "crashed")).toMatchObject({
+      suspectedReboot: null,
+      health: { reason: "UNEXPECTED_REBOOT" },
+    });
   });
 
   it("should be none after a goodbye, on the same boot, or on another machine", async () => {

@@ -151,7 +151,7 @@ export class ExploredReplica {
       collectedAmong: async () => new Set(),
       openSessions: (hellos) => {
         const { revision } = record;
-        return this.#call("open", true, () => hellos.map(({ nodeId }) => record.open(nodeId, instance, revision)));
+        return this.#call("open", true, () => hellos.map((hello) => record.open(hello, instance, revision)));
       },
       writeTransitions: (items) => this.#call("write", false, () => record.write(instance, items)),
       adoptOrphans: (limit) => this.#call("adopt", true, () => record.adopt(instance, limit)),

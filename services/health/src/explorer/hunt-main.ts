@@ -1,4 +1,11 @@
-import { ALL_FAULTS, OWN_FAULTS, type SimulationOptions, simulate, simulateBrake } from "../simulation/index.ts";
+import {
+  ALL_FAULTS,
+  CLONE_FAULTS,
+  OWN_FAULTS,
+  type SimulationOptions,
+  simulate,
+  simulateBrake,
+} from "../simulation/index.ts";
 import { wander } from "./explore.ts";
 
 /**
@@ -58,6 +65,7 @@ const found =
   (await simulateSeeds("stalls", { ...WORLD, ...stalls })) ??
   (await simulateSeeds("stops beside cuts", { ...WORLD, ...stops })) ??
   (await simulateSeeds("every fault", { ...WORLD, faults: ALL_FAULTS })) ??
+  (await simulateSeeds("second agents", { ...WORLD, faults: CLONE_FAULTS })) ??
   (await simulateSeeds("own faults", { ...WORLD, faults: OWN_FAULTS })) ??
   (await simulateSeeds("cuts", { ...WORLD, ...cuts }));
 if (found !== null) {

@@ -1,24 +1,26 @@
 import type { Clock, Logger, Task } from "@rollcall/process";
 import { clearDuplicates, type ReservedStore } from "@rollcall/store";
+import type { Replica } from "../replica/replica.ts";
 
 /** The quiet time is ten minutes: half a minute more does not matter. */
 const LOOK_EVERY_MS = 30_000;
 
-/** Clears DUPLICATE_IDENTITY of this replica's nodes that only one machine has used for long enough. */
+/** Clears DUPLICATE_IDENTITY of this replica's nodes that only one agent has used for long enough. */
 export function clearDuplicatesTask(options: {
   readonly store: ReservedStore;
-  readonly instance: string;
+  readonly replica: Pick<Replica, "instance" | "identityCleared">;
   readonly clock: Clock;
   readonly log: Logger;
 }): Task {
-  const { store, instance, clock, log } = options;
+  const { store, replica, clock, log } = options;
   return {
     name: "clear-duplicates",
     run: async (signal, succeeded) => {
       for (;;) {
         await clock.sleep(LOOK_EVERY_MS, signal);
-        for (const node of await clearDuplicates(store, instance)) {
-          log.info({ node }, "one machine has the node's identity to itself");
+        for (const node of await clearDuplicates(store, replica.instance)) {
+          replica.identityCleared(node);
+          log.info({ node }, "only one agent uses the node's identity");
         }
         succeeded();
       }

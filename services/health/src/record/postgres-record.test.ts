@@ -13,6 +13,7 @@ afterAll(() => database.drop());
 const HELLO = {
   nodeId: "n",
   keyFingerprint: testFingerprint("n"),
+  instanceId: "i",
   bootId: "b",
   machineFingerprint: "f",
   address: "a:1",

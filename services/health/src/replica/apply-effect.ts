@@ -1,7 +1,7 @@
 import { type EventEffect, isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
 import { isInTrouble } from "../conditions/gpu-samples.ts";
-import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
+import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected, superseded } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
 
 /** What an effect calls on a replica. */
@@ -41,7 +41,8 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
       break;
     case "moved":
       hooks.onMovedAway(node);
-      hooks.lose(node, movedOn(node.id, hooks.random));
+      // Where it went may be another agent's choice.
+      hooks.lose(node, node.isDuplicated ? superseded(node.id, node, hooks.random) : movedOn(node.id, hooks.random));
       break;
     case "info":
       node.infoDigest = effect.digest;

@@ -3,6 +3,7 @@ import * as farewells from "./farewell.ts";
 
 const LEAST = () => 0;
 const MOST = () => 1;
+const FIRST = { instanceId: "i", isDuplicated: false };
 
 describe("farewells", () => {
   const membership = {
@@ -14,7 +15,16 @@ describe("farewells", () => {
   } as const;
 
   it.each([
-    ["superseded", farewells.superseded("n1", LEAST), farewells.superseded("n1", MOST), 30_000, 60_000],
+    ["superseded", farewells.superseded("n1", FIRST, LEAST), farewells.superseded("n1", FIRST, MOST), 1_000, 2_000],
+    ...[
+      { ...FIRST, isDuplicated: true },
+      { ...FIRST, instanceId: "" },
+    ].map((it): [string, farewells.Farewell, farewells.Farewell, number, number] => [
+      "superseded where a return proves nothing new",
+      farewells.superseded("n1", it, LEAST),
+      farewells.superseded("n1", it, MOST),
+      ...([30_000, 60_000] as const),
+    ]),
     ["moved on", farewells.movedOn("n1", LEAST), farewells.movedOn("n1", MOST), 0, 2_000],
     [
       "rejected",

@@ -57,11 +57,21 @@ export function helloMissing(withinMs: number): Farewell {
 }
 
 /** Another stream of the same node was welcomed after this one. */
-export function superseded(nodeId: string, random: Random): Farewell {
-  const message = `a newer stream of node ${nodeId} took over; if no agent restarted, two machines share one id`;
-  // An honest agent has left this stream already. Two that share an identity must not take turns every second.
-  const retryAfterMs = jittered(30_000, 60_000, random);
+export function superseded(nodeId: string, takeover: Takeover, random: Random): Farewell {
+  const message = `a newer stream of node ${nodeId} took over; if no agent restarted, two share a state directory`;
+  // An honest agent has left this stream already. One that comes back soon proves that two share an identity; once that
+  // is known, they must not take turns every second.
+  const isProofWanted = takeover.instanceId !== "" && !takeover.isDuplicated;
+  const retryAfterMs = isProofWanted ? jittered(1_000, 2_000, random) : jittered(30_000, 60_000, random);
   return reconnect("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs }));
+}
+
+/** What is known of an agent whose session another stream takes. */
+export interface Takeover {
+  /** Of the agent that loses the session; "" when it sends none, so that its return proves nothing. */
+  readonly instanceId: string;
+  /** Whether two agents are known to use the node's identity. */
+  readonly isDuplicated: boolean;
 }
 
 /** Another replica holds the node now, because of trouble here, not at the agent. */

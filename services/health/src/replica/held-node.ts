@@ -73,6 +73,15 @@ export interface HeldNode {
   intervals: Intervals | null;
   /** When this replica received the last frame, by the real monotonic clock; null for none. */
   lastFrameAtMs: number | null;
+  /** Of the agent of its last session, see Hello; "" for none. */
+  instanceId: string;
+  /** Whether two agents are known to use its identity. */
+  isDuplicated: boolean;
+  /**
+   * Until when another agent may have executions that this session's lacks, by the real monotonic clock; see
+   * Replica.isContested().
+   */
+  contestedUntilMs: number;
   /** How far the agent's clock is ahead of this process's, in milliseconds; null when unknown. For display. */
   clockSkewMs: number | null;
   samples: SampleRing | null;
@@ -127,6 +136,9 @@ export function createHeldNode(
     terms,
     intervals: null,
     lastFrameAtMs: null,
+    instanceId: "",
+    isDuplicated: false,
+    contestedUntilMs: 0,
     clockSkewMs: null,
     samples: null,
     gpus: NO_GPUS,

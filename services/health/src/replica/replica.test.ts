@@ -54,6 +54,23 @@ describe("Replica.take()", () => {
   });
 });
 
+describe("Replica.isContested()", () => {
+  it.each([
+    ["a first session, or one of the same agent", { isTakenOver: false, isDuplicated: false }, 0],
+    ["a session that another agent had", { isTakenOver: true, isDuplicated: false }, 15_000],
+    ["a node that two agents are known to use", { isTakenOver: false, isDuplicated: true }, 180_000],
+  ])("should count %s", (_, takeover, contestedMs) => {
+    const { replica, clock } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1, takeover), HELLO);
+    if (contestedMs > 0) {
+      clock.advance(contestedMs - 1);
+      expect(replica.isContested(node)).toBe(true);
+      clock.advance(1);
+    }
+    expect(replica.isContested(node)).toBe(false);
+  });
+});
+
 describe("Replica.take(), late", () => {
   it("should end a stream whose epoch is older than what was adopted since", () => {
     const { replica } = bareReplica();

@@ -43,6 +43,16 @@ export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions
 
 const NO_LABELS: TrustedLabels = new Map();
 
+/** An agent that lost its session and lives is back by then, see superseded(). */
+const CONTESTED_MS = 15_000;
+/** The same where two agents are known to take turns, every 30 to 75 s: longer than two turns. */
+const DUPLICATED_MS = 180_000;
+
+function contestedForMs({ isDuplicated, isTakenOver }: SuccessfulOpening): number {
+  if (isDuplicated) return DUPLICATED_MS;
+  return isTakenOver ? CONTESTED_MS : 0;
+}
+
 /**
  * The nodes that this process holds: their sessions, when each was last heard, and the verdicts of silence. All in
  * memory and synchronous; `onChanged` reports what must be written.
@@ -123,6 +133,7 @@ export class Replica {
     hello: {
       readonly wishes: Wishes;
       readonly publicKey: Uint8Array;
+      readonly instanceId?: string;
       readonly clockSkewMs?: number | null;
       readonly labels?: TrustedLabels;
     },
@@ -136,7 +147,10 @@ export class Replica {
     const connection = connectionAfter("opened", this.#now());
     const { labels = NO_LABELS } = hello;
     const node = this.#current(opening) ?? this.#hold({ ...opening, connection }, labels);
-    this.nodes.setStream(node, stream)?.leave(superseded(node.id, this.#options.random));
+    node.isDuplicated = opening.isDuplicated;
+    this.nodes.setStream(node, stream)?.leave(superseded(node.id, node, this.#options.random));
+    node.instanceId = hello.instanceId ?? "";
+    node.contestedUntilMs = Math.max(node.contestedUntilMs, this.#options.clock.nowMs() + contestedForMs(opening));
     node.epoch = opening.epoch;
     node.asOfRevision = opening.revision;
     node.openedRevision = opening.openedRevision;
@@ -152,7 +166,22 @@ export class Replica {
     this.policies.open(node, labels, hello.wishes);
     this.heard(node);
     this.#options.onChanged(node);
+    if (node.isDuplicated) this.#options.onConditionsChanged?.(node);
     return node;
+  }
+
+  /**
+   * Whether another agent may have executions of the node that this session's agent lacks: it took the session from
+   * one that was connected, or two are known to use the identity. What it calls gone may run on the other's machine.
+   */
+  isContested(node: HeldNode): boolean {
+    return this.#options.clock.nowMs() < node.contestedUntilMs;
+  }
+
+  /** Only one agent uses the node's identity any more. */
+  identityCleared(nodeId: string): void {
+    const node = this.nodes.find(nodeId);
+    if (node !== undefined) node.isDuplicated = false;
   }
 
   /**
@@ -286,7 +315,7 @@ export class Replica {
     const node = this.nodes.find(nodeId);
     if (node === undefined) return undefined;
     if (previous.replicaId === this.instance && epoch === node.epoch + 1) return node;
-    this.#lose(node, superseded(nodeId, this.#options.random));
+    this.#lose(node, superseded(nodeId, node, this.#options.random));
     return undefined;
   }
 

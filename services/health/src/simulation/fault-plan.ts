@@ -11,6 +11,8 @@ export interface Disturbed extends World {
   crashReplica(slot: number): void;
   stopReplica(slot: number, ms: number): void;
   restartReplica(slot: number, downMs: number): void;
+  /** Run a second agent with a copy of this one's state directory for a while. */
+  cloneAgent(agent: number, ms: number): void;
 }
 
 /** What goes wrong, when and for how long; drawn from the seed of the simulation. */
@@ -57,6 +59,11 @@ export class FaultPlan {
       case "agent-flap":
         this.#flap();
         return;
+      case "agent-cloned": {
+        const [agent] = this.#someAgents(0.01);
+        this.#simulation.cloneAgent(agent, this.#between(MINUTE_MS, 8 * MINUTE_MS));
+        return;
+      }
       case "agents-cut":
       case "frames-lost":
         this.#disturbNetwork(kind);

@@ -6,6 +6,7 @@ export { type SimulationVerdict, simulate } from "./simulation.ts";
 export {
   ALL_FAULTS,
   type BrokenRule,
+  CLONE_FAULTS,
   type FaultKind,
   nodeIdOf,
   OWN_FAULTS,

@@ -1,4 +1,14 @@
-import type { Connection, ConnectionState, Health, HealthState, Hold, Loss, OutageHistory } from "@rollcall/domain";
+import {
+  type AgentSighting,
+  ALTERNATION_WINDOW_MS,
+  type Connection,
+  type ConnectionState,
+  type Health,
+  type HealthState,
+  type Hold,
+  type Loss,
+  type OutageHistory,
+} from "@rollcall/domain";
 import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
 import { UnheardTime } from "./unheard-time.ts";
 
@@ -14,10 +24,24 @@ export interface SimulatedSession {
   loss: Loss;
   /** Those that follow from its health. */
   holds: readonly Hold[];
+  /** The last changes of agent, oldest first. */
+  machines: readonly AgentSighting[];
+  /** Whether two agents are known to use the node's identity in turns. */
+  isDuplicated: boolean;
 }
 
 /** Observed time may stand still for so long after a doubt, until what was given out before is paid. */
 const HANGOVER_MS = 1.5 * LEASE_EXPIRY_MS;
+
+/** By the time that two agents have taken a session from each other this often, they are noticed. */
+const TURNS = 5;
+
+/** What the record says of two agents once a session is open. */
+interface Noted {
+  readonly isDuplicated: boolean;
+  /** Whether this session made it say so. */
+  readonly isNoticed: boolean;
+}
 
 /** An invariant does not hold. */
 export class InvariantBroken extends Error {}
@@ -162,6 +186,10 @@ export class Invariants {
   readonly #last: Record<"connection" | "health", (ConnectionState | HealthState)[]>;
   readonly #epochs: Int32Array;
   readonly #owners: (string | null)[];
+  /** The agents that took over each node's session last, oldest first. */
+  readonly #agents: { readonly instanceId: string; readonly atMs: number }[][];
+  /** Until when a node had two agents. */
+  readonly #clonedUntilMs: Float64Array;
   /** The first broken invariant; null for none. */
   violation: string | null = null;
   /** Told of each event of a node, once it was checked. */
@@ -178,6 +206,12 @@ export class Invariants {
     };
     this.#epochs = new Int32Array(nodes);
     this.#owners = new Array<string | null>(nodes).fill(null);
+    this.#agents = Array.from({ length: nodes }, () => []);
+    this.#clonedUntilMs = new Float64Array(nodes).fill(Number.NEGATIVE_INFINITY);
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
   }
 
   set nowMs(nowMs: number) {
@@ -190,6 +224,25 @@ export class Invariants {
     if (epoch <= before) this.fail(`epoch ${epoch} of node ${node} has a second owner, ${instance}`);
     this.#epochs[node] = epoch;
     this.#owners[node] = instance;
+  }
+
+  /** A second agent of a node runs until then. */
+  onCloned(node: number, untilMs: number): void {
+    this.#clonedUntilMs[node] = Math.max(this.#clonedUntilMs[node] ?? 0, untilMs);
+  }
+
+  /** Two agents of a node are noticed, and one agent is not taken for two. */
+  onOpened(node: number, instanceId: string, { isDuplicated, isNoticed }: Noted): void {
+    const agents = this.#agents[node] ?? [];
+    if (agents.at(-1)?.instanceId !== instanceId) agents.push({ instanceId, atMs: this.#nowMs });
+    if (agents.length > TURNS) agents.shift();
+    const isOfTwo = agents.every((it, index) => it.instanceId === agents[index % 2]?.instanceId);
+    const isRecent = this.#nowMs - (agents[0]?.atMs ?? 0) < ALTERNATION_WINDOW_MS;
+    if (!isDuplicated && agents.length === TURNS && isOfTwo && isRecent) {
+      this.fail(`two agents take turns as node ${node}, and the record does not say so`);
+    }
+    const hadTwo = this.#nowMs - (this.#clonedUntilMs[node] ?? 0) < ALTERNATION_WINDOW_MS;
+    if (isNoticed && !hadTwo) this.fail(`node ${node} had one agent, and the record says two`);
   }
 
   /** Only the owner of the current epoch writes. */

@@ -19,6 +19,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   readonly index: number;
   readonly #world: World;
   readonly #hello: Hello;
+  readonly #name: string;
   readonly #work: SimulatedWorkAgent | null;
   #isRunning = false;
   #isStopped = false;
@@ -36,10 +37,13 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   /** Where it tried last; -1 before it has. */
   #slot = -1;
 
-  constructor(index: number, world: World) {
+  /** @param isClone whether it is a second agent with a copy of another's state directory, on its own machine. */
+  constructor(index: number, world: World, isClone = false) {
     this.index = index;
     this.#world = world;
-    this.#work = world.work?.agentOf(index, () => this.isUp) ?? null;
+    this.#name = isClone ? "clone" : "agent";
+    const isAwake = () => this.isUp;
+    this.#work = (isClone ? world.work?.cloneOf(index, isAwake) : world.work?.agentOf(index, isAwake)) ?? null;
     this.#hello = create(HelloSchema, { nodeId: nodeIdOf(index), runsWork: this.#work !== null });
   }
 
@@ -54,6 +58,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     this.#isRunning = true;
     this.#life += 1;
     const life = this.#life;
+    this.#hello.instanceId = `${this.#name}-${life}-${this.#world.schedule.nowMs}`;
     const inMs = this.#world.random() * withinMs;
     this.#retryAtMs = this.#world.schedule.nowMs + inMs;
     this.#world.schedule.after(inMs, () => this.#beatInTurn(life));

@@ -167,7 +167,7 @@ export class SimulatedProcess {
       collectedAmong: () => Promise.resolve(new Set()),
       openSessions: (hellos) => {
         const { revision } = record;
-        return call(() => hellos.map(({ nodeId }) => record.open(nodeId, instance, revision)));
+        return call(() => hellos.map((hello) => record.open(hello, instance, revision)));
       },
       writeTransitions: (items) => call(() => record.write(instance, items)),
       adoptOrphans: (limit) => call(() => record.adopt(instance, limit)),

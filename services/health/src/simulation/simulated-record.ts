@@ -10,12 +10,17 @@ import {
   type HealthState,
   healthAfter,
   healthEvent,
+  isDuplicateOver,
   isOfInterest,
+  isSameAgent,
+  latestPair,
   lossAfterRelease,
   type Membership,
+  MOST_SIGHTINGS,
   type NewEvent,
   NO_LOSS,
   planConditions,
+  planOpening,
   planTransition,
   reactionsAllowedEvent,
   type Stated,
@@ -68,6 +73,8 @@ export class SimulatedRecord {
       history: { outages: [], flappingSinceMs: null },
       loss: NO_LOSS,
       holds: [],
+      machines: [],
+      isDuplicated: false,
     }));
     this.#invariants = invariants;
     this.#broken = broken;
@@ -109,9 +116,14 @@ export class SimulatedRecord {
    * Open a session: the next epoch, CONNECTED. `readRevision` is the record's when the call began: it reads the
    * membership, and may then wait for the node's row.
    */
-  open(nodeId: string, instance: string, readRevision: number): RecordedOpening {
+  open(
+    { nodeId, instanceId }: { readonly nodeId: string; readonly instanceId: string },
+    instance: string,
+    readRevision: number,
+  ): RecordedOpening {
     const session = this.#session(nodeId);
     const { replica, health: detectedHealth } = session;
+    const { isTakenOver, isDuplicated } = this.#sight(session, instanceId, instance);
     const before = this.#revision;
     this.#give(session, instance, session.epoch + 1);
     const actor = actorOf(instance);
@@ -123,6 +135,7 @@ export class SimulatedRecord {
     return {
       ...{ outcome: "OPENED", nodeId, epoch: session.epoch, membership: APPROVED, marked: false },
       previous: { replicaId: replica, bootId: null, machineFingerprint: null },
+      ...{ isTakenOver, isDuplicated },
       detectedHealth,
       infoDigest: null,
       revision: BigInt(readRevision),
@@ -152,13 +165,15 @@ export class SimulatedRecord {
   settleConditions(instance: string): void {
     const nowMs = this.#nowMs();
     for (const session of this.#owned.get(instance) ?? []) {
-      const { node, epoch, history, holds } = session;
-      if (history.flappingSinceMs === null && holds.length === 0) continue;
+      const { node, epoch, history, holds, machines } = session;
+      if (isDuplicateOver(machines, nowMs)) session.isDuplicated = false;
+      if (history.flappingSinceMs === null && holds.length === 0 && !session.isDuplicated) continue;
       const planned = planConditions(
         {
           ...{ id: nodeIdOf(node), session: { epoch, replicaId: instance, address: null }, history, holds },
           ...{ scheduling: deriveScheduling(holds, 0), info: null },
-          ...{ missingHardware: [], gpuTroubles: [], rebootedAtMs: null },
+          ...{ missingHardware: [], gpuTroubles: [], rebootedAtMs: null, suspectedReboot: null },
+          duplicate: session.isDuplicated ? latestPair(machines) : null,
         },
         { nodeId: nodeIdOf(node), epoch, policy: DEFAULT_HEALTH_POLICY, gpuTroubles: null },
         { replicaId: instance, nowMs },
@@ -230,6 +245,31 @@ export class SimulatedRecord {
   compact(readByAll: number): void {
     if (this.#events.length < MOST_EVENTS_KEPT) return;
     this.#events = this.#events.slice(this.#events.length - (this.#revision - readByAll));
+  }
+
+  /** Note the agent that opens a session, and whether two use the node's identity. */
+  #sight(session: SimulatedSession, instanceId: string, replicaId: string) {
+    const { node, machines: before, connection, replica } = session;
+    const nowMs = this.#nowMs();
+    if (isDuplicateOver(before, nowMs)) session.isDuplicated = false;
+    const agent = { instanceId, bootId: "", fingerprint: "", address: "", atMs: nowMs };
+    const sighting = { ...agent, tookOver: connection.state === "CONNECTED" };
+    const last = before.at(-1);
+    const isSame = last !== undefined && isSameAgent(last, sighting);
+    session.machines = isSame ? before : [...before, sighting].slice(-MOST_SIGHTINGS);
+    const nodeId = nodeIdOf(node);
+    const plan = planOpening({
+      ...{ nodeId, replicaId, bootId: "", machineFingerprint: "", key: "", retiredKey: null, nowMs },
+      machines: session.machines,
+      before: {
+        ...{ connection, replicaId: replica, bootId: null, machineFingerprint: null, machines: before },
+        ...{ isDuplicated: session.isDuplicated, suspectedReboot: null },
+      },
+    });
+    session.isDuplicated ||= plan.isDuplicated;
+    const { isDuplicated } = session;
+    this.#invariants.onOpened(node, instanceId, { isDuplicated, isNoticed: plan.isDuplicated });
+    return { isTakenOver: plan.isTakenOver, isDuplicated };
   }
 
   #session(nodeId: string): SimulatedSession {

@@ -66,6 +66,8 @@ export interface SimulatedWork {
   recordOf(call: <T>(carryOut: () => T) => Promise<T>): WorkRecord;
   /** The agent's part; `isAwake` tells whether its process runs and is not stopped. */
   agentOf(index: number, isAwake: () => boolean): SimulatedWorkAgent;
+  /** The same of a second agent on an empty machine, which is switched off when the agent crashes. */
+  cloneOf(index: number, isAwake: () => boolean): SimulatedWorkAgent;
   /** A node's connection or health was written. */
   onEvent(event: AppendedEvent): void;
   /** Begin, once everything is made. */

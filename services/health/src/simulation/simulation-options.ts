@@ -20,6 +20,8 @@ export type FaultKind =
   | "agent-move"
   /** An agent stops and resumes until its node flaps, and runs then. */
   | "agent-flap"
+  /** A second agent with a copied state directory. */
+  | "agent-cloned"
   | "agents-cut"
   | "frames-lost"
   | "replica-crash"
@@ -54,6 +56,9 @@ export const ALL_FAULTS: readonly FaultKind[] = [
   "replicas-cut",
 ];
 
+/** Everything, and second agents with copied state directories. */
+export const CLONE_FAULTS: readonly FaultKind[] = [...ALL_FAULTS, "agent-cloned", "agent-cloned", "agent-cloned"];
+
 /** Everything, and what befalls work; nodes are lost more often, since work follows that. */
 export const WORK_FAULTS: readonly FaultKind[] = [
   ...ALL_FAULTS,
@@ -67,6 +72,7 @@ export const WORK_FAULTS: readonly FaultKind[] = [
     "agent-crash",
     "agent-stop",
     "agents-cut",
+    "agent-cloned",
   ] as const),
 ];
 

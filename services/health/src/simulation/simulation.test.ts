@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { ALL_FAULTS, OWN_FAULTS, simulate } from "./index.ts";
+import { ALL_FAULTS, CLONE_FAULTS, OWN_FAULTS, simulate } from "./index.ts";
 
 const SEED = Math.floor(Math.random() * 2 ** 31);
 const MOST_SEEDS = 40;
@@ -12,6 +12,11 @@ const seeds = (count: number) => Array.from({ length: count }, (_, index) => SEE
 describe("simulate()", () => {
   it.each(seeds(2))("should keep every invariant under every fault, seed %d", async (seed) => {
     const verdict = await simulate({ ...WORLD, seed, faults: ALL_FAULTS });
+    expect(verdict.violation).toBeNull();
+  });
+
+  it.each(seeds(2))("should notice second agents, and take no agent for two, seed %d", async (seed) => {
+    const verdict = await simulate({ ...WORLD, seed, faults: CLONE_FAULTS, faultEveryMs: 6_000 });
     expect(verdict.violation).toBeNull();
   });
 

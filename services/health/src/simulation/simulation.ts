@@ -77,6 +77,8 @@ class Simulation implements World, WorkWorld {
   readonly #check: StateCheck;
   readonly #processes: (SimulatedProcess | null)[];
   readonly #stopped = new Map<Reached, { sinceMs: number; waiting: (() => void)[] }>();
+  /** By the number of their node. */
+  readonly #clones = new Map<number, SimulatedAgent>();
   #started = 0;
 
   constructor(options: SimulationOptions, createWork: CreateWork | undefined) {
@@ -182,6 +184,19 @@ class Simulation implements World, WorkWorld {
     this.#processes[slot] = new SimulatedProcess(this, `h${slot}-${this.#started}`, slot);
   }
 
+  cloneAgent(index: number, ms: number): void {
+    // Agents that call have no stream of which another could be the clone, and one clone a node is enough.
+    if (!this.runsWork(index) || this.#clones.has(index)) return;
+    const clone = new SimulatedAgent(index, this, true);
+    this.#clones.set(index, clone);
+    this.invariants.onCloned(index, this.schedule.nowMs + ms);
+    clone.start(0);
+    this.schedule.after(ms, () => {
+      clone.crash();
+      this.#clones.delete(index);
+    });
+  }
+
   /** Kill the process there. Agents that can be reached learn of it. */
   crashReplica(slot: number): void {
     const process = this.#processes[slot];
@@ -256,7 +271,7 @@ class Simulation implements World, WorkWorld {
     for (const process of this.#processes) if (process !== null) this.#check.trust(process);
     const { steps } = this.schedule;
     if (steps % LOOK_EVERY_STEPS === 0) {
-      for (const agent of this.agents) agent.look();
+      for (const agent of [...this.agents, ...this.#clones.values()]) agent.look();
       this.#check.look();
       this.#settleConditions();
       this.work?.look();

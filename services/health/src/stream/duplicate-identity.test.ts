@@ -28,20 +28,36 @@ async function newAgent(nodeId: string) {
   return agent;
 }
 
-/** Open a stream from each of these machines in turn, each at the other replica. */
-async function joinFrom(agent: Awaited<ReturnType<typeof newAgent>>, machines: readonly string[]) {
+/** A process on a machine: "a1/x" is the process x of boot a1 of machine a. */
+function helloOf(agent: string) {
+  const [bootId = "", instanceId = ""] = agent.split("/");
+  return { bootId, machineFingerprint: bootId.slice(0, 1), instanceId };
+}
+
+/** Open a stream from each of these agents in turn, each at the other replica. */
+async function joinFrom(agent: Awaited<ReturnType<typeof newAgent>>, others: readonly string[]) {
   const streams = [];
-  for (const [index, machine] of machines.entries()) {
+  for (const [index, other] of others.entries()) {
     const { address } = pair[index % 2 === 0 ? 0 : 1];
-    const hello = { bootId: machine, machineFingerprint: machine.slice(0, 1) };
-    const stream = await agent.join(address, hello);
+    const stream = await agent.join(address, helloOf(other));
     await stream.beatAcknowledged();
     streams.push(stream);
   }
   return streams;
 }
 
-/** Have a node's changes of machine be older. */
+/** The same, with the stream before broken and the node disconnected, as by agents that are restarted. */
+async function restartAs(agent: Awaited<ReturnType<typeof newAgent>>, others: readonly string[]) {
+  for (const other of others) {
+    const [stream] = await joinFrom(agent, [other]);
+    stream?.breakConnection();
+    await eventually(async () => {
+      expect((await recordOf(database.store, agent.nodeId)).connection.state).toBe("DISCONNECTED");
+    });
+  }
+}
+
+/** Have a node's changes of agent be older. */
 async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = database.store;
   const { machines } = await db
@@ -99,11 +115,17 @@ describe("two machines with one identity", () => {
 
   it("should not be suspected of a machine that restarts, however often", async () => {
     const agent = await newAgent("rebooted");
-    await joinFrom(agent, ["a1", "a2", "a3", "a4", "a5", "a6"]);
+    await restartAs(agent, ["a1", "a2", "a3", "a4", "a5", "a6"]);
     expect(await identityEvents("rebooted")).toEqual([]);
   });
 
-  it("should be cleared once one machine has been alone for long enough, and noticed again after that", async () => {
+  it("should be noticed when more copies of one disk take over than can come back", async () => {
+    const agent = await newAgent("copies");
+    await joinFrom(agent, ["a/1", "b/2", "c/3", "d/4", "e/5", "f/6"]);
+    expect((await identityEvents("copies"))[0]).toMatchObject({ type: "node.identity.duplicated" });
+  });
+
+  it("should be cleared once one agent has been alone for long enough, and noticed again after that", async () => {
     const { store } = database;
     const agent = await newAgent("parted");
     await joinFrom(agent, ["a", "b", "a", "b"]);
@@ -121,5 +143,54 @@ describe("two machines with one identity", () => {
       "node.identity.cleared",
       "node.identity.duplicated",
     ]);
+  });
+});
+
+describe("two agents of one machine with one identity", () => {
+  it("should be noticed once, hold the node, and be named with both addresses", async () => {
+    const agent = await newAgent("twins");
+    await joinFrom(agent, ["a/1", "a/2", "a/1"]);
+    expect(await identityEvents("twins")).toEqual([]);
+    await joinFrom(agent, ["a/2", "a/1", "a/2"]);
+    expect(await identityEvents("twins")).toMatchObject([
+      { type: "node.identity.duplicated", after: { machines: [{ instanceId: "1" }, { instanceId: "2" }] } },
+    ]);
+    await eventually(async () => {
+      const { scheduling, duplicate } = await recordOf(database.store, "twins");
+      expect(scheduling).toMatchObject({ state: "INELIGIBLE", reason: "DUPLICATE_IDENTITY" });
+      expect(duplicate?.map(({ address }) => address)).toEqual([
+        expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+        expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      ]);
+    });
+  });
+
+  it("should not be suspected of an agent that is restarted, changes its address or goes to another replica", async () => {
+    const agent = await newAgent("alone");
+    await restartAs(agent, ["a/1", "a/2", "a/3", "a/4", "a/5", "a/6"]);
+    await joinFrom(agent, ["a/7", "a/7", "a/7", "a/7", "a/7", "a/7"]);
+    expect(await identityEvents("alone")).toEqual([]);
+    expect((await recordOf(database.store, "alone")).duplicate).toBeNull();
+  });
+
+  it("should be asked back soon, until they are known, and then take turns slowly", async () => {
+    const agent = await newAgent("asked");
+    const streams = [];
+    for (const name of ["a/1", "a/2", "a/1", "a/2", "a/1", "a/2"]) {
+      const stream = await agent.join(pair[0].address, helloOf(name));
+      await stream.beatAcknowledged();
+      streams.push(stream);
+    }
+    const ends = await Promise.all(streams.slice(0, -1).map((stream) => stream.end()));
+    const waits = ends.map(({ error }) => error?.retryAfterMs ?? 0);
+    expect(waits.map((ms) => ms >= 30_000)).toEqual([false, false, true, true, true]);
+  });
+
+  it("should be no reboot, whatever their boot ids are", async () => {
+    const agent = await newAgent("boots");
+    await joinFrom(agent, ["a1/1", "a2/2", "a1/1", "a2/2", "a1/1"]);
+    const { duplicate, suspectedReboot } = await recordOf(database.store, "boots");
+    expect([duplicate === null, suspectedReboot]).toEqual([false, null]);
+    expect(await eventsOf(database.store, "boots", ["node.rebooted"])).toEqual([]);
   });
 });

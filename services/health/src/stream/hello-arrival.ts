@@ -85,6 +85,7 @@ export function unknownIn(openings: readonly RecordedOpening[]): readonly string
 export function toSessionHello({ hello, key, stream }: Candidate): Omit<SessionHello, "replicaId"> {
   return {
     nodeId: hello.nodeId,
+    instanceId: toText(hello.instanceId),
     bootId: toText(hello.bootId),
     machineFingerprint: toText(hello.machineFingerprint),
     keyFingerprint: key.fingerprint,

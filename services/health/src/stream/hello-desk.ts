@@ -72,6 +72,8 @@ export interface HelloDeskOptions {
   readonly nextTurn?: () => Promise<void>;
 }
 
+/** Of two hellos that came together, one was never welcomed: its return would prove nothing. */
+const UNPROVEN = { instanceId: "", isDuplicated: false } as const;
 const MOST_HELLOS_A_BATCH = 200;
 /** A hello of so many costs a tenth of one alone: they need not wait for more, see docs/performance.md. */
 const ENOUGH_HELLOS = 50;
@@ -210,7 +212,7 @@ export class HelloDesk {
         const isKnown = keys.has(nodeId);
         this.#refuse(arrival, isKnown ? proofInvalid(nodeId, random) : notRegistered(nodeId, random));
       } else {
-        if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, random), "superseded");
+        if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, UNPROVEN, random), "superseded");
         this.#gate.proven(greetingOf(arrival));
         candidates.set(nodeId, { key, events: [], ...arrival });
       }
@@ -294,6 +296,7 @@ export class HelloDesk {
     const node = replica.take(stream, opening, {
       wishes: wishesIn(hello),
       publicKey: key.publicKey,
+      instanceId: hello.instanceId,
       clockSkewMs: candidate.clockSkewMs,
       labels: labels.trusted,
     });

@@ -97,6 +97,7 @@ export function opening(epoch: number, changes: Partial<SuccessfulOpening> = {})
     membership: MEMBERSHIP,
     marked: false,
     previous: { replicaId: "me", bootId: null, machineFingerprint: null },
+    ...{ isTakenOver: false, isDuplicated: false },
     detectedHealth: recordedHealth("HEALTHY"),
     infoDigest: null,
     revision: 10n,

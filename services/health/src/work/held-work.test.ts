@@ -23,9 +23,9 @@ describe("HeldWork.take()", () => {
   it("should gather the parts of a report, and save nothing of one that is not complete", () => {
     const work = new HeldWork();
     expect(work.take(part(1, ["a"], { isWhole: true, hasMore: true }))).toBe("more");
-    expect([work.hasReport, work.beginSave()]).toEqual([false, null]);
+    expect([work.hasReport, work.beginSave(false)]).toEqual([false, null]);
     expect(work.take(part(1, ["b"], { isWhole: true }))).toBe("complete");
-    expect(work.beginSave()).toMatchObject({ number: 1, whole: true, executions: [{ id: "a" }, { id: "b" }] });
+    expect(work.beginSave(false)).toMatchObject({ number: 1, whole: true, executions: [{ id: "a" }, { id: "b" }] });
   });
 
   it.each([
@@ -51,22 +51,22 @@ describe("HeldWork, reports that wait", () => {
   it("should make one report of those that came while another was saved", () => {
     const work = new HeldWork();
     work.take(part(1, ["a"]));
-    expect(idsOf(work.beginSave())).toEqual(["a"]);
+    expect(idsOf(work.beginSave(false))).toEqual(["a"]);
     work.take(part(2, ["b"]));
     work.take(part(3, ["c"], { isWhole: true }));
     work.take(part(4, ["b"]));
-    expect(work.beginSave()).toBeNull();
+    expect(work.beginSave(false)).toBeNull();
     expect(work.saved()).toBe(1);
-    expect(work.beginSave()).toMatchObject({ number: 4, whole: true, executions: [{ id: "b" }, { id: "c" }] });
+    expect(work.beginSave(false)).toMatchObject({ number: 4, whole: true, executions: [{ id: "b" }, { id: "c" }] });
   });
 
   it("should save again what may not have been saved, with what came later on top", () => {
     const work = new HeldWork();
     work.take(part(1, ["a", "b"], { isWhole: true }));
-    work.beginSave();
+    work.beginSave(false);
     work.take(part(2, [], { executions: [execution("a", "ENDED")] }));
     work.notSaved();
-    expect(work.beginSave()).toEqual({
+    expect(work.beginSave(false)).toEqual({
       ...{ number: 2, whole: true },
       executions: [execution("a", "ENDED"), execution("b")],
     });
@@ -84,7 +84,7 @@ describe("HeldWork, reports that wait", () => {
         const record = new Map<string, string>();
         let saving: readonly ReportedExecution[] = [];
         const begin = () => {
-          saving = work.beginSave()?.executions ?? saving;
+          saving = work.beginSave(false)?.executions ?? saving;
         };
         const save = () => {
           for (const { id, message } of saving) record.set(id, message);
@@ -118,13 +118,43 @@ describe("HeldWork, reports that wait", () => {
 describe("HeldWork.asksForReport()", () => {
   it("should ask once for each disagreement, and not before the report that follows a Welcome", () => {
     const work = new HeldWork();
-    expect(work.asksForReport(7n)).toBe(false);
+    expect(work.asksForReport(7n, false)).toBe(false);
     work.take(part(1, ["a"], { digest: 7n }));
-    expect(work.asksForReport(7n)).toBe(false);
-    expect([work.asksForReport(8n), work.asksForReport(8n)]).toEqual([true, false]);
+    expect(work.asksForReport(7n, false)).toBe(false);
+    expect([work.asksForReport(8n, false), work.asksForReport(8n, false)]).toEqual([true, false]);
     work.take(part(2, ["a"], { digest: 7n, hasMore: true }));
-    expect(work.asksForReport(8n)).toBe(false);
+    expect(work.asksForReport(8n, false)).toBe(false);
     work.take(part(2, ["b"], { digest: 7n }));
-    expect(work.asksForReport(8n)).toBe(true);
+    expect(work.asksForReport(8n, false)).toBe(true);
+  });
+});
+
+describe("HeldWork while another agent may have the node's executions", () => {
+  const LACKED = { observed: "ENDED", end: "GONE" } as const;
+  const STOPPED = { observed: "ENDED", end: "STOPPED", startedAtMs: null } as const;
+
+  it("should not take what its agent lacks for gone, and ask again once that can be believed", () => {
+    const work = new HeldWork();
+    const running = execution("runs");
+    const ended: ReportedExecution = { ...execution("ended", "ENDED"), end: "EXITED", exitCode: 0 };
+    const all = [running, ended, { ...execution("lacked"), ...LACKED }, { ...execution("never"), ...STOPPED }];
+    work.take(part(1, [], { isWhole: true, digest: 7n, executions: all }));
+    expect(work.beginSave(true)).toEqual({ number: 1, whole: false, executions: [running, ended] });
+    work.saved();
+    expect(work.asksForReport(7n, true)).toBe(false);
+    expect([work.asksForReport(7n, false), work.asksForReport(7n, false)]).toEqual([true, false]);
+    work.take(part(2, [], { isWhole: true, digest: 7n, executions: all }));
+    expect(work.beginSave(false)).toEqual({ number: 2, whole: true, executions: all });
+    work.saved();
+    expect(work.asksForReport(7n, false)).toBe(false);
+  });
+
+  it("should save all of what could not be saved while that was in doubt", () => {
+    const work = new HeldWork();
+    const lacked = { ...execution("lacked"), ...LACKED };
+    work.take(part(1, [], { isWhole: true, digest: 7n, executions: [lacked] }));
+    expect(work.beginSave(true)?.executions).toEqual([]);
+    work.notSaved();
+    expect(work.beginSave(false)).toEqual({ number: 1, whole: true, executions: [lacked] });
   });
 });

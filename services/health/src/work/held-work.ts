@@ -31,6 +31,8 @@ type Waiting = Omit<NodeReport, "nodeId" | "epoch" | "executions"> & {
 export class HeldWork {
   /** The generation up to which the agent was told; null before the whole list. */
   told: bigint | null = null;
+  /** Whether the agent was not told of executions that another agent of its node may have started. */
+  isWithheld = false;
   /** Digests of specs that the agent waits for, each once, oldest first. */
   readonly wanted: Uint8Array[] = [];
   /** Executions that its last whole report had as ended. */
@@ -42,6 +44,8 @@ export class HeldWork {
   #digest: bigint | null = null;
   /** The Welcome asks for one. */
   #isReportAsked = true;
+  /** Whether something of its last whole report was not believed. */
+  #isDoubted = false;
 
   /** Whether a report waits to be saved. */
   get hasReport(): boolean {
@@ -49,11 +53,14 @@ export class HeldWork {
   }
 
   /**
-   * Whether a whole report must be asked for: a Beat names a digest that no report explains. True once for each
-   * disagreement: the next report answers it.
+   * Whether a whole report must be asked for: a Beat names a digest that no report explains, or the last one was not
+   * believed and would be by now. True once for each disagreement: the next report answers it.
+   *
+   * @param isContested see Replica.isContested().
    */
-  asksForReport(digest: bigint): boolean {
-    if (this.#digest === digest || this.#isReportAsked || this.#open !== null) return false;
+  asksForReport(digest: bigint, isContested: boolean): boolean {
+    const isBelievedNow = this.#isDoubted && !isContested;
+    if ((this.#digest === digest && !isBelievedNow) || this.#isReportAsked || this.#open !== null) return false;
     this.#isReportAsked = true;
     return true;
   }
@@ -85,13 +92,24 @@ export class HeldWork {
     return "complete";
   }
 
-  /** Begin to save what waits; null when nothing does, or while a report is being saved. */
-  beginSave(): Omit<NodeReport, "nodeId" | "epoch"> | null {
+  /**
+   * Begin to save what waits; null when nothing does, or while a report is being saved. While the node is contested,
+   * what its agent lacks may run under another agent, and is left out.
+   *
+   * @param isContested see Replica.isContested().
+   */
+  beginSave(isContested: boolean): Omit<NodeReport, "nodeId" | "epoch"> | null {
     if (this.#waiting === null || this.#saving !== null) return null;
     this.#saving = this.#waiting;
     this.#waiting = null;
     const { number, whole, executions } = this.#saving;
-    return { number, whole, executions: [...executions.values()] };
+    if (!isContested) {
+      if (whole) this.#isDoubted = false;
+      return { number, whole, executions: [...executions.values()] };
+    }
+    const seen = [...executions.values()].filter((execution) => !isLacked(execution));
+    if (whole || seen.length < executions.size) this.#isDoubted = true;
+    return { number, whole: false, executions: seen };
   }
 
   /** What was being saved is in the record: returns its number, which the agent is to be told. */
@@ -107,6 +125,11 @@ export class HeldWork {
     this.#waiting = this.#waiting === null ? this.#saving : merge(this.#saving, this.#waiting);
     this.#saving = null;
   }
+}
+
+/** Whether a report says no more than that its machine does not have the execution. */
+function isLacked({ observed, end, startedAtMs }: ReportedExecution): boolean {
+  return observed === "ENDED" && (end === "GONE" || (end === "STOPPED" && startedAtMs === null));
 }
 
 /**

@@ -15,7 +15,7 @@ import type { WorkRecord } from "./work-record.ts";
 
 export interface WorkDeskOptions {
   readonly record: WorkRecord;
-  readonly replica: Pick<Replica, "nodes">;
+  readonly replica: Pick<Replica, "nodes" | "isContested">;
   readonly validator: Pick<RequestValidator, "check">;
   readonly loops: SharedLoop;
 }
@@ -79,7 +79,16 @@ export class WorkDesk implements WorkHost {
 
   onDigest(node: HeldNode, digest: bigint): void {
     const { work } = node;
-    if (work?.asksForReport(digest) !== true) return;
+    if (work === null) return;
+    const isContested = this.#options.replica.isContested(node);
+    if (work.isWithheld && !isContested) {
+      // The whole list names what was left out.
+      work.isWithheld = false;
+      work.told = null;
+      this.#untold.add(node);
+      this.#telling.call();
+    }
+    if (!work.asksForReport(digest, isContested)) return;
     const isSent = node.stream?.sendWork({ ...this.#changes(work), isReportWanted: true }) === true;
     if (!isSent) work.reportNotAsked();
   }
@@ -174,13 +183,17 @@ export class WorkDesk implements WorkHost {
   #tellOne(node: HeldNode, work: HeldWork, { generation, references }: NodeWork): void {
     const isWhole = work.told === null;
     if (!isWhole && references.length === 0) return;
-    for (let from = 0; from === 0 || from < references.length; from += REFERENCES_A_FRAME) {
+    // Another agent may have started what no report has named yet.
+    const isContested = this.#options.replica.isContested(node);
+    const safe = references.filter(({ desired, reported }) => !isContested || desired !== "RUN" || reported);
+    if (safe.length < references.length) work.isWithheld = true;
+    for (let from = 0; from === 0 || from < safe.length; from += REFERENCES_A_FRAME) {
       const isSent = node.stream?.sendWork({
         ...this.#changes(work),
         generation,
         isWhole,
-        hasMore: from + REFERENCES_A_FRAME < references.length,
-        references: references.slice(from, from + REFERENCES_A_FRAME),
+        hasMore: from + REFERENCES_A_FRAME < safe.length,
+        references: safe.slice(from, from + REFERENCES_A_FRAME),
       });
       if (isSent !== true) return;
     }
@@ -285,7 +298,7 @@ export class WorkDesk implements WorkHost {
     for (const node of this.#reported) {
       this.#reported.delete(node);
       const { work, epoch } = node;
-      const report = work?.beginSave();
+      const report = work?.beginSave(this.#options.replica.isContested(node));
       if (work == null || report == null) continue;
       batch.push({ node, work, report: { nodeId: node.id, epoch, ...report } });
       count += report.executions.length;

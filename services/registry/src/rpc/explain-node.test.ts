@@ -25,7 +25,7 @@ async function live(id: string): Promise<void> {
   const node = new TestNode(id);
   await node.register(rig.registry);
   const { keyFingerprint = "" } = (await rig.registry.getNode({ node: id })).node ?? {};
-  const hello = { ...REPLICA, nodeId: id, bootId: "b", machineFingerprint: "f", keyFingerprint };
+  const hello = { ...REPLICA, nodeId: id, instanceId: "i", bootId: "b", machineFingerprint: "f", keyFingerprint };
   await rig.store.change((tx) => openSessions(tx, [hello]));
   const actor = "replica:r1";
   const beat = { state: "HEALTHY", reason: "HEARTBEAT_RECEIVED", message: "", actor } as const;

@@ -163,7 +163,7 @@ describe("collectNodes()", () => {
       await clock.advance(MINUTE_MS);
       const keys = await store.db.selectFrom("nodes").select("id").execute();
       expect(keys).toContainEqual({ id: nodeId });
-      const origin = { bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
+      const origin = { instanceId: "i", bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
       const hello = { nodeId, replicaId: REPLICA, keyFingerprint: `SHA256:${nodeId}`, ...origin };
       const [opened] = await Promise.all([store.change((tx) => openSessions(tx, [hello])), collecting.look()]);
       const node = await getNode(store.db, nodeId);

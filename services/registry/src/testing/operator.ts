@@ -58,7 +58,7 @@ export async function label(store: Store, id: string, key: string, value: string
 /** Do to nodes what a health replica would do: hold their streams, and find them so. */
 export async function observe(store: Store, ids: readonly string[], health: HealthState): Promise<void> {
   const replicaId = "replica-1";
-  const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
+  const origin = { replicaId, instanceId: "i", bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
   const keys = await keyOf(store.db, ids);
   const { result: sessions } = await store.change((tx) =>
     openSessions(

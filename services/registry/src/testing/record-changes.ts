@@ -43,6 +43,7 @@ export async function connect(store: Store, id: string, seed: number): Promise<v
   const hello = {
     nodeId: id,
     replicaId: `replica-${seed % 2}`,
+    instanceId: "",
     bootId: `boot-${(seed >> 2) % 2}`,
     machineFingerprint: `print-${(seed >> 1) % 2}`,
     keyFingerprint: offered?.fingerprint ?? keys?.fingerprint ?? "",

@@ -33,7 +33,7 @@ export interface UpFixture {
   /** Start it on another path to the registry, HOST:PORT. */
   agentAt(server: string, name: string, ...more: readonly string[]): RollcallProcess;
   /** Start an agent on an existing state directory. */
-  agentOf(stateDirectory: string): RollcallProcess;
+  agentOf(stateDirectory: string, ...more: readonly string[]): RollcallProcess;
   /** End every process, and remove every file. */
   dispose(): Promise<void>;
 }
@@ -77,7 +77,7 @@ export async function createUpFixture(): Promise<UpFixture> {
     launch,
     agent: (name, ...more) => agentAt(server, name, ...more),
     agentAt,
-    agentOf: (state) => new RollcallProcess(["agent", "--server", server, "--state-dir", state]),
+    agentOf: (state, ...more) => new RollcallProcess(["agent", "--server", server, "--state-dir", state, ...more]),
     dispose: async () => {
       await endAll();
       await rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { dirname } from "node:path";
+import { cp } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
@@ -62,10 +63,29 @@ export class WorkFixture {
     this.#agents.set(name, this.#up.agentAt(server, name, ...RUNS_WORK));
   }
 
+  /**
+   * Copy the state directory of a node's agent as another machine would have it: the keeper and the lock name processes
+   * of this machine.
+   */
+  async copyState(name: string, copy: string): Promise<void> {
+    const directory = this.#stateOf(name);
+    const left = ["keeper", "agent.pid"].map((file) => join(directory, file));
+    await cp(directory, this.#stateOf(copy), { recursive: true, filter: (path) => !left.includes(path) });
+  }
+
+  /** Start another agent of a node on a copied state directory, by whose name it is known here. */
+  startCopy(name: string, copy: string): void {
+    this.#agents.set(copy, this.#up.agentOf(this.#stateOf(copy), "--name", name, ...RUNS_WORK));
+  }
+
   agent(name: string): RollcallProcess {
     const agent = this.#agents.get(name);
     if (agent === undefined) throw new Error(`there is no agent ${name}`);
     return agent;
+  }
+
+  #stateOf(name: string): string {
+    return join(dirname(this.#up.dataDirectory), name);
   }
 
   /** The ids of the processes that keep what runs on a node. */

@@ -7,6 +7,7 @@ import logging
 import random
 import socket
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,8 @@ class Agent:
         self.log = logging.LoggerAdapter(log or logging.getLogger("rollcall.agent"), {"node_id": options.node_id})
         self.registrar = Registrar(options.server, options.node_id, options.tls)
         self.boot_id = boot_id()
+        # Random, and only of this process.
+        self.instance_id = str(uuid.uuid4())
         self.fingerprint = options.machine_fingerprint or machine_fingerprint()
         self.usage: usage_pb2.ResourceUsage | None = None
         self.identity = Identity(options.state_dir)

@@ -13,6 +13,8 @@ _ASKS_SPREAD_MS = 15_000.0
 _NOTHING_NEW_MS = 10_000.0
 _DECISION_RETRY_MS = 120_000.0
 _SUPERSEDED_RETRY_MS = 30_000.0
+# The server may want the loser of a session back at once, which proves that two processes have the identity.
+_SUPERSEDED_LEAST_MS = 1_000.0
 BACKOFF_BASE_MS = 1_000.0
 # What an agent adds to a time that it was given, at most this part of it.
 _AGENT_SPREAD = 0.25
@@ -147,7 +149,9 @@ def _delay_after_refusal(end: End, at: Attempts) -> float:
         return spread_retry(given, at.random01)
     if end.reason == "SESSION_SUPERSEDED":
         # Another process has this node's identity: two that fight over it must not do so in a tight loop.
-        return spread_retry(max(_SUPERSEDED_RETRY_MS, given), at.random01)
+        if end.retry_after_ms is None:
+            given = _SUPERSEDED_RETRY_MS
+        return spread_retry(max(_SUPERSEDED_LEAST_MS, given), at.random01)
     return given + at.backoff
 
 

@@ -201,6 +201,7 @@ class Stream:
             signature=self.key.sign(text.encode()),
             agent_version=agent.options.version,
             boot_id=agent.boot_id,
+            instance_id=agent.instance_id,
             machine_fingerprint=agent.fingerprint,
             node_info_digest=effect.digest,
             agent_time_ms=self._wall_ms(effect.tells_time),

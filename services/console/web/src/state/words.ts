@@ -25,7 +25,7 @@ export const connectionWord = (state: number | undefined): string => enumWord(Co
 export const healthWord = (state: number | undefined): string => enumWord(HealthStateSchema, state);
 /** ELIGIBLE, INELIGIBLE, DRAINING or DRAINED. */
 export const schedulingWord = (state: number | undefined): string => enumWord(SchedulingStateSchema, state);
-/** OPERATOR, FLAPPING, HARDWARE or DRAIN. */
+/** OPERATOR, FLAPPING, HARDWARE, IDENTITY or DRAIN. */
 export const holdWord = (kind: number | undefined): string => enumWord(HoldKindSchema, kind);
 /** Who set a label, in lower case: "agent". */
 export const tierWord = (tier: number | undefined): string => enumWord(LabelTierSchema, tier).toLowerCase();

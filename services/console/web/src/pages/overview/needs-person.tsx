@@ -53,6 +53,13 @@ export function NeedsPerson() {
     "machine reports a condition",
     "machines report conditions",
   );
+  add(
+    holds.IDENTITY,
+    "bad",
+    "/nodes?scheduling=ineligible",
+    "machine shares its identity with another",
+    "machines share their identities with others",
+  );
   add(holds.FLAPPING, "warn", "/nodes?scheduling=ineligible", "machine flaps", "machines flap");
   const away = processes - processesConnected;
   add(

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/diagnosis.proto.
  */
 export const file_rollcall_admin_v1_diagnosis: GenFile = /*@__PURE__*/
-  fileDesc("CiFyb2xsY2FsbC9hZG1pbi92MS9kaWFnbm9zaXMucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIhUKE0dldERpYWdub3Npc1JlcXVlc3Qi9gEKFEdldERpYWdub3Npc1Jlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBnJlY29yZBgCIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzEjIKCXByb2Nlc3NlcxgDIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlByb2Nlc3NGYWN0cxI3Cg5hZ2VudF92ZXJzaW9ucxgEIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLkFnZW50VmVyc2lvbhIXCg9hZ2VudF9lbmRwb2ludHMYBSADKAki1wIKC1JlY29yZEZhY3RzEg8KB3ZlcnNpb24YASABKAkSFgoOdmVyc2lvbl9udW1iZXIYAiABKAUSPgoIc2V0dGluZ3MYAyADKAsyLC5yb2xsY2FsbC5hZG1pbi52MS5SZWNvcmRGYWN0cy5TZXR0aW5nc0VudHJ5Eg8KB3N0YW5kYnkYBCABKAgSEwoLY29ubmVjdGlvbnMYBSABKA0SEgoKc2l6ZV9ieXRlcxgGIAEoBBIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhUKDXN0YW5kYnlzX3RvbGQYCCABKAgSMQoIc3RhbmRieXMYCSADKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5TdGFuZGJ5RmFjdHMaLwoNU2V0dGluZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpEBCgxTdGFuZGJ5RmFjdHMSDAoEbmFtZRgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg0KBXN0YXRlGAMgASgJEhIKCnN5bmNfc3RhdGUYBCABKAkSFAoMYmVoaW5kX2J5dGVzGAUgASgEEikKBmJlaGluZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiK6AwoMUHJvY2Vzc0ZhY3RzEhAKCGluc3RhbmNlGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDAoEaG9zdBgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEhQKDG5vZGVfdmVyc2lvbhgFIAEoCRIuCgtjbG9ja19haGVhZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5yZWNvcmRfbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpvcGVuX2ZpbGVzGAggASgNEhgKEG9wZW5fZmlsZXNfbGltaXQYCSABKAQSOwoXY2VydGlmaWNhdGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD25hdHNfY29uZmlndXJlZBgLIAEoCBIWCg5uYXRzX2Nvbm5lY3RlZBgMIAEoCBIrCghmZWVkX2xhZxgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNhZ2UYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iLgoMQWdlbnRWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDQoFbm9kZXMYAiABKA0yeAoQRGlhZ25vc2lzU2VydmljZRJkCgxHZXREaWFnbm9zaXMSJi5yb2xsY2FsbC5hZG1pbi52MS5HZXREaWFnbm9zaXNSZXF1ZXN0Gicucm9sbGNhbGwuYWRtaW4udjEuR2V0RGlhZ25vc2lzUmVzcG9uc2UiA5ACAUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiFyb2xsY2FsbC9hZG1pbi92MS9kaWFnbm9zaXMucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIhUKE0dldERpYWdub3Npc1JlcXVlc3QiswIKFEdldERpYWdub3Npc1Jlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBnJlY29yZBgCIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzEjIKCXByb2Nlc3NlcxgDIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlByb2Nlc3NGYWN0cxI3Cg5hZ2VudF92ZXJzaW9ucxgEIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLkFnZW50VmVyc2lvbhIXCg9hZ2VudF9lbmRwb2ludHMYBSADKAkSOwoQZHVwbGljYXRlZF9ub2RlcxgGIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkR1cGxpY2F0ZWROb2RlIjQKDkR1cGxpY2F0ZWROb2RlEg8KB25vZGVfaWQYASABKAkSEQoJYWRkcmVzc2VzGAIgAygJItcCCgtSZWNvcmRGYWN0cxIPCgd2ZXJzaW9uGAEgASgJEhYKDnZlcnNpb25fbnVtYmVyGAIgASgFEj4KCHNldHRpbmdzGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuUmVjb3JkRmFjdHMuU2V0dGluZ3NFbnRyeRIPCgdzdGFuZGJ5GAQgASgIEhMKC2Nvbm5lY3Rpb25zGAUgASgNEhIKCnNpemVfYnl0ZXMYBiABKAQSKgoHbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1zdGFuZGJ5c190b2xkGAggASgIEjEKCHN0YW5kYnlzGAkgAygLMh8ucm9sbGNhbGwuYWRtaW4udjEuU3RhbmRieUZhY3RzGi8KDVNldHRpbmdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKRAQoMU3RhbmRieUZhY3RzEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRINCgVzdGF0ZRgDIAEoCRISCgpzeW5jX3N0YXRlGAQgASgJEhQKDGJlaGluZF9ieXRlcxgFIAEoBBIpCgZiZWhpbmQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iugMKDFByb2Nlc3NGYWN0cxIQCghpbnN0YW5jZRgBIAEoCRIPCgdzZXJ2aWNlGAIgASgJEgwKBGhvc3QYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIUCgxub2RlX3ZlcnNpb24YBSABKAkSLgoLY2xvY2tfYWhlYWQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOcmVjb3JkX2xhdGVuY3kYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKb3Blbl9maWxlcxgIIAEoDRIYChBvcGVuX2ZpbGVzX2xpbWl0GAkgASgEEjsKF2NlcnRpZmljYXRlX2V4cGlyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9uYXRzX2NvbmZpZ3VyZWQYCyABKAgSFgoObmF0c19jb25uZWN0ZWQYDCABKAgSKwoIZmVlZF9sYWcYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoDYWdlGA4gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIi4KDEFnZW50VmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgJEg0KBW5vZGVzGAIgASgNMngKEERpYWdub3Npc1NlcnZpY2USZAoMR2V0RGlhZ25vc2lzEiYucm9sbGNhbGwuYWRtaW4udjEuR2V0RGlhZ25vc2lzUmVxdWVzdBonLnJvbGxjYWxsLmFkbWluLnYxLkdldERpYWdub3Npc1Jlc3BvbnNlIgOQAgFCL1otcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9hZG1pbi92MTthZG1pbnYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * GetDiagnosisRequest asks for it.
@@ -72,6 +72,13 @@ export type GetDiagnosisResponse = Message<"rollcall.admin.v1.GetDiagnosisRespon
    * @generated from field: repeated string agent_endpoints = 5;
    */
   agentEndpoints: string[];
+
+  /**
+   * Nodes whose identity two agents use in turns, by id, 100 at most.
+   *
+   * @generated from field: repeated rollcall.admin.v1.DuplicatedNode duplicated_nodes = 6;
+   */
+  duplicatedNodes: DuplicatedNode[];
 };
 
 /**
@@ -80,6 +87,34 @@ export type GetDiagnosisResponse = Message<"rollcall.admin.v1.GetDiagnosisRespon
  */
 export const GetDiagnosisResponseSchema: GenMessage<GetDiagnosisResponse> = /*@__PURE__*/
   messageDesc(file_rollcall_admin_v1_diagnosis, 1);
+
+/**
+ * DuplicatedNode is a node whose identity two agents use in turns.
+ *
+ * @generated from message rollcall.admin.v1.DuplicatedNode
+ */
+export type DuplicatedNode = Message<"rollcall.admin.v1.DuplicatedNode"> & {
+  /**
+   * The node.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * Where the streams of the two came from, as HOST:PORT.
+   *
+   * @generated from field: repeated string addresses = 2;
+   */
+  addresses: string[];
+};
+
+/**
+ * Describes the message rollcall.admin.v1.DuplicatedNode.
+ * Use `create(DuplicatedNodeSchema)` to create a new message.
+ */
+export const DuplicatedNodeSchema: GenMessage<DuplicatedNode> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_diagnosis, 2);
 
 /**
  * RecordFacts is what Postgres says of itself.
@@ -156,7 +191,7 @@ export type RecordFacts = Message<"rollcall.admin.v1.RecordFacts"> & {
  * Use `create(RecordFactsSchema)` to create a new message.
  */
 export const RecordFactsSchema: GenMessage<RecordFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 2);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 3);
 
 /**
  * StandbyFacts is a server that follows by streaming replication.
@@ -212,7 +247,7 @@ export type StandbyFacts = Message<"rollcall.admin.v1.StandbyFacts"> & {
  * Use `create(StandbyFactsSchema)` to create a new message.
  */
 export const StandbyFactsSchema: GenMessage<StandbyFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 3);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 4);
 
 /**
  * ProcessFacts is what a process of the control plane says of itself, every 15 seconds.
@@ -324,7 +359,7 @@ export type ProcessFacts = Message<"rollcall.admin.v1.ProcessFacts"> & {
  * Use `create(ProcessFactsSchema)` to create a new message.
  */
 export const ProcessFactsSchema: GenMessage<ProcessFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 4);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 5);
 
 /**
  * AgentVersion is how many nodes run a version of the agent.
@@ -352,7 +387,7 @@ export type AgentVersion = Message<"rollcall.admin.v1.AgentVersion"> & {
  * Use `create(AgentVersionSchema)` to create a new message.
  */
 export const AgentVersionSchema: GenMessage<AgentVersion> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 5);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 6);
 
 /**
  * DiagnosisService tells facts about the deployment that the control plane runs in. It judges nothing: `rollcall doctor` does.

@@ -56,8 +56,8 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * node.key.rotation.required: an operator wants a node to rotate its key. Before and after: keyFingerprint, still the same.
    * node.key.offered: a node offered the key that it will use next. Before (absent without one) and after: nextKeyFingerprint.
    * node.key.rotated: a node used its next key for the first time; the one before is refused. Before and after: keyFingerprint.
-   * node.identity.duplicated: two machines use one node's identity in turns. After: machines, each with fingerprint, bootId and address.
-   * node.identity.cleared: one machine has had a duplicated identity to itself for ten minutes.
+   * node.identity.duplicated: two agents use one node's identity in turns. After: machines, each with instanceId, fingerprint, bootId and address.
+   * node.identity.cleared: only one agent has used a duplicated identity for ten minutes.
    * node.info.changed: what a node says about itself changed. Before (absent the first time) and after: infoDigest.
    * node.labels.changed: labels in effect changed, or who set them. Before and after: labels, those that differ alone.
    * node.connection.changed: a node's connection was made or lost. Before and after: connection.

@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/node.proto.
  */
 export const file_rollcall_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEirgYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEhMKC2pvaW5lZF9mcm9tGCIgASgJEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCKrAQoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCRIuCgp1bnRpbF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKEAQoFTGFiZWwSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEikKBHRpZXIYAyABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchI0CglvdmVycmlkZXMYBCADKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk92ZXJyaWRkZW5MYWJlbCJLCg9PdmVycmlkZGVuTGFiZWwSKQoEdGllchgBIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEg0KBXZhbHVlGAIgASgJItMFCghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAESLQoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgi6SAWSAQIQQBIqCgJ2bRgKIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuVm1DYXBhYmlsaXR5EjYKCXZmaW9fZ3B1cxgLIAMoCzIZLnJvbGxjYWxsLm5vZGUudjEuVmZpb0dwdUIIukgFkgECEEASQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIABEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAEiwKBHdvcmsYDiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtDYXBhY2l0eRI9Cgpjb25kaXRpb25zGA8gAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uQgi6SAWSAQIQEBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlkKDU5vZGVDb25kaXRpb24SLQoGcmVhc29uGAEgASgJQh26SBpyGDIWXltBLVpdW0EtWjAtOV9dezAsNjN9JBIZCgdtZXNzYWdlGAIgASgJQgi6SAVyAxiABCKtAgoMV29ya0NhcGFjaXR5EiEKCWV4ZWN1dG9ycxgBIAMoCUIOukgLkgEIEAgiBHICGCASEgoKbWlsbGljb3JlcxgCIAEoDRIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBBIbCghwb3J0X21pbhgFIAEoDUIJukgGKgQY//8DEhsKCHBvcnRfbWF4GAYgASgNQgm6SAYqBBj//wMSHgoGbGltaXRzGAcgAygJQg66SAuSAQgQCCIEcgIYIBIdCgV1c2VycxgIIAMoCUIOukgLkgEIEEAiBHICGEASJAoLZGlyZWN0b3JpZXMYCSADKAlCD7pIDJIBCRBAIgVyAxiAIBIdCgVsYWNrcxgKIAMoCUIOukgLkgEIEAgiBHICGCAiewoPT3BlcmF0aW5nU3lzdGVtEhcKBmZhbWlseRgBIAEoCUIHukgEcgIYQBIWCgRuYW1lGAIgASgJQgi6SAVyAxiAAhIYCgZrZXJuZWwYAyABKAlCCLpIBXIDGIACEh0KDGFyY2hpdGVjdHVyZRgEIAEoCUIHukgEcgIYQCJmCgNDcHUSFwoFbW9kZWwYASABKAlCCLpIBXIDGIACEg8KB3NvY2tldHMYAiABKA0SDQoFY29yZXMYAyABKA0SDwoHdGhyZWFkcxgEIAEoDRIVCg11c2FibGVfbWlsbGlzGAUgASgNImIKCE51bWFOb2RlEgoKAmlkGAEgASgNEhYKBGNwdXMYAiABKAlCCLpIBXIDGIAIEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBIcCglkaXN0YW5jZXMYBCADKA1CCbpIBpIBAxCAASKwAQoDR3B1Eg0KBWluZGV4GAEgASgNEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhYKBHV1aWQYAyABKAlCCLpIBXIDGIABEhcKBnZlbmRvchgEIAEoCUIHukgEcgIYQBIcCgtwY2lfYWRkcmVzcxgFIAEoCUIHukgEcgIYQBISCgptZW1vcnlfbWliGAYgASgNEh8KDmRyaXZlcl92ZXJzaW9uGAcgASgJQge6SARyAhhAIkoKDFZtQ2FwYWJpbGl0eRIPCgdjYXBhYmxlGAEgASgIEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIACEg4KBm5lc3RlZBgDIAEoCCJ0CgdWZmlvR3B1EhwKC3BjaV9hZGRyZXNzGAEgASgJQge6SARyAhhAEhoKCXZlbmRvcl9pZBgCIAEoCUIHukgEcgIYEBIaCglkZXZpY2VfaWQYAyABKAlCB7pIBHICGBASEwoLaW9tbXVfZ3JvdXAYBCABKA0idgoQTmV0d29ya0ludGVyZmFjZRIVCgRuYW1lGAEgASgJQge6SARyAhhAEhQKA21hYxgCIAEoCUIHukgEcgIYQBIhCglhZGRyZXNzZXMYAyADKAlCDrpIC5IBCBAgIgRyAhhAEhIKCnNwZWVkX21icHMYBCABKA0qWAoITm9kZVR5cGUSGQoVTk9ERV9UWVBFX1VOU1BFQ0lGSUVEEAASGgoWTk9ERV9UWVBFX09SQ0hFU1RSQVRPUhABEhUKEU5PREVfVFlQRV9DT01QVVRFEAIqjwEKD01lbWJlcnNoaXBTdGF0ZRIgChxNRU1CRVJTSElQX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYTUVNQkVSU0hJUF9TVEFURV9QRU5ESU5HEAESHQoZTUVNQkVSU0hJUF9TVEFURV9BUFBST1ZFRBACEh0KGU1FTUJFUlNISVBfU1RBVEVfUkVKRUNURUQQAyp2Cg9Db25uZWN0aW9uU3RhdGUSIAocQ09OTkVDVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEh4KGkNPTk5FQ1RJT05fU1RBVEVfQ09OTkVDVEVEEAESIQodQ09OTkVDVElPTl9TVEFURV9ESVNDT05ORUNURUQQAip7CgtIZWFsdGhTdGF0ZRIcChhIRUFMVEhfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRIRUFMVEhfU1RBVEVfSEVBTFRIWRABEhoKFkhFQUxUSF9TVEFURV9VTkhFQUxUSFkQAhIYChRIRUFMVEhfU1RBVEVfVU5LTk9XThADKrABCg9TY2hlZHVsaW5nU3RhdGUSIAocU0NIRURVTElOR19TVEFURV9VTlNQRUNJRklFRBAAEh0KGVNDSEVEVUxJTkdfU1RBVEVfRUxJR0lCTEUQARIfChtTQ0hFRFVMSU5HX1NUQVRFX0lORUxJR0lCTEUQAhIdChlTQ0hFRFVMSU5HX1NUQVRFX0RSQUlOSU5HEAMSHAoYU0NIRURVTElOR19TVEFURV9EUkFJTkVEEAQqmwEKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhYKEkhPTERfS0lORF9PUEVSQVRPUhABEhYKEkhPTERfS0lORF9GTEFQUElORxACEhYKEkhPTERfS0lORF9IQVJEV0FSRRADEhMKD0hPTERfS0lORF9EUkFJThAEEhcKE0hPTERfS0lORF9DT05ESVRJT04QBSpsCglMYWJlbFRpZXISGgoWTEFCRUxfVElFUl9VTlNQRUNJRklFRBAAEhQKEExBQkVMX1RJRVJfQUdFTlQQARIUChBMQUJFTF9USUVSX1RPS0VOEAISFwoTTEFCRUxfVElFUl9PUEVSQVRPUhADQi1aK3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvbm9kZS92MTtub2RldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi5QYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEhMKC2pvaW5lZF9mcm9tGCIgASgJEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzEjUKEGR1cGxpY2F0ZV9hZ2VudHMYIyADKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVBZ2VudCKJAQoJTm9kZUFnZW50EhMKC2luc3RhbmNlX2lkGAEgASgJEg8KB2Jvb3RfaWQYAiABKAkSGwoTbWFjaGluZV9maW5nZXJwcmludBgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCKrAQoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCRIuCgp1bnRpbF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKEAQoFTGFiZWwSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEikKBHRpZXIYAyABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchI0CglvdmVycmlkZXMYBCADKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk92ZXJyaWRkZW5MYWJlbCJLCg9PdmVycmlkZGVuTGFiZWwSKQoEdGllchgBIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEg0KBXZhbHVlGAIgASgJItMFCghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAESLQoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgi6SAWSAQIQQBIqCgJ2bRgKIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuVm1DYXBhYmlsaXR5EjYKCXZmaW9fZ3B1cxgLIAMoCzIZLnJvbGxjYWxsLm5vZGUudjEuVmZpb0dwdUIIukgFkgECEEASQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIABEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAEiwKBHdvcmsYDiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtDYXBhY2l0eRI9Cgpjb25kaXRpb25zGA8gAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uQgi6SAWSAQIQEBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlkKDU5vZGVDb25kaXRpb24SLQoGcmVhc29uGAEgASgJQh26SBpyGDIWXltBLVpdW0EtWjAtOV9dezAsNjN9JBIZCgdtZXNzYWdlGAIgASgJQgi6SAVyAxiABCKtAgoMV29ya0NhcGFjaXR5EiEKCWV4ZWN1dG9ycxgBIAMoCUIOukgLkgEIEAgiBHICGCASEgoKbWlsbGljb3JlcxgCIAEoDRIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBBIbCghwb3J0X21pbhgFIAEoDUIJukgGKgQY//8DEhsKCHBvcnRfbWF4GAYgASgNQgm6SAYqBBj//wMSHgoGbGltaXRzGAcgAygJQg66SAuSAQgQCCIEcgIYIBIdCgV1c2VycxgIIAMoCUIOukgLkgEIEEAiBHICGEASJAoLZGlyZWN0b3JpZXMYCSADKAlCD7pIDJIBCRBAIgVyAxiAIBIdCgVsYWNrcxgKIAMoCUIOukgLkgEIEAgiBHICGCAiewoPT3BlcmF0aW5nU3lzdGVtEhcKBmZhbWlseRgBIAEoCUIHukgEcgIYQBIWCgRuYW1lGAIgASgJQgi6SAVyAxiAAhIYCgZrZXJuZWwYAyABKAlCCLpIBXIDGIACEh0KDGFyY2hpdGVjdHVyZRgEIAEoCUIHukgEcgIYQCJmCgNDcHUSFwoFbW9kZWwYASABKAlCCLpIBXIDGIACEg8KB3NvY2tldHMYAiABKA0SDQoFY29yZXMYAyABKA0SDwoHdGhyZWFkcxgEIAEoDRIVCg11c2FibGVfbWlsbGlzGAUgASgNImIKCE51bWFOb2RlEgoKAmlkGAEgASgNEhYKBGNwdXMYAiABKAlCCLpIBXIDGIAIEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBIcCglkaXN0YW5jZXMYBCADKA1CCbpIBpIBAxCAASKwAQoDR3B1Eg0KBWluZGV4GAEgASgNEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhYKBHV1aWQYAyABKAlCCLpIBXIDGIABEhcKBnZlbmRvchgEIAEoCUIHukgEcgIYQBIcCgtwY2lfYWRkcmVzcxgFIAEoCUIHukgEcgIYQBISCgptZW1vcnlfbWliGAYgASgNEh8KDmRyaXZlcl92ZXJzaW9uGAcgASgJQge6SARyAhhAIkoKDFZtQ2FwYWJpbGl0eRIPCgdjYXBhYmxlGAEgASgIEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIACEg4KBm5lc3RlZBgDIAEoCCJ0CgdWZmlvR3B1EhwKC3BjaV9hZGRyZXNzGAEgASgJQge6SARyAhhAEhoKCXZlbmRvcl9pZBgCIAEoCUIHukgEcgIYEBIaCglkZXZpY2VfaWQYAyABKAlCB7pIBHICGBASEwoLaW9tbXVfZ3JvdXAYBCABKA0idgoQTmV0d29ya0ludGVyZmFjZRIVCgRuYW1lGAEgASgJQge6SARyAhhAEhQKA21hYxgCIAEoCUIHukgEcgIYQBIhCglhZGRyZXNzZXMYAyADKAlCDrpIC5IBCBAgIgRyAhhAEhIKCnNwZWVkX21icHMYBCABKA0qWAoITm9kZVR5cGUSGQoVTk9ERV9UWVBFX1VOU1BFQ0lGSUVEEAASGgoWTk9ERV9UWVBFX09SQ0hFU1RSQVRPUhABEhUKEU5PREVfVFlQRV9DT01QVVRFEAIqjwEKD01lbWJlcnNoaXBTdGF0ZRIgChxNRU1CRVJTSElQX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYTUVNQkVSU0hJUF9TVEFURV9QRU5ESU5HEAESHQoZTUVNQkVSU0hJUF9TVEFURV9BUFBST1ZFRBACEh0KGU1FTUJFUlNISVBfU1RBVEVfUkVKRUNURUQQAyp2Cg9Db25uZWN0aW9uU3RhdGUSIAocQ09OTkVDVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEh4KGkNPTk5FQ1RJT05fU1RBVEVfQ09OTkVDVEVEEAESIQodQ09OTkVDVElPTl9TVEFURV9ESVNDT05ORUNURUQQAip7CgtIZWFsdGhTdGF0ZRIcChhIRUFMVEhfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRIRUFMVEhfU1RBVEVfSEVBTFRIWRABEhoKFkhFQUxUSF9TVEFURV9VTkhFQUxUSFkQAhIYChRIRUFMVEhfU1RBVEVfVU5LTk9XThADKrABCg9TY2hlZHVsaW5nU3RhdGUSIAocU0NIRURVTElOR19TVEFURV9VTlNQRUNJRklFRBAAEh0KGVNDSEVEVUxJTkdfU1RBVEVfRUxJR0lCTEUQARIfChtTQ0hFRFVMSU5HX1NUQVRFX0lORUxJR0lCTEUQAhIdChlTQ0hFRFVMSU5HX1NUQVRFX0RSQUlOSU5HEAMSHAoYU0NIRURVTElOR19TVEFURV9EUkFJTkVEEAQqswEKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhYKEkhPTERfS0lORF9PUEVSQVRPUhABEhYKEkhPTERfS0lORF9GTEFQUElORxACEhYKEkhPTERfS0lORF9IQVJEV0FSRRADEhMKD0hPTERfS0lORF9EUkFJThAEEhcKE0hPTERfS0lORF9DT05ESVRJT04QBRIWChJIT0xEX0tJTkRfSURFTlRJVFkQBipsCglMYWJlbFRpZXISGgoWTEFCRUxfVElFUl9VTlNQRUNJRklFRBAAEhQKEExBQkVMX1RJRVJfQUdFTlQQARIUChBMQUJFTF9USUVSX1RPS0VOEAISFwoTTEFCRUxfVElFUl9PUEVSQVRPUhADQi1aK3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvbm9kZS92MTtub2RldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * Node is one machine of the fleet, or one process of the control plane, as the record knows it.
@@ -182,6 +182,14 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
    * @generated from field: rollcall.node.v1.AllocatedResources allocated = 33;
    */
   allocated?: AllocatedResources | undefined;
+
+  /**
+   * The two agents that use the node's identity in turns, in the order in which they took its session last. Empty where one agent does. Each
+   * takeover changes the addresses, and no event tells of that: a watch has them as of the last event about the node.
+   *
+   * @generated from field: repeated rollcall.node.v1.NodeAgent duplicate_agents = 35;
+   */
+  duplicateAgents: NodeAgent[];
 };
 
 /**
@@ -190,6 +198,55 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
   messageDesc(file_rollcall_node_v1_node, 0);
+
+/**
+ * NodeAgent is an agent process that took a node's session over from another one.
+ *
+ * @generated from message rollcall.node.v1.NodeAgent
+ */
+export type NodeAgent = Message<"rollcall.node.v1.NodeAgent"> & {
+  /**
+   * The process, as its Hello names it. Empty for an agent that sends no instance id.
+   *
+   * @generated from field: string instance_id = 1;
+   */
+  instanceId: string;
+
+  /**
+   * The machine's boot.
+   *
+   * @generated from field: string boot_id = 2;
+   */
+  bootId: string;
+
+  /**
+   * What distinguishes the machine from a copy of its disk.
+   *
+   * @generated from field: string machine_fingerprint = 3;
+   */
+  machineFingerprint: string;
+
+  /**
+   * Where its stream came from, as HOST:PORT.
+   *
+   * @generated from field: string address = 4;
+   */
+  address: string;
+
+  /**
+   * When it took the session over.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 5;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rollcall.node.v1.NodeAgent.
+ * Use `create(NodeAgentSchema)` to create a new message.
+ */
+export const NodeAgentSchema: GenMessage<NodeAgent> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_node, 1);
 
 /**
  * AllocatedResources is what is taken of a node.
@@ -238,7 +295,7 @@ export type AllocatedResources = Message<"rollcall.node.v1.AllocatedResources"> 
  * Use `create(AllocatedResourcesSchema)` to create a new message.
  */
 export const AllocatedResourcesSchema: GenMessage<AllocatedResources> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 1);
+  messageDesc(file_rollcall_node_v1_node, 2);
 
 /**
  * Membership is what the operators, or the rules they set, decided about a node.
@@ -287,7 +344,7 @@ export type Membership = Message<"rollcall.node.v1.Membership"> & {
  * Use `create(MembershipSchema)` to create a new message.
  */
 export const MembershipSchema: GenMessage<Membership> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 2);
+  messageDesc(file_rollcall_node_v1_node, 3);
 
 /**
  * Connection says whether a health replica holds the node's stream.
@@ -336,7 +393,7 @@ export type Connection = Message<"rollcall.node.v1.Connection"> & {
  * Use `create(ConnectionSchema)` to create a new message.
  */
 export const ConnectionSchema: GenMessage<Connection> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 3);
+  messageDesc(file_rollcall_node_v1_node, 4);
 
 /**
  * Health is the failure detector's judgement, or an operator's mark over it.
@@ -385,7 +442,7 @@ export type Health = Message<"rollcall.node.v1.Health"> & {
  * Use `create(HealthSchema)` to create a new message.
  */
 export const HealthSchema: GenMessage<Health> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 4);
+  messageDesc(file_rollcall_node_v1_node, 5);
 
 /**
  * Scheduling says whether new work may be placed on the node. It is derived from holds: ELIGIBLE means that there is none.
@@ -441,7 +498,7 @@ export type Scheduling = Message<"rollcall.node.v1.Scheduling"> & {
  * Use `create(SchedulingSchema)` to create a new message.
  */
 export const SchedulingSchema: GenMessage<Scheduling> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 5);
+  messageDesc(file_rollcall_node_v1_node, 6);
 
 /**
  * Hold is one reason why no new work may come.
@@ -490,7 +547,7 @@ export type Hold = Message<"rollcall.node.v1.Hold"> & {
  * Use `create(HoldSchema)` to create a new message.
  */
 export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 6);
+  messageDesc(file_rollcall_node_v1_node, 7);
 
 /**
  * Label is one key and its value in effect.
@@ -532,7 +589,7 @@ export type Label = Message<"rollcall.node.v1.Label"> & {
  * Use `create(LabelSchema)` to create a new message.
  */
 export const LabelSchema: GenMessage<Label> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 7);
+  messageDesc(file_rollcall_node_v1_node, 8);
 
 /**
  * OverriddenLabel is a value that a stronger tier's value hides.
@@ -560,7 +617,7 @@ export type OverriddenLabel = Message<"rollcall.node.v1.OverriddenLabel"> & {
  * Use `create(OverriddenLabelSchema)` to create a new message.
  */
 export const OverriddenLabelSchema: GenMessage<OverriddenLabel> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 8);
+  messageDesc(file_rollcall_node_v1_node, 9);
 
 /**
  * NodeInfo is what a node says about itself. It holds nothing volatile: no free disk, no clock rate, no temporary address.
@@ -681,7 +738,7 @@ export type NodeInfo = Message<"rollcall.node.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 9);
+  messageDesc(file_rollcall_node_v1_node, 10);
 
 /**
  * NodeCondition is a fault that a node has found in itself: in its machine, its agent, or what runs executions there. While a node reports one
@@ -712,7 +769,7 @@ export type NodeCondition = Message<"rollcall.node.v1.NodeCondition"> & {
  * Use `create(NodeConditionSchema)` to create a new message.
  */
 export const NodeConditionSchema: GenMessage<NodeCondition> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 10);
+  messageDesc(file_rollcall_node_v1_node, 11);
 
 /**
  * WorkCapacity is what a node offers to executions.
@@ -797,7 +854,7 @@ export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
  * Use `create(WorkCapacitySchema)` to create a new message.
  */
 export const WorkCapacitySchema: GenMessage<WorkCapacity> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 11);
+  messageDesc(file_rollcall_node_v1_node, 12);
 
 /**
  * OperatingSystem is what the machine runs.
@@ -839,7 +896,7 @@ export type OperatingSystem = Message<"rollcall.node.v1.OperatingSystem"> & {
  * Use `create(OperatingSystemSchema)` to create a new message.
  */
 export const OperatingSystemSchema: GenMessage<OperatingSystem> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 12);
+  messageDesc(file_rollcall_node_v1_node, 13);
 
 /**
  * Cpu is the machine's processors together.
@@ -888,7 +945,7 @@ export type Cpu = Message<"rollcall.node.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 13);
+  messageDesc(file_rollcall_node_v1_node, 14);
 
 /**
  * NumaNode is one memory domain of the machine.
@@ -930,7 +987,7 @@ export type NumaNode = Message<"rollcall.node.v1.NumaNode"> & {
  * Use `create(NumaNodeSchema)` to create a new message.
  */
 export const NumaNodeSchema: GenMessage<NumaNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 14);
+  messageDesc(file_rollcall_node_v1_node, 15);
 
 /**
  * Gpu is one accelerator that the machine's own drivers see.
@@ -993,7 +1050,7 @@ export type Gpu = Message<"rollcall.node.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 15);
+  messageDesc(file_rollcall_node_v1_node, 16);
 
 /**
  * VmCapability says whether the machine can run hardware-assisted virtual machines.
@@ -1028,7 +1085,7 @@ export type VmCapability = Message<"rollcall.node.v1.VmCapability"> & {
  * Use `create(VmCapabilitySchema)` to create a new message.
  */
 export const VmCapabilitySchema: GenMessage<VmCapability> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 16);
+  messageDesc(file_rollcall_node_v1_node, 17);
 
 /**
  * VfioGpu is a GPU set aside for virtual machines.
@@ -1070,7 +1127,7 @@ export type VfioGpu = Message<"rollcall.node.v1.VfioGpu"> & {
  * Use `create(VfioGpuSchema)` to create a new message.
  */
 export const VfioGpuSchema: GenMessage<VfioGpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 17);
+  messageDesc(file_rollcall_node_v1_node, 18);
 
 /**
  * NetworkInterface is one way in and out of the machine.
@@ -1112,7 +1169,7 @@ export type NetworkInterface = Message<"rollcall.node.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 18);
+  messageDesc(file_rollcall_node_v1_node, 19);
 
 /**
  * NodeType separates the machines that do the work from the processes that govern them.
@@ -1394,6 +1451,14 @@ export const HoldKind = {
    * @generated from enum value: HOLD_KIND_CONDITION = 5;
    */
   CONDITION: 5,
+
+  /**
+   * Two agents use the node's identity in turns, most often since a state directory was copied; lifted once one of them has been the only
+   * one for ten minutes. What runs goes on.
+   *
+   * @generated from enum value: HOLD_KIND_IDENTITY = 6;
+   */
+  IDENTITY: 6,
 } as const;
 
 /**
