@@ -90,7 +90,7 @@ class Connection {
     const tls = address.isTls ? await tlsOptions(this.#target, trust) : {};
     // A path that drops packets is noticed while a stream waits.
     const pings = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 };
-    this.#manager = new QuietSessionManager(address.baseUrl, pings, tls);
+    this.#manager = new Http2SessionManager(address.baseUrl, pings, tls);
     return createGrpcTransport({
       baseUrl: address.baseUrl,
       sessionManager: this.#manager,
@@ -98,21 +98,6 @@ class Connection {
     });
   }
 }
-
-/**
- * A session whose server goes away while a call begins raises its error when the manager no longer listens, which would
- * end the process: connect-node 2.3.0 mends it, and needs Node.js 22.
- */
-class QuietSessionManager extends Http2SessionManager {
-  override async request(...args: Parameters<Http2SessionManager["request"]>) {
-    const stream = await super.request(...args);
-    stream.session?.off("error", ignore).on("error", ignore);
-    return stream;
-  }
-}
-
-/** The call that failed tells the same. */
-function ignore(): void {}
 
 async function tlsOptions({ address }: ServiceTarget, trust: Trust) {
   const { caFile, caFingerprint, serverName, clientCertificate } = trust;

@@ -72,6 +72,8 @@ export class ConnectionKeeper {
   /** Strangers by HOST:PORT, where they can become known. */
   readonly #strangers: Map<string, Connection> | null;
   readonly #addresses: AddressKeeper;
+  /** Connections whose flood ends them before the next turn of the event loop. */
+  readonly #flooding = new Set<Connection>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: ConnectionKeeperOptions) {
@@ -237,7 +239,7 @@ export class ConnectionKeeper {
 
   #onNuisance(connection: Connection, nuisance: Nuisance): void {
     // What ends takes its calls along.
-    if (connection.socket.destroyed || connection.session?.destroyed === true) return;
+    if (connection.socket.destroyed || connection.session?.destroyed === true || this.#flooding.has(connection)) return;
     connection.budget ??= new FloodBudget();
     // A debt itself costs nothing further.
     if (nuisance !== "owing") this.#addresses.spend(connection, NUISANCE_COSTS[nuisance]);
@@ -275,13 +277,17 @@ export class ConnectionKeeper {
     this.#tally.add(reason, connection.address);
     const { session, socket } = connection;
     if (reason === "flood") this.#addresses.spend(connection, FLOOD_COST);
-    if (reason === "flood" && session !== null) {
-      // It is told why; the socket follows by itself, or at the next looks.
-      session.destroy(new Error("the peer floods"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    if (reason !== "flood" || session === null) {
+      socket.destroy();
       return;
     }
-    session?.destroy();
-    socket.destroy();
+    // This runs in callbacks of the session, which still reads the frame: it must not be destroyed there. The GOAWAY
+    // names the reason; the socket follows, or is destroyed by the next checks.
+    this.#flooding.add(connection);
+    setImmediate(() => {
+      this.#flooding.delete(connection);
+      session.destroy(new Error("the peer floods"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    });
   }
 
   /** In whole milliseconds, which take no memory of their own, and never 0. */

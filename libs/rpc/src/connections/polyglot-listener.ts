@@ -10,6 +10,7 @@ import { loopBudget } from "../limits/loop-budget.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { connectionOf, STRANGERS_STREAMS } from "./connection.ts";
 import { ConnectionKeeper } from "./connection-keeper.ts";
+import { handToHttp2 } from "./hand-over.ts";
 import { listeningError } from "./listening-error.ts";
 import { StoppableRequest } from "./stoppable-request.ts";
 import { recogniseOpening, TlsAcceptor } from "./tls-acceptor.ts";
@@ -60,7 +61,7 @@ export class PolyglotListener {
   readonly #http1: http.Server;
   readonly #http2: http2.Http2Server;
   readonly #sockets = new Set<net.Socket>();
-  // On Node 20 an HTTP/2 server that closes waits for sessions that are never closed, so they are kept here.
+  // The HTTP/2 server of Node.js 22 does not close its sessions when it is closed.
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   readonly #unrecognised = new Set<net.Socket>();
   readonly #keeper: ConnectionKeeper;
@@ -192,8 +193,8 @@ export class PolyglotListener {
   #track(session: http2.ServerHttp2Session): void {
     this.#sessions.add(session);
     session.once("close", () => this.#sessions.delete(session));
-    // Bad frames end their session by themselves; unheard, the error would end the process.
-    session.on("error", () => session.destroy());
+    // Bad frames have ended their session by then. Without a listener the error would end the process.
+    session.on("error", ignore);
     if (this.#draining) session.close();
   }
 
@@ -222,7 +223,7 @@ export class PolyglotListener {
 
   #serve(socket: net.Socket, isHttp2: boolean): void {
     if (isHttp2) {
-      this.#http2.emit("connection", socket);
+      handToHttp2(this.#http2, socket, () => this.#http2.emit("connection", socket));
       return;
     }
     this.#keeper.recognised(socket);
@@ -230,6 +231,8 @@ export class PolyglotListener {
     socket.resume();
   }
 }
+
+function ignore(): void {}
 
 function isTls(socket: net.Socket): socket is TLSSocket {
   return "encrypted" in socket;

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import type http2 from "node:http2";
 import net from "node:net";
-import type { Duplex } from "node:stream";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import { refuse } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { ConnectionTimes } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
+import { handToHttp2 } from "../connections/hand-over.ts";
 import { TlsAcceptor } from "../connections/tls-acceptor.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { FrameCall, type FrameMethod } from "./frame-call.ts";
@@ -70,7 +70,6 @@ type StreamListener = (stream: http2.ServerHttp2Stream, headers: http2.IncomingH
 export async function bindGrpc(server: Server, options: BindingOptions): Promise<GrpcBinding> {
   const { host, port } = options;
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const inject = (socket: Duplex) => injector.injectConnection(socket);
   const keeper = new ConnectionKeeper({
     name: "agents",
     ...options,
@@ -85,6 +84,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     },
   });
   const inner = innerServer(server);
+  const inject = (socket: net.Socket) => handToHttp2(inner, socket, () => injector.injectConnection(socket));
   serveStreams(inner, options.frames);
   // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each
   // agent.
@@ -141,7 +141,7 @@ function acceptTls(
   source: TlsSource,
   { strangers, metrics }: BindingOptions,
   keeper: ConnectionKeeper,
-  inject: (socket: Duplex) => void,
+  inject: (socket: net.Socket) => void,
 ): TlsAcceptor {
   return new TlsAcceptor({
     source,

@@ -3,6 +3,7 @@ import http2 from "node:http2";
 import type net from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
 import type { HttpHandler, HttpRequest } from "../calls/http-handler.ts";
+import { handToHttp2 } from "../connections/hand-over.ts";
 import { answerConnectError, answerGrpcError, finishRequest, isGrpc } from "../connect/answer-error.ts";
 
 /**
@@ -52,7 +53,7 @@ export class RefusalServer {
       response.once("close", () => closeLater(request.stream.session));
       refuseCall(request, response);
     });
-    this.#http2.on("session", (session) => session.on("error", () => session.destroy()));
+    this.#http2.on("session", (session) => session.on("error", () => {}));
   }
 
   /** Take over a connection. What was read of it has been put back. */
@@ -60,7 +61,7 @@ export class RefusalServer {
     const timer = setTimeout(() => socket.destroy(), LAST_WORDS_MS);
     socket.once("close", () => clearTimeout(timer));
     if (isHttp2) {
-      this.#http2.emit("connection", socket);
+      handToHttp2(this.#http2, socket, () => this.#http2.emit("connection", socket));
       return;
     }
     this.#http1.emit("connection", socket);

@@ -25,7 +25,7 @@ async function joined(nodeId: string, at: TestReplica) {
   return agent.join(at.address);
 }
 
-/** More than are acknowledged before a peer is behind: Node.js 24 keeps 64 KiB of them, and Node.js 20 a quarter. */
+/** More than are acknowledged before a peer is behind: Node.js buffers 64 KiB of them. */
 const BEATS = 12_000;
 
 describe("AgentStream, as time passes", () => {
