@@ -10,10 +10,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # A make that a test starts is told what its own words say, and not what this one was.
 MAKEOVERRIDES =
-unexport ARGS NAME BASE
+unexport ARGS NAME BASE FILE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance dist sdk conformance check-stubs lint gen docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test check acceptance dist sdk conformance check-stubs lint gen docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -28,6 +28,9 @@ build: $(INSTALLED) ## Bundle the executable, which bin/rollcall runs
 test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, breaking changes, tests (ARGS: arguments for jest)
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
+
+check: $(INSTALLED) ## Check one file within seconds: types, lint, and the tests that import it (FILE: which; ARGS=--watch: again at each change)
+	@node scripts/check.mjs $(FILE) $(ARGS)
 
 acceptance: build ## What takes longer than tests may: drills, and packages on fresh machines (ARGS: arguments for jest)
 	$(BIN)/tsc -b bench

@@ -1,8 +1,5 @@
-// Bundles the command line by itself into one script, cli.cjs, and start.cjs, which starts it or the servers' program.
-// One script can be kept compiled, which modules cannot be with Node.js 20; see docs/decisions/0065-one-script.md.
-import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+// Bundles the command line into one script, cli.cjs, and start.cjs, which starts it or the servers' program; see
+// docs/decisions/0065-one-script.md.
 import { build } from "esbuild";
 import { whenUsed } from "./when-used.mjs";
 
@@ -53,7 +50,7 @@ export async function bundleCli(folder, { entry, start, workspace, plugins }) {
     format: "cjs",
     target: "node22",
     conditions: ["source"],
-    // Nothing else may be beyond ASCII: see start.ts. NOTICES.txt has the licences.
+    // V8 keeps text of one byte per character in half the memory. NOTICES.txt has the licences.
     charset: "ascii",
     legalComments: "none",
     sourcemap: "linked",
@@ -68,13 +65,6 @@ export async function bundleCli(folder, { entry, start, workspace, plugins }) {
     banner: { js: 'const urlOfBundle = require("node:url").pathToFileURL(__filename).href;' },
     plugins: [WITHOUT_SERVERS, WITHOUT_RULES, BUILTINS_WHEN_USED, ...plugins],
   });
-  const text = await readFile(join(folder, "cli.cjs"));
-  if (text.some((byte) => byte > 0x7f)) throw new Error("cli.cjs has a character beyond ASCII");
-  const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
-  const starter = await build({
-    ...options,
-    entryPoints: [{ in: start, out: "start" }],
-    define: { DIGEST_OF_CLI: JSON.stringify(digest) },
-  });
+  const starter = await build({ ...options, entryPoints: [{ in: start, out: "start" }] });
   return [cli, starter].flatMap(({ metafile }) => Object.keys(metafile.inputs)).filter((it) => !/^[a-z-]+:/.test(it));
 }

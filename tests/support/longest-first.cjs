@@ -4,6 +4,7 @@ const { default: Sequencer } = require("@jest/test-sequencer");
 const LONGEST = [
   // Of `make acceptance`: minutes each.
   "/hostile.acceptance.ts",
+  "/node-versions.acceptance.ts",
   "/packages.acceptance.ts",
   "/conformance.acceptance.ts",
   "/deployment.acceptance.ts",

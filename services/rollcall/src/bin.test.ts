@@ -1,36 +1,59 @@
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 
-const BIN = fileURLToPath(new URL("../../../bin", import.meta.url));
+const LAUNCHER = fileURLToPath(new URL("../../../bin/rollcall", import.meta.url));
+const PRINTS_ARGUMENTS = 'console.log(["program", ...process.execArgv, ...process.argv.slice(2)].join());';
 const run = promisify(execFile);
 
-// A copy, since a checkout may have been built or not.
+// A copy, because the checkout may be built or not.
 let root: string;
-beforeAll(() => {
+beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "rollcall-bin-"));
   mkdirSync(join(root, "bin"));
-  for (const name of ["rollcall", "package.json"]) copyFileSync(join(BIN, name), join(root, "bin", name));
-  writeFileSync(join(root, "package.json"), '{"type": "module"}');
+  copyFileSync(LAUNCHER, join(root, "bin/rollcall"));
 });
-afterAll(() => rmSync(root, { recursive: true }));
+afterEach(() => rmSync(root, { recursive: true }));
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+/** Put a Node.js where only the launcher finds it: it is not in the PATH. */
+function installNode(path: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  symlinkSync(process.execPath, join(root, path));
+}
 
 describe("bin/rollcall", () => {
-  it("should say what to do when nothing was built", async () => {
+  it("should say what to do when nothing is built", async () => {
     await expect(run(join(root, "bin/rollcall"), ["version"])).rejects.toMatchObject({
       code: 1,
       stderr: "rollcall is not built yet: run `make build` first\n",
     });
   });
 
-  it("should run what was built, with its words", async () => {
-    const dist = join(root, "services/rollcall/bundle/src");
-    mkdirSync(dist, { recursive: true });
-    writeFileSync(join(dist, "start.cjs"), "console.log(process.argv.slice(2).join());");
-    expect((await run(join(root, "bin/rollcall"), ["node", "list"])).stdout).toBe("node,list\n");
+  it.each([
+    ["a checkout", "node_modules/.bin/node", "services/rollcall/bundle/src/start.cjs"],
+    ["a package", "lib/rollcall/bin/node", "lib/rollcall/bin/rollcall.cjs"],
+  ])("should run the program of %s with its own Node.js, also through a link", async (_, node, program) => {
+    installNode(node);
+    write(program, PRINTS_ARGUMENTS);
+    const env = { PATH: "/usr/bin:/bin" };
+    expect((await run(join(root, "bin/rollcall"), ["node", "list"], { env })).stdout).toBe("program,node,list\n");
+    symlinkSync(join(root, "bin/rollcall"), join(root, "linked"));
+    expect((await run(join(root, "linked"), ["up"], { env })).stdout).toBe("program,--max-semi-space-size=32,up\n");
+  });
+
+  it("should report a Node.js that cannot be executed", async () => {
+    write("node_modules/.bin/node", "");
+    write("services/rollcall/bundle/src/start.cjs", PRINTS_ARGUMENTS);
+    chmodSync(join(root, "node_modules/.bin/node"), 0o644);
+    await expect(run(join(root, "bin/rollcall"), ["version"])).rejects.toMatchObject({ code: 1 });
   });
 });

@@ -77,8 +77,8 @@ export function floods(port: HostilePort, path: string): readonly Scenario[] {
     flood("continuation", endless.open, () => endless.chunk),
     flood("rapid-reset", PREFACE, (round) => rapidReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND)),
     flood("made-reset", PREFACE, (round) => madeReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND)),
-    // All at once, and again from a new connection: it waits until its address has paid, and is then served with what it
-    // has sent meanwhile.
+    // All at once, and again from a new connection. That waits until its address is within its budget, and is then
+    // served with what it has sent meanwhile.
     leaving(`reset-burst-${port}`, port, Buffer.concat([PREFACE, rapidReset(path, 0, CALLS_OF_A_BURST)]), "resets"),
     flood("hpack-bomb", PREFACE, (round) => hpackBomb(round * 4)),
   ];

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Calls that are reset at once: more than any version of Node.js takes from one connection, and than it reads ahead. */
+/** Calls that are reset at once: more than Node.js takes from one connection, and more than it reads ahead. */
 const RESETS = Buffer.concat(
   Array.from({ length: 40_000 }, (_, index) => index * 2 + 1).flatMap((stream) => [
     frame("HEADERS", { flags: 5, stream, payload: POST_HEADERS }),
@@ -28,7 +28,10 @@ interface Port {
  * A server that reads `enough` bytes of each connection, puts them back, and hands it over. Each call is answered with
  * 200.
  */
-async function listen(enough: number, onSession: (session: http2.ServerHttp2Session) => void = () => {}): Promise<Port> {
+async function listen(
+  enough: number,
+  onSession: (session: http2.ServerHttp2Session) => void = () => {},
+): Promise<Port> {
   const sessions: http2.ServerHttp2Session[] = [];
   const server = http2.createServer((_, response) => void response.end());
   server.on("session", (session) => {

@@ -118,7 +118,7 @@ const SETTINGS = frame("SETTINGS", {});
 const WINDOW_UPDATE = frame("WINDOW_UPDATE", { payload: Buffer.from([0, 0, 0, 0]).fill(1, 3) });
 const PRIORITY = frame("PRIORITY", { stream: 3, payload: Buffer.from([0, 0, 0, 0, 16]) });
 
-/** nghttp2 ends a session for some thousand of them itself since 1.66; older versions of Node.js 22 have an earlier one. */
+/** nghttp2 ends a session for some thousand of them itself since 1.66; versions of Node.js 22 have an older one. */
 const NGHTTP2_LIMITS_PRIORITIES = Number(process.versions.nghttp2?.split(".")[1]) >= 66;
 
 function resets(round: number): Buffer {

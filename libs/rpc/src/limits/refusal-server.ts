@@ -3,8 +3,8 @@ import http2 from "node:http2";
 import type net from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
 import type { HttpHandler, HttpRequest } from "../calls/http-handler.ts";
-import { handToHttp2 } from "../connections/hand-over.ts";
 import { answerConnectError, answerGrpcError, finishRequest, isGrpc } from "../connect/answer-error.ts";
+import { handToHttp2 } from "../connections/hand-over.ts";
 
 /**
  * What a client still sends on its own account, such as its settings, must be read: a socket that

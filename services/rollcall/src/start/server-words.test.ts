@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { SERVER_VERBS } from "../server-verbs.ts";
-import { isForServers, nounOf, SERVER_WORDS } from "./server-words.ts";
+import { isForServers, SERVER_WORDS } from "./server-words.ts";
 
 describe("isForServers()", () => {
   it("should know every verb of the servers, wherever it is", () => {
@@ -12,17 +12,5 @@ describe("isForServers()", () => {
     expect(isForServers(["node", "list"])).toBe(false);
     expect(isForServers([])).toBe(false);
     expect(SERVER_WORDS.size).toBe(SERVER_VERBS.length + 2);
-  });
-});
-
-describe("nounOf()", () => {
-  it.each([
-    [["node", "list"], "node"],
-    [[], "none"],
-    [["--server", "x", "node"], "none"],
-    [["../../etc"], "none"],
-    [["a".repeat(21)], "none"],
-  ])("should name a plain first word and no other: %j", (words, noun) => {
-    expect(nounOf(words)).toBe(noun);
   });
 });

@@ -19,9 +19,3 @@ export const SERVER_WORDS: ReadonlySet<string> = new Set([
 export function isForServers(words: readonly string[]): boolean {
   return words.some((word) => SERVER_WORDS.has(word));
 }
-
-/** The verb or noun of these arguments, by which compiled code is kept; "none" where it is not plain. */
-export function nounOf(words: readonly string[]): string {
-  const [first = ""] = words;
-  return /^[a-z]{1,20}$/.test(first) ? first : "none";
-}
