@@ -29,7 +29,7 @@ export function closestName(given: string, candidates: readonly string[]): strin
 }
 
 /** A shorter beginning says too little about which name was meant. */
-const LEAST_BEGINNING = 3;
+const LEAST_BEGINNING = 2;
 
 /** How far two names are apart; null when one is no likely misspelling of the other. */
 function distanceBetween(given: string, name: string): number | null {

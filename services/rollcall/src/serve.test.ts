@@ -64,7 +64,7 @@ describe("rollcall serve", () => {
       code: 0,
       text: "nothing to change: node n1 already approved\nOk\n",
     });
-    expect(await runClient("node cordon n", fixture)).toEqual({ code: 0, text: "Ok\n" });
+    expect(await runClient("node cordon n1", fixture)).toEqual({ code: 0, text: "Ok\n" });
     expect((await runClient("node health n1", fixture)).text).toMatch(/^CPU .*%$/m);
     expect((await runClient("node summary", fixture)).text).toMatch(/^Nodes: +1 connected \/ 1 total$/m);
   });

@@ -55,7 +55,7 @@ describe("drainNode()", () => {
     await observe(rig.store, "busy", "HEALTHY");
     const fromMs = await recordTimeMs(rig.store.db);
     const { node } = await rig.admin.drainNode({
-      ...{ node: "bu", reason: "new disk", deadline: durationFromMs(90_000), ignoreDaemons: true },
+      ...{ node: "busy", reason: "new disk", deadline: durationFromMs(90_000), ignoreDaemons: true },
     });
     const { actor } = rig.operator;
     expect(node).toMatchObject({ mayTakeWork: false });
@@ -63,7 +63,7 @@ describe("drainNode()", () => {
       ...{ state: SchedulingState.DRAINING, reason: "NODE_DRAINING", message: "new disk", actor },
       holds: [{ kind: HoldKind.DRAIN, message: "new disk", actor }],
     });
-    const { drain } = await rig.admin.getDrain({ node: "bu" });
+    const { drain } = await rig.admin.getDrain({ node: "busy" });
     expect(drain).toMatchObject({
       ...{ nodeId: "busy", state: DrainState.DRAINING, ignoreDaemons: true, force: false, reason: "new disk", actor },
       ...{ waitingFor: [], waitingCount: 0 },

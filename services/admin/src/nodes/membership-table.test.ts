@@ -35,7 +35,7 @@ const TABLE: Readonly<Record<State, Readonly<Record<Verb, string>>>> = {
     approveNode: "NODE_NOT_FOUND",
     rejectNode: "NODE_NOT_FOUND",
     deleteNode: "NODE_NOT_FOUND",
-    banNode: "gone, banned",
+    banNode: "NODE_NOT_FOUND",
     unbanNode: "NODE_NOT_FOUND",
   },
   PENDING: {
