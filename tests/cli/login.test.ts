@@ -236,6 +236,22 @@ describe("login --oidc", () => {
     );
   });
 
+  it("should keep nothing of a login whose token is too long or has a time out of range", async () => {
+    const { claims } = issuer;
+    try {
+      issuer.claims = {
+        ...claims,
+        groups: Array.from({ length: 1_000 }, (_, index) => `a-group-with-a-name-${index}`),
+      };
+      expect((await logIn()).err).toMatch(/gave a token of \d+ characters, and servers take 16384 at most\nhint: /);
+      issuer.claims = { ...claims, exp: 1e300 };
+      expect((await logIn()).err).toMatch(/its claim exp is not a time/);
+    } finally {
+      issuer.claims = claims;
+    }
+    expect(() => config()).toThrow("ENOENT");
+  });
+
   it("should keep nothing of a login that was refused", async () => {
     const { code, err } = await logIn("denied");
     expect(code).toBe(1);

@@ -85,7 +85,11 @@ export function roleSuffices(has: Role, needs: Role): boolean {
   }
 }
 
-/** The token of an `authorization: Bearer <token>` header; null when there is none in that form. */
+/** The most characters that a token has. Those of issuers come near it when they name many groups. */
+export const LONGEST_TOKEN = 16_384;
+
+/** The token of an `authorization: Bearer <token>` header; null when there is none in that form, or it is too long. */
 export function bearerOf(authorization: string | null): string | null {
-  return authorization?.match(/^bearer +([\x21-\x7e]{1,8192})$/i)?.[1] ?? null;
+  const bearer = authorization?.match(/^bearer +([\x21-\x7e]+)$/i)?.[1] ?? null;
+  return bearer === null || bearer.length > LONGEST_TOKEN ? null : bearer;
 }

@@ -6,6 +6,7 @@ export {
   type Caller,
   isRole,
   type KnownCaller,
+  LONGEST_TOKEN,
   type ReplicaAuthenticator,
   type Role,
   roleSuffices,

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
-/** What a token says besides issuer, audience and times. */
+/** What a token says besides issuer and audience; times among them replace the usual ones. */
 export type TestClaims = Readonly<Record<string, unknown>>;
 
 /** How a token differs from what the issuer makes by itself. */
@@ -101,11 +101,9 @@ export class TestIssuer {
     const key = this.#keys.findLast(({ id }) => keyId === undefined || id === keyId);
     if (key === undefined) throw new Error(`the issuer has no key ${keyId}`);
     const nowS = Math.floor((options.nowMs ?? Date.now()) / 1_000);
-    const token = new SignJWT({ ...claims })
+    const token = new SignJWT({ iat: nowS, exp: nowS + expiresInS, ...claims })
       .setProtectedHeader({ alg: String(key.publicJwk.alg), kid: key.id, typ: "JWT" })
-      .setIssuer(issuer)
-      .setIssuedAt(nowS)
-      .setExpirationTime(nowS + expiresInS);
+      .setIssuer(issuer);
     return (audience === null ? token : token.setAudience(audience)).sign(key.privateKey);
   }
 

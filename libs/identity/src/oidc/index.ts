@@ -2,6 +2,7 @@ import type { Authenticator } from "../caller.ts";
 import type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
+export { mutableClaims } from "./claim-rules.ts";
 export { fetchJson, fetchWhole } from "./fetch-whole.ts";
 export { checkOidcConfig, isSafeUrl, type OidcIssuer, type OidcProblem, oidcIssuersOf } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";

@@ -105,6 +105,28 @@ describe("createOidcAuthenticator()", () => {
     expect(await refusalOf(authenticator()(await token({ nbf })))).toMatchObject(INVALID);
   });
 
+  it.each(["exp", "nbf", "iat"])("should refuse a token whose %s is out of range", async (claim) => {
+    const authenticate = authenticator();
+    for (const value of [1e300, 253_402_300_800, Number.MAX_SAFE_INTEGER]) {
+      expect(await refusalOf(authenticate(await token({ [claim]: value })))).toMatchObject(INVALID);
+    }
+    const text = await refusalOf(authenticate(await token({ [claim]: "soon" })));
+    expect(text).toMatchObject(INVALID);
+  });
+
+  it.each([
+    ["exp", -1, "TOKEN_EXPIRED"],
+    ["nbf", -1, "TOKEN_INVALID"],
+    ["iat", -1, "TOKEN_INVALID"],
+  ])("should refuse a token whose %s is before 1970", async (claim, value, reason) => {
+    expect(await refusalOf(authenticator()(await token({ [claim]: value })))).toMatchObject({ reason });
+  });
+
+  it("should take a token that is good until the last second that can be told", async () => {
+    const caller = await authenticator()(await token({ exp: 253_402_300_799 }));
+    expect(caller).toMatchObject({ expiresAtMs: 253_402_300_799_000 });
+  });
+
   it("should take no token of another issuer, no garbage, and none without a signature that counts", async () => {
     const authenticate = authenticator();
     const [head = "", body = "", signature = ""] = (await token()).split(".");
@@ -136,6 +158,60 @@ describe("createOidcAuthenticator()", () => {
     const kubernetes = { subjectRoles: { [account]: "operator" } } as const;
     expect(await role(kubernetes, { sub: account, rollcall_role: undefined })).toBe("operator");
     expect(await role({ defaultRole: "viewer" }, { rollcall_role: "unheard-of" })).toBe("viewer");
+  });
+
+  const EMAIL = "root@example.com";
+  const BY_EMAIL = { subjectClaim: "email", subjectRoles: { [EMAIL]: "admin" } } as const;
+  const BY_EMAIL_ROLE = { roleClaim: "email", roleMap: { [EMAIL]: "admin" } } as const;
+  const NESTED = { subjectClaim: "profile.email", defaultRole: "admin" } as const;
+  const NAMESPACED = { subjectClaim: "https://example.com/email", defaultRole: "admin" } as const;
+
+  it.each<[string, Partial<OidcIssuer>, object]>([
+    ["is the subject", BY_EMAIL, { email: EMAIL, email_verified: false }],
+    ["is the subject, and verified as a text", BY_EMAIL, { email: EMAIL, email_verified: "true" }],
+    ["is the subject, and verified as null", BY_EMAIL, { email: EMAIL, email_verified: null }],
+    ["gives the role", BY_EMAIL_ROLE, { email: EMAIL, email_verified: false }],
+    ["is a member of a claim", NESTED, { profile: { email: EMAIL, email_verified: false } }],
+    ["is a member of a claim of an unverified token", NESTED, { profile: { email: EMAIL }, email_verified: false }],
+    [
+      "has a name with a prefix",
+      NAMESPACED,
+      { "https://example.com/email": EMAIL, "https://example.com/email_verified": false },
+    ],
+    [
+      "is the value of another claim",
+      { subjectClaim: "preferred_username", defaultRole: "admin" },
+      { preferred_username: "Root@Example.com", email: EMAIL, email_verified: false },
+    ],
+    [
+      "is one of the values that give roles",
+      { roleClaim: "ids" },
+      { ids: ["admin", EMAIL], email: EMAIL, email_verified: 0 },
+    ],
+  ])("should refuse a token with an unverified e-mail address that %s", async (_, changes, claims) => {
+    const refusal = await refusalOf(authenticator(changes)(await token({ rollcall_role: "admin", ...claims })));
+    expect(refusal).toMatchObject(INVALID);
+    expect(refusal.message).toMatch(/e-mail address that the issuer has not verified/);
+  });
+
+  it.each<[string, Partial<OidcIssuer>, object]>([
+    ["is verified", BY_EMAIL, { email: EMAIL, email_verified: true }],
+    ["of which the token does not say whether it is verified", BY_EMAIL, { email: EMAIL }],
+    ["decides nothing", {}, { rollcall_role: "admin", email: EMAIL, email_verified: false }],
+  ])("should take a token with an e-mail address that %s", async (_, changes, claims) => {
+    expect(await authenticator(changes)(await token(claims))).toMatchObject({ role: "admin" });
+  });
+
+  it.each([
+    [{ _claim_names: { groups: "src1" }, _claim_sources: { src1: { endpoint: "https://x.example" } } }, "_claim_names"],
+    [{ hasgroups: true }, "hasgroups"],
+    [{ hasgroups: "true" }, "hasgroups"],
+  ])("should say that the issuer left out the groups: %j", async (claims, overage) => {
+    const authenticate = authenticator({ roleClaim: "groups", roleMap: { sre: "admin" } });
+    const refusal = await refusalOf(authenticate(await token(claims)));
+    expect(refusal).toMatchObject({ reason: "ROLE_TOO_LOW", metadata: { overage, subject: "alice" } });
+    expect(refusal.message).toMatch(/too many groups/);
+    expect((await refusalOf(authenticate(await token({ groups: ["x"] })))).metadata).not.toHaveProperty("overage");
   });
 
   it("should refuse a token without a role, or without a subject", async () => {

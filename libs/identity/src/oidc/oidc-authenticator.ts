@@ -1,9 +1,11 @@
 import { refuse } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import type { Authenticator, Caller } from "../caller.ts";
+import { groupsOverage, unverifiedEmail } from "./claim-rules.ts";
+import type { Claims } from "./claims.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import type { OidcIssuer } from "./oidc-issuers.ts";
-import { type Claims, roleOfClaims, subjectOfClaims } from "./role-of-claims.ts";
+import { roleOfClaims, subjectOfClaims } from "./role-of-claims.ts";
 import { issuerIn, verifyToken } from "./verify-token.ts";
 
 /** What tokens of issuers are checked with. */
@@ -54,20 +56,36 @@ async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: num
 }
 
 function callerOf(claims: Claims, issuer: OidcIssuer): Caller {
+  const unverified = unverifiedEmail(claims, issuer);
+  if (unverified !== null) throw emailUnverified(issuer, unverified);
   const who = subjectOfClaims(claims, issuer);
   if (who === null) {
     throw tokenInvalid(issuer, `the claim ${issuer.subjectClaim} names no subject`);
   }
   const { name, subject } = who;
   const role = roleOfClaims(claims, name, issuer);
-  if (role === null) {
-    const message =
-      `user:${subject} has no role here: neither the claim ${issuer.roleClaim} of the token nor ` +
-      "OIDC.SubjectRoles gives one";
-    throw refuse("ROLE_TOO_LOW", message, { metadata: { role: "none", subject } });
-  }
+  if (role === null) throw noRole(subject, issuer, groupsOverage(claims, issuer.roleClaim));
   const expiresAtMs = Number(claims.exp) * 1000;
   return { kind: "person", issuer: issuer.issuer, subject, role, expiresAtMs };
+}
+
+function noRole(subject: string, { roleClaim }: OidcIssuer, overage: string | null): Error {
+  const why =
+    overage === null
+      ? `neither the claim ${roleClaim} of the token nor OIDC.SubjectRoles gives one`
+      : `the issuer left the claim ${roleClaim} out of the token because there are too many groups (${overage}); let ` +
+        "it write only groups that are assigned to the application, or use its app roles with OIDC.RoleClaim: roles";
+  const metadata = { role: "none", subject, ...(overage === null ? {} : { overage }) };
+  return refuse("ROLE_TOO_LOW", `user:${subject} has no role here: ${why}`, { metadata });
+}
+
+function emailUnverified({ issuer }: OidcIssuer, claim: string): Error {
+  const why =
+    `the claim ${claim} is an e-mail address that the issuer has not verified (email_verified is not true); verify ` +
+    "it there, or name a claim in OIDC.SubjectClaim and OIDC.RoleClaim that people cannot choose, such as sub";
+  return refuse("TOKEN_INVALID", `the token of ${issuer} is not one for here: ${why}`, {
+    metadata: { issuer, why, unverified: claim },
+  });
 }
 
 function tokenInvalid({ issuer }: OidcIssuer, why: string): Error {

@@ -57,7 +57,9 @@ export const OIDC_KEYS = defineKeys({
     default: "sub",
     doc:
       "The claim that says who it is, as events and the audit log name them: user:<subject>. It must be one that " +
-      "the issuer gives to one person for ever.",
+      "the issuer gives to one person for ever, such as sub or oid. email, upn and preferred_username are not: the " +
+      "process warns of them at its start. A token is refused if email_verified is in it and not true, and the " +
+      "subject or the claim for the role is the e-mail address.",
   },
   "OIDC.SubjectPrefix": {
     schema: text({ minLength: 0, maxLength: 64 }),

@@ -1,8 +1,6 @@
 import { type Role, roleSuffices } from "../caller.ts";
+import { type Claims, claimAt, textsIn } from "./claims.ts";
 import type { OidcIssuer } from "./oidc-issuers.ts";
-
-/** What an issuer says in a token. */
-export type Claims = Readonly<Record<string, unknown>>;
 
 type RoleRules = Pick<OidcIssuer, "roleClaim" | "roleMap" | "subjectRoles" | "defaultRole">;
 type SubjectRules = Pick<OidcIssuer, "subjectClaim" | "subjectPrefix">;
@@ -41,22 +39,6 @@ export function subjectOfClaims(
   if (typeof name !== "string" || name === "" || UNPRINTABLE.test(name)) return null;
   const subject = `${subjectPrefix}${name}`;
   return subject.length > LONGEST_SUBJECT ? null : { name, subject };
-}
-
-/** A claim by its name or, when there is none of that name, by the path that the name is. */
-function claimAt(claims: Claims, path: string): unknown {
-  if (Object.hasOwn(claims, path)) return claims[path];
-  let found: unknown = claims;
-  for (const part of path.split(".")) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, part)) return undefined;
-    found = (found as Claims)[part];
-  }
-  return found;
-}
-
-function textsIn(value: unknown): readonly string[] {
-  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return values.filter((it) => typeof it === "string");
 }
 
 function own<V>(map: Readonly<Record<string, V>>, key: string): V | undefined {

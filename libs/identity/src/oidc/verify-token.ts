@@ -1,6 +1,7 @@
 import { decodeJwt, jwtVerify } from "jose";
+import { timeProblem } from "./claim-rules.ts";
+import type { Claims } from "./claims.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
-import type { Claims } from "./role-of-claims.ts";
 
 /** What a token must be. */
 export interface ExpectedToken {
@@ -51,7 +52,8 @@ export async function verifyToken(
       currentDate: new Date(wallMs),
       requiredClaims: ["exp"],
     });
-    return { kind: "valid", claims: payload };
+    const why = timeProblem(payload);
+    return why === null ? { kind: "valid", claims: payload } : { kind: "not-for-here", why };
   } catch (error) {
     // The signature is checked before the claims: only the holder of a token that the issuer made may learn what is
     // wrong with them.

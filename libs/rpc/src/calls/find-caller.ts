@@ -1,6 +1,16 @@
 import { refuse } from "@rollcall/errors";
-import { ANONYMOUS, type Authenticator, bearerOf, type Caller, type Role, roleSuffices } from "@rollcall/identity";
+import {
+  ANONYMOUS,
+  type Authenticator,
+  bearerOf,
+  type Caller,
+  LONGEST_TOKEN,
+  type Role,
+  roleSuffices,
+} from "@rollcall/identity";
 import type { MethodCaller } from "./policy.ts";
+
+const SCHEME_LENGTH = "Bearer ".length;
 
 /** Whether a method of this row asks for a token. */
 export function needsRole(needs: MethodCaller): needs is Role {
@@ -23,6 +33,7 @@ export async function findCaller(
   if (authorization === null) {
     throw refuse("TOKEN_MISSING", "this method needs an access token: send it as authorization: Bearer <token>");
   }
+  if (authorization.length > LONGEST_TOKEN + SCHEME_LENGTH) throw tokenTooLong();
   const bearer = bearerOf(authorization);
   const caller = bearer === null ? null : await authenticate(bearer);
   if (caller === null || caller.kind === "anonymous") {
@@ -35,4 +46,12 @@ export async function findCaller(
     });
   }
   return caller;
+}
+
+/** The refusal of a token that has more characters than any that is taken. */
+function tokenTooLong() {
+  const message =
+    `the access token is too long, ${LONGEST_TOKEN} characters are the most; an issuer's token grows with the ` +
+    "groups that it names: let the issuer write only those that OIDC.RoleMap has";
+  return refuse("TOKEN_INVALID", message, { metadata: { longest: String(LONGEST_TOKEN) } });
 }

@@ -68,6 +68,31 @@ describe("createRpcServer()", () => {
   });
 });
 
+describe("long tokens", () => {
+  const asked = { node: "n1" };
+
+  it.each(TRANSPORT_KINDS)("should be taken up to 16 KiB over %s, and refused in words above", async (kind) => {
+    const longest = "t".repeat(16_384);
+    const authenticate = async (bearer: string) =>
+      bearer === longest ? ({ kind: "token", id: "long", role: "viewer" } as const) : null;
+    await start({ authenticate });
+    const { node } = await fixture.registry(kind, longest).getNode(asked);
+    expect(node?.id).toBe("n1");
+    for (const length of [16_385, 50_000]) {
+      const refusal = await failureOf(fixture.registry(kind, "t".repeat(length)).getNode(asked));
+      expect(describeError(refusal)).toMatchObject({ reason: "TOKEN_INVALID", metadata: { longest: "16384" } });
+      expect(String(refusal)).toMatch(/too long, 16384 characters are the most/);
+    }
+  });
+
+  it("should be refused in words over HTTP/1.1", async () => {
+    await start();
+    const answer = await fixture.post(GET_NODE, '{"node":"n1"}', { authorization: `Bearer ${"t".repeat(40_000)}` });
+    expect(answer.status).toBe(401);
+    expect(await answer.text()).toMatch(/too long/);
+  });
+});
+
 describe("request ids", () => {
   it("should send the caller's id back, or one of its own, with answers and errors", async () => {
     const seen: string[] = [];

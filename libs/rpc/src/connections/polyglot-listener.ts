@@ -52,6 +52,8 @@ export interface PolyglotOptions {
 const IDLE_MS = 90_000;
 
 const TCP_KEEPALIVE_MS = 60_000;
+/** As HTTP/2 has it: more than the longest token, so that a longer one is refused in words. */
+const MOST_HEADER_BYTES = 65_536;
 
 const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
@@ -85,7 +87,10 @@ export class PolyglotListener {
     const headersTimeout = options.http1HeadersMs ?? 60_000;
     const connectionsCheckingInterval = Math.min(headersTimeout, 30_000);
     this.#http1 = http.createServer(
-      { headersTimeout, connectionsCheckingInterval, IncomingMessage: StoppableRequest },
+      {
+        ...{ headersTimeout, connectionsCheckingInterval, maxHeaderSize: MOST_HEADER_BYTES },
+        IncomingMessage: StoppableRequest,
+      },
       (request, response) => {
         if (request.socket.destroyed) return;
         if (this.#draining) response.setHeader("connection", "close");

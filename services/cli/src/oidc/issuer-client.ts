@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { LONGEST_TOKEN } from "@rollcall/identity";
 import { Failure } from "../failure.ts";
 
 /** The endpoints of an issuer. */
@@ -37,6 +38,9 @@ export interface OidcClient {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
+
+/** The last moment that a Date can have. */
+const LAST_TIME_MS = 8_640_000_000_000_000;
 
 const TIMEOUT_MS = 10_000;
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
@@ -156,12 +160,19 @@ function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedToke
         `the issuer must let the client ${client.clientId} have that audience`,
     );
   }
+  if (token.length > LONGEST_TOKEN) {
+    throw new Failure(
+      `the issuer ${client.issuer} gave a token of ${token.length} characters, and servers take ${LONGEST_TOKEN} at ` +
+        "most\nhint: let the issuer write only those groups into it that OIDC.RoleMap has",
+    );
+  }
   const exp = claimsOf(token)?.exp;
   const lifeMs = numberIn(fields, "expires_in", 300) * 1_000;
   return {
     token,
     refreshToken: textIn(fields, "refresh_token"),
-    expiresAtMs: typeof exp === "number" ? exp * 1_000 : nowMs + lifeMs,
+    // When to renew it. Whether its times can be is for the server to say, of each call.
+    expiresAtMs: Math.max(0, Math.min(LAST_TIME_MS, typeof exp === "number" ? exp * 1_000 : nowMs + lifeMs)),
   };
 }
 

@@ -95,6 +95,27 @@ describe("sign-in at an issuer", () => {
     expect((await browser.call("BeginOidcSignIn", { issuer: issuer.url }, foreign)).reason).toBe("ORIGIN_NOT_ALLOWED");
   });
 
+  it.each([
+    [
+      "an e-mail address that was not verified",
+      { sub: "root@example.com", email: "root@example.com", email_verified: false, rollcall_role: "admin" },
+      /has not verified/,
+    ],
+    ["a time out of range", { sub: "alice", rollcall_role: "admin", exp: 1e300 }, /exp is not a time/],
+  ])("should refuse people whose token has %s", async (_, claims, why) => {
+    const known = issuer.claims;
+    issuer.claims = claims;
+    try {
+      const browser = rig.browser();
+      const answer = await browser.signIn({ oidc: await comeBack(browser) });
+      expect(answer.reason).toBe("SIGN_IN_FAILED");
+      expect(JSON.stringify(answer.body)).toMatch(why);
+      expect(answer.setCookie).toEqual([]);
+    } finally {
+      issuer.claims = known;
+    }
+  });
+
   it("should say that the issuer is away, and work again when it is back", async () => {
     const browser = rig.browser();
     const back = await comeBack(browser);

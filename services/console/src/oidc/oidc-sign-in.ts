@@ -1,5 +1,5 @@
 import type { OidcAnswer } from "@rollcall/api/rollcall/console/v1/console_pb";
-import { reasonOf, refuse } from "@rollcall/errors";
+import { describeError, reasonOf, refuse } from "@rollcall/errors";
 import type { Authenticator, KnownCaller } from "@rollcall/identity";
 import { fetchWhole, isSafeUrl, type OidcIssuer } from "@rollcall/identity/oidc";
 import type { Clock, Logger } from "@rollcall/process";
@@ -168,7 +168,7 @@ async function callerOfTokens(
   { issuer }: OidcIssuer,
   authenticate: Authenticator,
 ): Promise<KnownCaller> {
-  let last: unknown = null;
+  const whys = new Set<string>();
   for (const token of tokens) {
     try {
       const caller = token === "" ? null : await authenticate(token);
@@ -176,10 +176,13 @@ async function callerOfTokens(
     } catch (error) {
       // An access token may be for another audience, or no JWT at all; then the other one counts.
       if (reasonOf(error) !== "TOKEN_INVALID") throw error;
-      last = error;
+      const { message, metadata } = describeError(error);
+      // What one of them says of the person is true whatever the other leaves out.
+      if (metadata.unverified !== undefined) throw signInFailed(issuer, message);
+      whys.add(message);
     }
   }
-  throw signInFailed(issuer, last instanceof Error ? last.message : "it gave no token for this audience");
+  throw signInFailed(issuer, whys.size === 0 ? "it gave no token for this audience" : [...whys].join("; "));
 }
 
 function signInFailed(issuer: string, why: string, cause?: unknown): Error {

@@ -110,6 +110,14 @@ describe("registerNode() with a service account's token", () => {
       async () => (await podToken("bad")).replace(/\.[^.]*$/, `.${"A".repeat(86)}`),
     ],
     [
+      "that ends beyond all times",
+      "SERVICE_ACCOUNT_TOKEN_INVALID",
+      async () => {
+        const own = { namespace: "fleet", serviceaccount: { name: "agent" } };
+        return issuer.token({ "kubernetes.io": own, exp: 1e300 }, { audience: "rollcall-join" });
+      },
+    ],
+    [
       "of a person",
       "SERVICE_ACCOUNT_TOKEN_INVALID",
       () => issuer.token({ sub: "alice" }, { audience: "rollcall-join" }),

@@ -1,5 +1,5 @@
 import type { Authenticator } from "@rollcall/identity";
-import { type OidcConfig, oidcIssuersOf, openOidc } from "@rollcall/identity/oidc";
+import { mutableClaims, type OidcConfig, type OidcIssuer, oidcIssuersOf, openOidc } from "@rollcall/identity/oidc";
 import type { Clock, Logger } from "@rollcall/process";
 import { AccessTokenUses, type CallStore, createAuthenticator } from "@rollcall/store";
 
@@ -24,11 +24,23 @@ export async function openAuthentication(options: AuthenticationOptions): Promis
   const uses = new AccessTokenUses({ store, clock, log });
   const onUse = (id: string) => uses.note(id);
   const byAccessToken = createAuthenticator({ store, clock, onUse });
-  const byIssuer = await openOidc({ issuers: oidcIssuersOf(config), clock, log });
+  const issuers = oidcIssuersOf(config);
+  warnOfMutableClaims(issuers, log);
+  const byIssuer = await openOidc({ issuers, clock, log });
   if (byIssuer === null) return { authenticate: byAccessToken, uses };
   // A chosen access token may look like an issuer's: what is of no issuer is looked for in the record.
   return {
     authenticate: async (bearer) => (await byIssuer(bearer)) ?? byAccessToken(bearer),
     uses,
   };
+}
+
+/** Whoever gets another's e-mail address or name at the issuer gets their role here. */
+function warnOfMutableClaims(issuers: readonly OidcIssuer[], log: Logger): void {
+  for (const one of issuers) {
+    for (const claim of mutableClaims(one)) {
+      const advice = "use one that the issuer never gives to anybody else, such as sub or oid, or groups for roles";
+      log.warn({ issuer: one.issuer, claim, advice }, "a claim that decides who callers are can change");
+    }
+  }
 }

@@ -1373,7 +1373,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.node.v1.ErrorReason.ERROR_REASON_STREAM_STALE": "[DEADLINE_EXCEEDED] Nothing was received beyond the threshold; open a new stream.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_TLS_REQUIRED": "[FAILED_PRECONDITION] The port speaks TLS and was spoken to in clear text: use https://.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_TOKEN_EXPIRED": "[UNAUTHENTICATED] The token was good, and its time has passed.",
-  "rollcall.node.v1.ErrorReason.ERROR_REASON_TOKEN_INVALID": "[UNAUTHENTICATED] The access token is unknown or malformed.",
+  "rollcall.node.v1.ErrorReason.ERROR_REASON_TOKEN_INVALID": "[UNAUTHENTICATED] The access token is unknown, malformed or too long, or an issuer made it, and it is not one for here: for another audience, with a time out of range, or with an e-mail address that was not verified and that would decide who the caller is.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_TOKEN_MISSING": "[UNAUTHENTICATED] The call carries no access token.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_TOKEN_REVOKED": "[UNAUTHENTICATED] The access token was good, and was revoked.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_TOO_MANY_CALLS": "[RESOURCE_EXHAUSTED] This caller, or this address for callers that are not known, has as many calls under way as it may; read their answers first. RetryInfo says when to try again.",

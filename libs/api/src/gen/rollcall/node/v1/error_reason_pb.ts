@@ -248,7 +248,8 @@ export const ErrorReason = {
   TOKEN_MISSING: 40,
 
   /**
-   * [UNAUTHENTICATED] The access token is unknown or malformed.
+   * [UNAUTHENTICATED] The access token is unknown, malformed or too long, or an issuer made it, and it is not one for here: for another
+   * audience, with a time out of range, or with an e-mail address that was not verified and that would decide who the caller is.
    *
    * @generated from enum value: ERROR_REASON_TOKEN_INVALID = 41;
    */
