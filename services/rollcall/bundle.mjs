@@ -150,7 +150,7 @@ async function addPages(folder) {
  */
 export async function bundle(folder, { program = "main", info = {} } = {}) {
   await mkdir(folder, { recursive: true });
-  const { metafile } = await build({
+  const servers = build({
     entryPoints: [{ in: join(HERE, `src/${program}.ts`), out: "main" }],
     outdir: join(folder, "src"),
     // What esbuild writes names files from here, so that it is the same in every checkout.
@@ -175,13 +175,17 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
     metafile: true,
     logLevel: "warning",
   });
-  const cli = await bundleCli(join(folder, "src"), {
+  const commandLine = bundleCli(join(folder, "src"), {
     entry: join(HERE, `src/${program}.ts`),
     start: join(HERE, "src/start/start.ts"),
     workspace: WORKSPACE,
     plugins: PLUGINS,
   });
-  const pages = program === "main" ? await addPages(folder) : [];
+  const [{ metafile }, cli, pages] = await Promise.all([
+    servers,
+    commandLine,
+    program === "main" ? addPages(folder) : [],
+  ]);
   const { version } = JSON.parse(await readFile(join(HERE, "package.json"), "utf8"));
   await writeFile(join(folder, "package.json"), `${JSON.stringify({ type: "module", version, ...info })}\n`);
   const inputs = [...new Set([...Object.keys(metafile.inputs), ...cli, ...pages])];
@@ -190,6 +194,8 @@ export async function bundle(folder, { program = "main", info = {} } = {}) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = resolve(process.argv[2] ?? join(HERE, "bundle"));
+  const startMs = performance.now();
+  process.stderr.write("building the program and the console's pages ...\n");
   const [draft, old] = ["draft", "old"].map((it) => `${folder}.${it}-${process.pid}`);
   await bundle(draft, { info: { ...commitInfo(WORKSPACE), build: "checkout" } });
   // What is there can be started until the next one is whole. A build at the same time makes the same.
@@ -199,4 +205,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await rename(folder, old).catch(except("ENOENT"));
   await rename(draft, folder).catch(except("ENOTEMPTY"));
   for (const it of [draft, old]) await rm(it, { recursive: true, force: true });
+  process.stderr.write(`built in ${((performance.now() - startMs) / 1_000).toFixed(1)} s\n`);
 }

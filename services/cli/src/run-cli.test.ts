@@ -80,7 +80,7 @@ describe("runCli()", () => {
   });
 
   it("should print its version", async () => {
-    expect((await run(["version"])).out).toMatch(/^rollcall \d+\.\d+\.\d+ \(Node.js 20.20.2, linux-x64\)\n$/);
+    expect((await run(["version"])).out).toMatch(/^rollcall \d+\.\d+\.\d+ \(Node.js 26.12.1, linux-x64\)\n$/);
     expect(await run(["--version"])).toEqual({
       code: 0,
       out: expect.stringMatching(/^rollcall \d+\.\d+\.\d+\n$/),

@@ -22,7 +22,7 @@ export interface Shell {
   readonly home: string;
   /** The user's numeric id; null on systems without. */
   readonly userId: number | null;
-  /** What the program runs on, for example { node: "20.20.2", platform: "linux-x64" }. */
+  /** What the program runs on, for example { node: "26.12.1", platform: "linux-x64" }. */
   readonly runsOn: { readonly node: string; readonly platform: string };
   /** Standard output. */
   readonly out: Sink;

@@ -44,7 +44,7 @@ export async function run(args: readonly string[], surroundings: Surroundings = 
     home: surroundings.home ?? nowhere,
     // As any user: root would read the system's directory, where a control plane of this machine may have its data.
     userId: null,
-    runsOn: { node: "20.20.2", platform: "linux-x64" },
+    runsOn: { node: "26.12.1", platform: "linux-x64" },
     out: out.sink,
     err: err.sink,
     ask: surroundings.ask ?? null,
