@@ -22,6 +22,7 @@ const LONGEST = [
   "/job-table.acceptance.ts",
   "/upgrade.acceptance.ts",
   // Of `make test`: half a minute each, and more.
+  "/drills/short-broken-agents.test.ts",
   "/drills/short-hostile.test.ts",
   "/drills/short-poisoned-sessions.test.ts",
   "/rollcall/src/tls.test.ts",

@@ -67,6 +67,7 @@ function keeper(): KeeperAccess {
   const words = ["keeper", "--ends-idle", "--log-file", "--state-dir", stateDirectory, ...flags];
   return {
     socketPath: keeperSocket(stateDirectory, null),
+    isNeeded: true,
     expected: { version: VERSION, settingsDigest: settingsDigest(settings) },
     start: async () => {
       const options = { detached: true, stdio: "ignore" } as const;

@@ -1,5 +1,6 @@
 import { BenchContext } from "../bench-context.ts";
 import { describeMachineTime, readMachineTime } from "../machine-time.ts";
+import { brokenAgents } from "./broken-agents-drill.ts";
 import { churn } from "./churn-drill.ts";
 import { clock } from "./clock-drill.ts";
 import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
@@ -21,6 +22,7 @@ const DRILLS: readonly Drill[] = [
   poisonedSessions,
   schedulerCrashes,
   restoredWork,
+  brokenAgents,
   webhooks,
   kits,
   churn,

@@ -141,7 +141,8 @@ function node(index: number, random: () => number): WorkNode {
   const isLarge = index % 2 === 0;
   return {
     ...{ id: `node-${index}`, type: "COMPUTE", membership: "APPROVED", connection: "CONNECTED", health: "HEALTHY" },
-    ...{ holds: [], reactionAllowed: false, labels, grantedLabels: labels, os: "linux", architecture: "x64" },
+    ...{ holds: [], conditionSinceMs: null, reactionAllowed: false },
+    ...{ labels, grantedLabels: labels, os: "linux", architecture: "x64" },
     ...{ agentVersion: "0.2.0", gpus: [] },
     capacity: {
       ...{

@@ -31,6 +31,20 @@ describe("createLogger()", () => {
     });
   });
 
+  it("should lose a line that cannot be written, and let the process go on", () => {
+    const written: string[] = [];
+    let isFull = true;
+    const write = (line: string): void => {
+      if (isFull) throw new Error("ENOSPC: no space left on device, write");
+      written.push(line);
+    };
+    const log = createLogger({ level: "info", destination: { write } });
+    log.error({}, "disk is full");
+    isFull = false;
+    log.info({}, "disk has room");
+    expect(written).toHaveLength(1);
+  });
+
   it("should leave out what is below its level, and secrets", () => {
     const written: string[] = [];
     const log = createLogger({

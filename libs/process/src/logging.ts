@@ -72,8 +72,17 @@ export function createLogger(options: LoggerOptions): Logger {
         paths: ["token", "authorization", "password", "*.token", "*.authorization", "*.password"],
       },
     },
-    { write: (line: string) => void destination.write(line) },
+    { write: (line: string) => writeIfPossible(destination, line) },
   );
+}
+
+/** A full or read-only disk must not end a process by way of its log. The line is lost; there is nowhere to say so. */
+function writeIfPossible(destination: { write(line: string): unknown }, line: string): void {
+  try {
+    destination.write(line);
+  } catch {
+    // What keeps the log from being written is found by other means, see FaultWatch.
+  }
 }
 
 /**

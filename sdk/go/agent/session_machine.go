@@ -70,6 +70,7 @@ type sessionEffect struct {
 	settings                     *healthv1.Settings
 	digest                       []byte
 	tellsTime, isWhole, refresh  bool
+	isWanted                     bool
 	sequence, settingsGeneration uint32
 	info                         *nodev1.NodeInfo
 	number                       uint64
@@ -130,10 +131,11 @@ func (s sessionState) step(event sessionEvent, nowMs float64) (sessionState, []s
 	case "work-changed":
 		return s.onWork(reportEvent{kind: "changed", ids: event.ids, wantedSpecs: event.wantedSpecs}, nowMs)
 	case "look":
-		if s.phase == "open" && s.lookAtMs != never {
-			s.lookAtMs = nowMs
+		// What is known is enough: to read the machine takes seconds, and a fault of it must not hold up its report.
+		if s.phase != "open" {
+			return s, nil
 		}
-		return s, nil
+		return s, []sessionEffect{{kind: "read-info"}}
 	case "goodbye":
 		if s.phase != "open" {
 			return s.over(end{Kind: left})
@@ -228,7 +230,7 @@ func (s sessionState) onWelcome(frame *healthv1.HeartbeatResponse, nowMs float64
 	s.lookAtMs = s.nextLookMs(nowMs)
 	effects = append(effects, beat)
 	if welcome.GetNodeInfoWanted() {
-		effects = append(effects, sessionEffect{kind: "read-info"})
+		effects = append(effects, sessionEffect{kind: "read-info", isWanted: true})
 	}
 	return s, effects
 }

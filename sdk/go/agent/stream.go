@@ -131,7 +131,7 @@ func (s *stream) carryOut(effect sessionEffect) {
 	case "describe":
 		s.describe(effect.challenge)
 	case "read-info":
-		isWanted := !effect.refresh
+		isWanted := effect.isWanted
 		a.readInfo(effect.refresh, func(info *nodev1.NodeInfo) {
 			s.dispatch(sessionEvent{kind: "info-read", info: info, digest: NodeInfoDigest(info), isWanted: isWanted})
 		})

@@ -241,8 +241,9 @@ describe("createAgent(): beating", () => {
 });
 
 describe("createAgent(): what the machine offers", () => {
+  const NONE = { version: "", settingsDigest: "" };
   /** A keeper that answers when the test says so. */
-  const AWAY = { socketPath: "/nowhere/keeper.sock", start: null, expected: { version: "", settingsDigest: "" } };
+  const AWAY = { socketPath: "/nowhere/keeper.sock", start: null, isNeeded: true, expected: NONE };
   const UNKNOWN = { reason: "EXECUTORS_UNKNOWN" };
   let work: AgentWork;
 

@@ -1,4 +1,5 @@
-import type { Clock, Logger, Task } from "@rollcall/process";
+import { gravestFirst } from "@rollcall/domain";
+import type { Clock, FaultWatch, Logger, Task } from "@rollcall/process";
 import type { AgentStatus } from "./agent-status.ts";
 import { KeyRotation } from "./connection/key-rotation.ts";
 import { StayConnected } from "./connection/stay-connected.ts";
@@ -46,6 +47,8 @@ export interface AgentOptions {
     readonly shares: AllocatedShares;
     readonly ports: PortRange;
   };
+  /** What keeps the agent itself from working. Default: it is not looked for. */
+  readonly faults?: Pick<FaultWatch, "task" | "faults" | "subscribe">;
   /** When the node's key was made, by this machine's wall clock. Default: now. */
   readonly keyMadeAtMs?: number;
 }
@@ -68,12 +71,12 @@ export function createAgent(options: AgentOptions): Agent {
   const log = options.log.child({ node_id: identity.nodeId });
   const wishes = new WishLog(log, identity.wishes);
   const work = options.work?.make(() => stayConnected.look()) ?? null;
-  const given = options.work;
   const info = createNodeInfoKeeper({
     ...options,
     log,
-    ...(given && work && offerOf(work, given, clock)),
+    ...offerOf(work, options),
   });
+  options.faults?.subscribe(() => stayConnected.look());
   const stayConnected = new StayConnected({
     ...options,
     work,
@@ -99,6 +102,7 @@ export function createAgent(options: AgentOptions): Agent {
       { name: "stay-connected", run: (signal, succeeded) => stayConnected.run(signal, succeeded) },
       { name: "rotate-key", run: (signal, succeeded) => rotation.run(signal, succeeded) },
       ...(work?.tasks ?? []),
+      ...(options.faults ? [options.faults.task] : []),
     ],
     status: () => ({ ...stayConnected.status(), ungrantedWishes: wishes.ungranted }),
     close: (reason) => stayConnected.close(reason),
@@ -109,16 +113,16 @@ export function createAgent(options: AgentOptions): Agent {
 const AWAIT_KEEPER_MS = 1_500;
 
 function offerOf(
-  work: AgentWork,
-  given: Pick<NonNullable<AgentOptions["work"]>, "shares" | "ports">,
-  clock: Clock,
+  work: AgentWork | null,
+  { work: given, faults, clock }: AgentOptions,
 ): Pick<NodeInfoKeeperOptions, "offer" | "ready"> {
   return {
     offer: (facts) => ({
-      work: facts === null ? undefined : workCapacity(facts, work.greeting, given),
-      conditions: work.conditions,
+      work: facts === null || work === null || !given ? undefined : workCapacity(facts, work.greeting, given),
+      conditions: gravestFirst([...(work?.conditions ?? []), ...(faults?.faults ?? [])]),
     }),
     ready: async () => {
+      if (work === null) return;
       const limit = new AbortController();
       const late = clock.sleep(AWAIT_KEEPER_MS, limit.signal).catch(() => {});
       await Promise.race([work.met, late]);

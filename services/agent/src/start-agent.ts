@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { parseFingerprint } from "@rollcall/identity";
-import { type Clock, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
+import { type Clock, FaultWatch, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
 import { type AgentOptions, createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
 import { agentTls } from "./agent-tls.ts";
@@ -89,6 +89,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     },
     state,
     facts: createFactsReader(machine, state.path),
+    faults: new FaultWatch({ directories: [state.path], clock, log }),
     usage: createUsageSampler({ machine, stateDirectory: state.path, nowMs: () => clock.nowMs() }),
     joinToken: joinTokenSource({
       value: config["Compute.JoinToken"],

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { chmod, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
+  FaultWatch,
   type Logger,
   Loop,
   makeDirectory,
@@ -100,7 +101,9 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const seen = await SeenStamp.open(places.directory, bootId, clock);
     const engine = new DockerEngine({ host: settings.dockerHost, log });
     const hasDocker = settings.executors.includes("docker");
-    if (hasDocker) await engine.look();
+    // One that hangs holds nothing else up.
+    if (hasDocker) await Promise.race([engine.look(), systemClock.sleep(ENGINE_LIMIT_MS, NEVER)]);
+    const watch = new FaultWatch({ directories: [places.directory, places.scratch], clock: systemClock, log });
     const keeper = parts.add(
       await Keeper.open({
         ...{ journal, seen, clock, bootId, log },
@@ -117,12 +120,15 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       users: [...settings.users],
       directories: [...settings.directories],
       ...toOffer({ executors: executors(), problem, limits: cgroups?.limits ?? [] }, engine),
+      conditions: [...watch.faults, ...(hasDocker && engine.isUnresponsive ? [ENGINE_UNRESPONSIVE] : [])],
     });
     const onRetire = (): void => retire();
     const { socket: path } = places;
     const given = settings.directory === null ? null : { from: join(places.directory, "socket"), ...agent };
     const socket = parts.add(await KeeperSocket.open({ path, given, keeper, facts, onRetire, log }));
     engine.subscribe(() => socket.announce());
+    watch.subscribe(() => socket.announce());
+    parts.add(startTasks([watch.task], { log, clock: systemClock }));
     if (hasDocker) parts.add(startTasks([engine.task], { log, clock: systemClock }));
     if (problem !== "") {
       const onSolved = (): void => {
@@ -153,6 +159,15 @@ function solveTask(problemNow: () => Promise<string>, onSolved: () => void): Tas
     },
   };
 }
+
+/** How long an engine may take to be in the first greeting. */
+const ENGINE_LIMIT_MS = 2_000;
+const NEVER = new AbortController().signal;
+
+const ENGINE_UNRESPONSIVE = {
+  reason: "ENGINE_UNRESPONSIVE",
+  message: "the container engine takes connections and does not answer: see whether it is stopped or overloaded",
+};
 
 function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
   let sinceMs = machineClock.nowMs();

@@ -14,6 +14,7 @@ export {
   CONDITION_REASONS,
   conditionsOf,
   describeConditions,
+  gravestFirst,
   holdsAfterReport,
   type NodeCondition,
 } from "./node-conditions.ts";

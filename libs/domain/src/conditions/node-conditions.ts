@@ -2,8 +2,17 @@ import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
 import type { Health, Hold } from "../states.ts";
 import { withHold } from "./condition-holds.ts";
 
-/** The reasons that agents of Rollcall report. Agents of another kind can have others. */
-export const CONDITION_REASONS = ["EXECUTORS_UNKNOWN"] as const;
+/** The reasons that agents of Rollcall report, the gravest first. Agents of another kind can have others. */
+export const CONDITION_REASONS = [
+  "KEEPER_DOWN",
+  "DISK_FAILED",
+  "DISK_READ_ONLY",
+  "DISK_FULL",
+  "OUT_OF_DESCRIPTORS",
+  "OUT_OF_PROCESSES",
+  "ENGINE_UNRESPONSIVE",
+  "EXECUTORS_UNKNOWN",
+] as const;
 
 /** A fault that a node has found in itself. The reason tells two apart. */
 export interface NodeCondition {
@@ -20,6 +29,13 @@ export function conditionsOf(info: Json | undefined): readonly NodeCondition[] {
     if (typeof reason !== "string" || reason === "") return [];
     return [{ reason, message: typeof message === "string" ? message : "" }];
   });
+}
+
+/** Conditions in the order of their gravity, each reason once: the first one of it counts. */
+export function gravestFirst(conditions: readonly NodeCondition[]): readonly NodeCondition[] {
+  const byReason = new Map(conditions.toReversed().map((one) => [one.reason, one]));
+  const order: readonly string[] = CONDITION_REASONS;
+  return [...byReason.values()].sort((left, right) => order.indexOf(left.reason) - order.indexOf(right.reason));
 }
 
 /** How much of a node's own words is shown of its conditions, in characters. */

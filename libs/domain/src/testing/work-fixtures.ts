@@ -10,6 +10,7 @@ export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
     connection: "CONNECTED",
     health: "HEALTHY",
     holds: [],
+    conditionSinceMs: null,
     reactionAllowed: false,
     labels: new Map(),
     grantedLabels: new Map(),

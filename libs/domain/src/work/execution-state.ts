@@ -21,6 +21,7 @@ export type ExecutionReason =
   | "NODE_DRAINED"
   | "UNCONFIRMED"
   | "NODE_LABELS_CHANGED"
+  | "NODE_CONDITION"
   // What was wanted.
   | "JOB_STOPPED"
   | "JOB_UPDATED"

@@ -29,6 +29,7 @@ describe("toWorkNode()", () => {
     });
     expect(toWorkNode(node, { cores: 1.5, memory: 1, disk: 1 })).toEqual({
       ...{ id: "n", type: "COMPUTE", membership: "APPROVED", connection: "CONNECTED", health: "HEALTHY", holds: [] },
+      conditionSinceMs: null,
       reactionAllowed: true,
       labels: new Map([
         ["disk", "ssd"],

@@ -23,6 +23,7 @@ export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkN
     connection: node.connection.state,
     health: node.health.state,
     holds: node.holds.map(({ kind }) => kind),
+    conditionSinceMs: node.holds.find(({ kind }) => kind === "CONDITION")?.sinceMs ?? null,
     reactionAllowed: node.loss.reaction === "ALLOWED",
     labels: labelsOf(node.labels),
     grantedLabels: labelsOf(node.labels.filter(({ tier }) => tier !== "agent")),

@@ -37,6 +37,8 @@ export interface WorkNode {
   /** The effective one, a mark included. */
   readonly health: HealthState;
   readonly holds: readonly WorkHold[];
+  /** Since when it has reported conditions, by the record's wall clock; null while it reports none. */
+  readonly conditionSinceMs: number | null;
   /** Whether others may react to its loss: `node.reactions.allowed` was written, and it is not HEALTHY since. */
   readonly reactionAllowed: boolean;
   /** Labels of all tiers as they are in effect. */

@@ -1,10 +1,11 @@
-import type {
-  ConnectionState,
-  HealthState,
-  JobState,
-  JobType,
-  MembershipState,
-  SchedulingState,
+import {
+  CONDITION_REASONS,
+  type ConnectionState,
+  type HealthState,
+  type JobState,
+  type JobType,
+  type MembershipState,
+  type SchedulingState,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, LaneStore } from "../database/store.ts";
@@ -16,6 +17,12 @@ export interface NodeGroup {
   readonly health: HealthState;
   readonly connection: ConnectionState;
   readonly scheduling: SchedulingState;
+  readonly count: number;
+}
+
+/** Compute nodes that report a condition. */
+export interface ConditionGroup {
+  readonly reason: string;
   readonly count: number;
 }
 
@@ -43,6 +50,8 @@ export interface LeaseGroup {
 /** The cluster in numbers. */
 export interface ClusterCensus {
   readonly nodes: readonly NodeGroup[];
+  /** Of approved nodes. Reasons that only agents of another kind have are one, OTHER. */
+  readonly conditions: readonly ConditionGroup[];
   readonly jobs: readonly JobGroup[];
   /** Those that have not ended. */
   readonly executions: readonly ExecutionGroup[];
@@ -60,6 +69,7 @@ export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<Clust
     await sql`set local max_parallel_workers_per_gather = 0`.execute(tx);
     return {
       nodes: await readNodeGroups(tx),
+      conditions: await readConditionGroups(tx),
       jobs: await readJobGroups(tx),
       executions: await readExecutionGroups(tx),
       leases: await readLeaseGroups(tx),
@@ -90,6 +100,21 @@ async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
     left join unusual as u on u.id = s.node_id
     where s.node_type = 'COMPUTE'
     group by 1, 2, 3, 4`.execute(db);
+  return rows;
+}
+
+/** A node with a condition is held, so that an index finds it. Its own words would make any number of series. */
+async function readConditionGroups(db: Db): Promise<readonly ConditionGroup[]> {
+  const { rows } = await sql<ConditionGroup>`
+    select
+      case when reported.reason = any(${CONDITION_REASONS as readonly string[]}::text[])
+        then reported.reason else 'OTHER' end as reason,
+      count(distinct n.id)::integer as count
+    from nodes as n,
+      jsonb_to_recordset(coalesce(n.info -> 'conditions', '[]'::jsonb)) as reported (reason text)
+    where scheduling_of(n.holds) in ('INELIGIBLE', 'DRAINING', 'DRAINED')
+      and n.type = 'COMPUTE' and n.membership = 'APPROVED' and n.holds @> '[{"kind": "CONDITION"}]'
+    group by 1`.execute(db);
   return rows;
 }
 

@@ -55,6 +55,7 @@ export class KeeperProgram {
     };
     const text = JSON.stringify(settings, Object.keys(settings).sort());
     return {
+      isNeeded: executors.length > 0,
       socketPath: join(this.root, "agent/keeper/socket"),
       expected: { version: "0.1.0", settingsDigest: createHash("sha256").update(text).digest("hex") },
       start: async () => {

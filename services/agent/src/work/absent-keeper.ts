@@ -33,6 +33,9 @@ export class AbsentKeeper implements KeeperPort {
     this.#wallMs = wallMs;
   }
 
+  /** There is nothing to wait for. */
+  readonly heardAtMs = null;
+
   async run(signal: AbortSignal): Promise<void> {
     this.#listener.onGreeting(create(GreetingSchema));
     for (const kept of this.#kept.values()) this.#listener.onChanged(kept);
@@ -45,6 +48,7 @@ export class AbsentKeeper implements KeeperPort {
     switch (request.case) {
       case "greet":
       case "seen":
+      case "probe":
       case "retire":
         break;
       case "start":

@@ -16,6 +16,7 @@ import type { ServedStream } from "../testing/fake-control-plane.ts";
 import { KeeperProgram, referenceTo, shellSpec } from "../testing/keeper-program.ts";
 import { startKnown } from "../testing/running-agent.ts";
 import { AgentWork } from "./agent-work.ts";
+import { KEEPER_PATIENCE_MS } from "./keeper-condition.ts";
 import type { KeeperAccess } from "./keeper-link.ts";
 
 const RUN = DesiredState.RUN;
@@ -139,13 +140,17 @@ describe("an agent with work", () => {
     expect(work).toMatchObject({ executors: ["process"], millicores: 4_000, portMin: 20_000, portMax: 32_000 });
   });
 
-  it("should offer nothing while its keeper is gone, and the same as before once one is back", async () => {
+  it("should offer nothing and say why once its keeper is down, and the same as before once one is back", async () => {
     const offered = await served("the capacity", () => infos().at(-1)?.work);
     const release = program.holdStarts();
     await killKeeper();
-    await served("no capacity", () => infos().at(-1)?.work === undefined || undefined);
+    aheadMs += KEEPER_PATIENCE_MS;
+    const down = await served("the condition", () => infos().find(({ conditions }) => conditions.length > 0));
+    expect(down).toMatchObject({ conditions: [{ reason: "KEEPER_DOWN" }] });
+    expect(down.work).toBeUndefined();
     release();
-    expect(await served("the capacity again", () => infos().at(-1)?.work)).toEqual(offered);
+    await served("the end of the condition", () => infos().at(-1)?.conditions.length === 0 || undefined);
+    expect(infos().at(-1)?.work).toEqual(offered);
   });
 
   it("should fetch the spec, run the execution, and report its end until it is forgotten", async () => {

@@ -18,6 +18,7 @@ import {
   usefulSpecs,
   type WorkAction,
 } from "./desired-work.ts";
+import { keeperCondition } from "./keeper-condition.ts";
 import {
   type KeeperAccess,
   KeeperLink,
@@ -45,10 +46,8 @@ export interface AgentWorkOptions {
 /** What the machine lacks although it should not is looked at again this often. */
 const PLAN_EVERY_MS = 15_000;
 
-const EXECUTORS_UNKNOWN: NodeCondition = {
-  reason: "EXECUTORS_UNKNOWN",
-  message: "the keeper of this machine has not answered yet, so it is not known which executors it has",
-};
+/** How often it is looked whether the keeper is down. */
+const CHECK_EVERY_MS = 2_000;
 
 /** How often the keeper is told at most that the control plane was heard. */
 const SEEN_EVERY_MS = 1_000;
@@ -60,6 +59,10 @@ export class AgentWork implements WorkFeed, KeeperListener {
   readonly #options: AgentWorkOptions;
   readonly #link: KeeperPort;
   readonly #planning: Loop;
+  readonly #checking: Loop;
+  readonly #sinceMs: number;
+  /** The reasons that were reported last. */
+  #checked = "";
   readonly #listeners = new Set<(change: WorkChange) => void>();
   readonly #kept = new Map<string, KeptWork>();
   /** Executions that the keeper has or had, and that it was not told to forget. */
@@ -92,7 +95,9 @@ export class AgentWork implements WorkFeed, KeeperListener {
         ? new AbsentKeeper(this, () => clock.wallMs())
         : new KeeperLink({ ...options, access: keeper }, this);
     this.#planning = new Loop({ name: "plan-work", clock, everyMs: PLAN_EVERY_MS, turn: () => this.#plan() });
-    this.tasks = [{ name: "keeper", run: (signal) => this.#link.run(signal) }, this.#planning];
+    this.#sinceMs = clock.nowMs();
+    this.#checking = new Loop({ name: "check-keeper", clock, everyMs: CHECK_EVERY_MS, turn: () => this.#check() });
+    this.tasks = [{ name: "keeper", run: (signal) => this.#link.run(signal) }, this.#planning, this.#checking];
   }
 
   get isKnown(): boolean {
@@ -104,12 +109,19 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   /** What keeps the machine from running new work. */
   get conditions(): readonly NodeCondition[] {
-    return this.#greeting === null && this.#options.keeper !== null ? [EXECUTORS_UNKNOWN] : [];
+    const { keeper, clock } = this.#options;
+    const isKnown = this.#greeting !== null;
+    const contact = { sinceMs: this.#sinceMs, heardAtMs: this.#link.heardAtMs, isKnown };
+    const down = keeper?.isNeeded === true ? keeperCondition(contact, clock.nowMs()) : null;
+    return down === null ? (this.#greeting?.conditions ?? []) : [down];
   }
 
-  /** What the keeper said of itself; null before it has, and while it is gone. */
+  /**
+   * What the keeper said of itself; null before it has, and while it is down. One that is away for a moment offers what
+   * it offered.
+   */
   get greeting(): Greeting | null {
-    return this.#greeting;
+    return this.conditions.some(({ reason }) => reason === "KEEPER_DOWN") ? null : this.#greeting;
   }
 
   get isRunning(): boolean {
@@ -208,7 +220,15 @@ export class AgentWork implements WorkFeed, KeeperListener {
   }
 
   onGone(): void {
-    this.#greeting = null;
+    this.#checking.call();
+  }
+
+  /** Report the keeper as down when it has been for long enough, and as back. */
+  async #check(): Promise<void> {
+    const text = this.conditions.map(({ reason }) => reason).join();
+    if (text === this.#checked) return;
+    this.#checked = text;
+    if (text !== "") this.#options.log.warn({ conditions: this.conditions }, "this machine runs no new work");
     this.#options.onOffer?.();
   }
 

@@ -17,12 +17,16 @@ export interface KeeperAccess {
   readonly socketPath: string;
   /** Start one; null where a service manager does. */
   readonly start: (() => Promise<void>) | null;
+  /** Whether the machine is to offer executors: without any, a keeper that is away is no fault. */
+  readonly isNeeded: boolean;
   /** What a keeper of this version and these settings says; another one is asked to retire. */
   readonly expected: { readonly version: string; readonly settingsDigest: string };
 }
 
 /** How a keeper is asked. */
 export interface KeeperPort {
+  /** When the keeper was last heard, by the monotonic clock; null before the first time. */
+  readonly heardAtMs: number | null;
   /** Stay connected until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
   /** Rejects with KeeperRefused when the keeper refuses, and with another error where there is none. */
@@ -57,6 +61,9 @@ const BASE_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 const ANSWER_LIMIT_MS = 30_000;
 
+/** How often the keeper is asked whether it works. */
+const PROBE_EVERY_MS = 5_000;
+
 /** Requests without an answer. */
 const MOST_UNANSWERED = 5_000;
 
@@ -84,6 +91,7 @@ export class KeeperLink implements KeeperPort {
   readonly #listener: KeeperListener;
   readonly #waiting = new Map<number, Waiting>();
   #socket: Socket | null = null;
+  #heardAtMs: number | null = null;
   #nextId = 1;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #hasRetired = false;
@@ -92,6 +100,10 @@ export class KeeperLink implements KeeperPort {
   constructor(options: KeeperLinkOptions, listener: KeeperListener) {
     this.#options = options;
     this.#listener = listener;
+  }
+
+  get heardAtMs(): number | null {
+    return this.#heardAtMs;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -147,6 +159,7 @@ export class KeeperLink implements KeeperPort {
   async #hold(signal: AbortSignal, onConnected: () => void): Promise<void> {
     const socket = connect(this.#options.access.socketPath);
     const onAbort = (): void => void socket.destroy();
+    const ended = new AbortController();
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       await new Promise<void>((resolve, reject) => {
@@ -156,6 +169,7 @@ export class KeeperLink implements KeeperPort {
       this.#socket = socket;
       const greeted = this.request({ case: "greet", value: {} });
       greeted.catch(() => socket.destroy());
+      void this.#probe(ended.signal);
       const reader = new FrameReader();
       for await (const chunk of socket) {
         for (const message of reader.take(chunk)) {
@@ -164,6 +178,7 @@ export class KeeperLink implements KeeperPort {
         }
       }
     } finally {
+      ended.abort();
       signal.removeEventListener("abort", onAbort);
       socket.destroy();
       if (this.#socket === socket) this.#socket = null;
@@ -175,7 +190,17 @@ export class KeeperLink implements KeeperPort {
     }
   }
 
+  /** Ask again and again, each time when the last question was answered. Its answer counts as any frame does. */
+  async #probe(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(PROBE_EVERY_MS, signal).catch(() => {});
+      // One that does not answer in time has its connection ended.
+      if (!signal.aborted) await this.request({ case: "probe", value: {} }).catch(() => {});
+    }
+  }
+
   #onFrame({ frame }: KeeperFrame): void {
+    this.#heardAtMs = this.#options.clock.nowMs();
     switch (frame.case) {
       case "reply": {
         const { id, reply } = frame.value;

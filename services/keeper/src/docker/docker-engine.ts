@@ -46,6 +46,7 @@ export class DockerEngine {
   readonly #listeners = new Set<() => void>();
   #facts: EngineFacts | null = null;
   #problem = "it was not looked for yet";
+  #isUnresponsive = false;
 
   constructor(options: DockerEngineOptions) {
     this.#options = options;
@@ -67,6 +68,11 @@ export class DockerEngine {
     return this.#problem;
   }
 
+  /** Whether it takes connections and does not answer, which is a fault; one that is not there is none. */
+  get isUnresponsive(): boolean {
+    return this.#isUnresponsive;
+  }
+
   /** Be told when it begins or ceases to answer. */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
@@ -80,8 +86,10 @@ export class DockerEngine {
       const [version, info] = await Promise.all([client.version(), client.info()]);
       this.#facts = toFacts(version, info);
       this.#problem = "";
+      this.#isUnresponsive = false;
     } catch (error) {
       this.#facts = null;
+      this.#isUnresponsive = error instanceof LateAnswer;
       this.#problem = `the container engine does not answer: ${messageOf(error)}`;
     }
     if (JSON.stringify([this.#facts, this.#problem]) === before) return;
@@ -139,6 +147,10 @@ async function connectTo(socketPath: string, limitMs: number | null): Promise<Do
   return client;
 }
 
+class LateAnswer extends Error {
+  override readonly name = "LateAnswer";
+}
+
 type Answered = (error: Error | null, answer?: unknown) => void;
 
 /** The part of the library that asks: each call of it goes through `dial`. */
@@ -187,7 +199,7 @@ function limitAnswers(modem: Modem, limitMs: number): void {
       answered(error, answer);
     };
     const late = setTimeout(() => {
-      answerOnce(new Error(`no whole answer within ${limitMs / 1_000} s`));
+      answerOnce(new LateAnswer(`no whole answer within ${limitMs / 1_000} s`));
       ending.abort();
     }, limitMs);
     dial({ ...options, abortSignal }, answerOnce);

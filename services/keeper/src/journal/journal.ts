@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Logger, makeDirectory } from "@rollcall/process";
+import { errorCode, type Logger, makeDirectory } from "@rollcall/process";
 import { type ExecutionRecord, formatRecord, isExecutionId, parseRecord } from "./execution-record.ts";
 
 const DIRECTORY_MODE = 0o700;
@@ -27,11 +27,17 @@ export class Journal {
     return join(this.#root, id);
   }
 
-  /** All records. One that cannot be read is logged and left where it is. */
+  /**
+   * All records. One that makes no sense is logged and left where it is. Rejects when the disk fails, or no file can be
+   * opened: an execution whose record could not be read would be reported as gone although it runs.
+   */
   async load(log: Logger): Promise<readonly ExecutionRecord[]> {
     const records: ExecutionRecord[] = [];
     for (const id of (await readdir(this.#root)).filter(isExecutionId)) {
-      const text = await readFile(join(this.#root, id, RECORD), "utf8").catch(() => "");
+      const text = await readFile(join(this.#root, id, RECORD), "utf8").catch((error: unknown) => {
+        if (errorCode(error) === "ENOENT") return "";
+        throw error;
+      });
       const record = parseRecord(text);
       if (record?.identity.id === id) records.push(record);
       else log.error({ execution_id: id }, "record of an execution cannot be read, it is left alone");

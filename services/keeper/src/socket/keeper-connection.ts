@@ -118,6 +118,7 @@ export class KeeperConnection {
         return undefined;
       case "readOutput":
         return { case: "output", value: await this.#read(request.value) };
+      case "probe":
       case "retire":
         return undefined;
       case undefined:

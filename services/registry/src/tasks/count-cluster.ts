@@ -50,6 +50,11 @@ function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => v
     help: "Compute nodes by their states, in the registry that does upkeep.",
     labelNames: ["membership", "health", "connection", "scheduling"],
   });
+  const conditions = gauge(metrics, {
+    name: "rollcall_node_conditions",
+    help: "Approved compute nodes that report a condition, by its reason, in the registry that does upkeep.",
+    labelNames: ["reason"],
+  });
   const jobs = gauge(metrics, {
     name: "rollcall_jobs",
     help: "Jobs by type and state, in the registry that does upkeep.",
@@ -79,7 +84,7 @@ function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => v
     help: "When the last run of a chore ended, in seconds since 1970, by its outcome; its start while it runs.",
     labelNames: ["chore", "outcome"],
   });
-  const all = [nodes, jobs, executions, leases, leaseAge, head, upkeep];
+  const all = [nodes, conditions, jobs, executions, leases, leaseAge, head, upkeep];
   return (counted) => {
     for (const one of all) one.reset();
     if (counted === null) {
@@ -91,6 +96,7 @@ function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => v
     for (const { membership, health, connection, scheduling, count } of census.nodes) {
       nodes.set({ membership, health, connection, scheduling }, count);
     }
+    for (const { reason, count } of census.conditions) conditions.set({ reason }, count);
     for (const { count, ...group } of census.jobs) jobs.set(group, count);
     for (const { state, count } of census.executions) executions.set({ state }, count);
     for (const { service, count, oldestMs } of census.leases) {

@@ -12,12 +12,14 @@ export function keeperAccess(values: WorkConfig, stateDirectory: string, process
   const settings = keeperSettings(values, stateDirectory);
   const words = ["keeper", "--ends-idle", "--log-file", "--state-dir", settings.stateDirectory, ...keeperFlags(values)];
   const socketPath = keeperSocket(settings.stateDirectory, settings.directory);
+  const isNeeded = settings.executors.length > 0;
   const expected = { version: cliVersion(), settingsDigest: settingsDigest(settings) };
   // The service manager starts it again.
-  if (settings.directory !== null) return { socketPath, expected, start: null };
+  if (settings.directory !== null) return { socketPath, expected, isNeeded, start: null };
   return {
     socketPath,
     expected,
+    isNeeded,
     start: async () => {
       const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...words], {
         cwd: "/",

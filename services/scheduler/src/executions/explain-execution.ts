@@ -23,8 +23,11 @@ import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { isRevived, REVIVED, stateOf } from "./convert-execution.ts";
 import { findExecution } from "./read-executions.ts";
+import { unstartedOnNodes } from "./unstarted-on-nodes.ts";
 
 const MOST_ENTRIES = 50;
+/** Of a job, the newest, as far as nodes with conditions are looked for. */
+const MOST_LOOKED_AT = 200;
 const JOB_EVENTS = [
   "job.submitted",
   "job.changed",
@@ -58,9 +61,10 @@ async function explainOne({ store }: SchedulerServices, found: StoredExecution):
     ...(observation?.startedAtMs == null ? [] : [entry(observation.startedAtMs, "started, by its node's clock")]),
     ...own.map((event) => entry(event.atMs, explainEvent(event))),
   ];
+  const stuck = await unstartedOnNodes(store.db, [found]);
   history.sort((one, other) => Number(one.time.seconds - other.time.seconds));
   return create(ExplainExecutionResponseSchema, {
-    summary: summaryOf(found),
+    summary: [summaryOf(found), ...stuck].join("; "),
     history: history.map((one) => create(ExecutionHistoryEntrySchema, one)),
   });
 }
@@ -92,7 +96,7 @@ async function explainJob(
   const viewed = await viewJob(store.db, job, signal);
   const why =
     viewed.job === null ? null : await nodes.explain(viewed.job, viewed, await recordTimeMs(store.db), signal);
-  const [newest] = await readExecutions(store.db, { below: null, limit: 1, filter: { job: name } });
+  const newest = await readExecutions(store.db, { below: null, limit: MOST_LOOKED_AT, filter: { job: name } });
   const waiting = job.state === "ACTIVE" ? (why?.waiting ?? 0) : 0;
   const nextTryAtMs = why?.nextTryAtMs ?? null;
   const message = messageOf(job);
@@ -101,7 +105,8 @@ async function explainJob(
     ...(waiting > 0 ? [`${waiting} executions wait for a node`] : []),
     ...(nextTryAtMs === null ? [] : [`${why?.retrying ?? 0} failed and are tried again`]),
     ...(job.halted === null ? [] : [`its update stopped: ${job.halted}`]),
-    ...(newest === undefined ? ["nothing of it has been placed"] : []),
+    ...(newest.length === 0 ? ["nothing of it has been placed"] : []),
+    ...(await unstartedOnNodes(store.db, newest)),
   ];
   return create(ExplainExecutionResponseSchema, {
     summary: parts.join("; "),

@@ -31,7 +31,43 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
   trackReady(context, job, place, live);
   if (live.record.state === "LOST") return replaceLost(context, job, place, live);
   job.waiting.delete(place.index);
-  return true;
+  return moveUnstarted(context, job, place, live);
+}
+
+/** How long a node with a condition keeps what has not started there. */
+const UNSTARTED_STAYS_MS = 60_000;
+
+/**
+ * Place an execution elsewhere that its node has not started, because it reports a condition. One that may run twice is
+ * placed at once, any other when its node has confirmed that it will not run. What has started stays.
+ */
+function moveUnstarted(context: PlanContext, job: KnownJob, place: Place, live: KnownExecution): boolean {
+  const { state, nowMs } = context;
+  const { record, observation } = live;
+  const sinceMs = state.pool.get(record.nodeId)?.node.conditionSinceMs ?? null;
+  const hasStarted = observation !== null && observation.observed !== "STARTING";
+  if (sinceMs === null || hasStarted || place.nodeId !== null) return true;
+  const dueAtMs = Math.max(sinceMs, record.createdAtMs) + UNSTARTED_STAYS_MS;
+  if (nowMs < dueAtMs) {
+    lookAt(context, { atMs: dueAtMs, kind: "job", name: job.record.name, index: place.index });
+    return true;
+  }
+  if (!job.record.spec.loss.replace) {
+    stopExecution(context, live, "NODE_CONDITION");
+    return true;
+  }
+  const why = { old: live, reason: "NODE_CONDITION", isKept: false } as const;
+  switch (replaceExecution(context, job, place, why)) {
+    case "no-room-in-plan":
+      return false;
+    case "no-node":
+      // It is tried again when a node has something to give, or when the condition is over.
+      job.waiting.add(place.index);
+      state.waitingJobs.add(job.record.name);
+      return true;
+    case "placed":
+      return true;
+  }
 }
 
 /** Remember that a place found no node, and give it up when its job says so. */

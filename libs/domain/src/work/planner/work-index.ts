@@ -38,6 +38,7 @@ export function putNode(state: WorkState, node: WorkNode): void {
   }
   for (const name of state.perNodeJobs) touchNode(state, name, node.id, before === undefined);
   if (state.drains.has(node.id)) state.dirtyDrains.add(node.id);
+  if ((before?.conditionSinceMs ?? null) !== node.conditionSinceMs) touchPlaces(state, here ?? []);
   const isAsWell =
     before !== undefined &&
     before.health === node.health &&
@@ -45,6 +46,17 @@ export function putNode(state: WorkState, node: WorkNode): void {
     before.membership === node.membership;
   if (isAsWell) return;
   for (const id of here ?? []) state.dirtyExecutions.add(id);
+}
+
+/** Look at the places of executions. */
+function touchPlaces(state: WorkState, ids: Iterable<string>): void {
+  for (const id of ids) {
+    const record = state.executions.get(id)?.record;
+    const job = record && state.jobs.get(record.job);
+    const place = job && placeOf(job, record);
+    if (place !== undefined) job?.todo.add(place.index);
+    if (job !== undefined) touchJob(state, job);
+  }
 }
 
 /** Whether nothing that counts here is another way. */

@@ -63,6 +63,7 @@ class SessionEffect:
     digest: bytes = b""
     tells_time: bool = False
     refresh: bool = False
+    is_wanted: bool = False
     sequence: int = 0
     settings_generation: int = 0
     info: node_pb2.NodeInfo = field(default_factory=node_pb2.NodeInfo)
@@ -143,8 +144,8 @@ def step_session(state: SessionState, event: SessionEvent, now_ms: float) -> Ste
             return state, ()
         return _with_reports(state, *state.reports.when_changed(event.ids, event.wanted_specs, now_ms))
     if kind == "look":
-        is_open = state.phase == "open" and state.look_at_ms != NEVER
-        return (replace(state, look_at_ms=now_ms) if is_open else state), ()
+        # What is known is enough: to read the machine takes seconds, and a fault of it must not hold up its report.
+        return state, (SessionEffect("read-info"),) if state.phase == "open" else ()
     if kind == "goodbye" and state.phase == "open":
         leaving = replace(_nothing_due(state), phase="leaving", patience_at_ms=now_ms + GOODBYE_LIMIT_MS)
         reason = event.reason.encode()[:_MOST_REASON].decode("utf-8", "ignore")
@@ -215,7 +216,7 @@ def _on_welcome(state: SessionState, frame: health_pb2.HeartbeatResponse, now_ms
     )
     beating, beat = _beat(opened, now_ms)
     settings = (SessionEffect("settings", settings=welcome.settings),) if welcome.HasField("settings") else ()
-    info = (SessionEffect("read-info"),) if welcome.node_info_wanted else ()
+    info = (SessionEffect("read-info", is_wanted=True),) if welcome.node_info_wanted else ()
     looking = replace(beating, look_at_ms=_next_look_ms(beating, now_ms))
     return looking, (*settings, SessionEffect("opened", frame=frame), beat, *info)
 

@@ -107,7 +107,7 @@ class Stream:
         elif kind == "describe":
             self._describe(effect.challenge)
         elif kind == "read-info":
-            is_wanted = not effect.refresh
+            is_wanted = effect.is_wanted
             agent.read_info(effect.refresh, lambda info: self._on_info(info, is_wanted), self._on_failure)
         elif kind == "send-hello":
             self._send_hello(effect)

@@ -8,6 +8,8 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
+import type { NodeCondition } from "../../node/v1/node_pb.ts";
+import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { ExecutionObservation, ExecutionReference } from "../../work/v1/work_pb.ts";
 import { file_rollcall_work_v1_work } from "../../work/v1/work_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -16,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/keeper/v1/keeper.proto.
  */
 export const file_rollcall_keeper_v1_keeper: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9rZWVwZXIvdjEva2VlcGVyLnByb3RvEhJyb2xsY2FsbC5rZWVwZXIudjEi+AMKDUtlZXBlclJlcXVlc3QSCgoCaWQYASABKA0SKgoFZ3JlZXQYAiABKAsyGS5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRIABIzCgVzdGFydBgDIAEoCzIiLnJvbGxjYWxsLmtlZXBlci52MS5TdGFydEV4ZWN1dGlvbkgAEjEKBHN0b3AYBCABKAsyIS5yb2xsY2FsbC5rZWVwZXIudjEuU3RvcEV4ZWN1dGlvbkgAEjUKBnJlZnVzZRgFIAEoCzIjLnJvbGxjYWxsLmtlZXBlci52MS5SZWZ1c2VFeGVjdXRpb25IABI2CgZmb3JnZXQYBiABKAsyJC5yb2xsY2FsbC5rZWVwZXIudjEuRm9yZ2V0RXhlY3V0aW9uc0gAEjIKBGJpbmQYByABKAsyIi5yb2xsY2FsbC5rZWVwZXIudjEuQmluZEV4ZWN1dGlvbnNIABI0CgRzZWVuGAggASgLMiQucm9sbGNhbGwua2VlcGVyLnYxLkNvbnRyb2xQbGFuZVNlZW5IABI1CgtyZWFkX291dHB1dBgJIAEoCzIeLnJvbGxjYWxsLmtlZXBlci52MS5SZWFkT3V0cHV0SAASLAoGcmV0aXJlGAogASgLMhoucm9sbGNhbGwua2VlcGVyLnYxLlJldGlyZUgAQgkKB3JlcXVlc3Qi3gEKC0tlZXBlckZyYW1lEjAKBXJlcGx5GAEgASgLMh8ucm9sbGNhbGwua2VlcGVyLnYxLktlZXBlclJlcGx5SAASNAoHY2hhbmdlZBgCIAEoCzIhLnJvbGxjYWxsLmtlZXBlci52MS5LZXB0RXhlY3V0aW9uSAASLAoGbGlzdGVkGAMgASgLMhoucm9sbGNhbGwua2VlcGVyLnYxLkxpc3RlZEgAEjAKCGdyZWV0aW5nGAQgASgLMhwucm9sbGNhbGwua2VlcGVyLnYxLkdyZWV0aW5nSABCBwoFZnJhbWUilgEKC0tlZXBlclJlcGx5EgoKAmlkGAEgASgNEg0KBWVycm9yGAIgASgJEjAKCGdyZWV0aW5nGAMgASgLMhwucm9sbGNhbGwua2VlcGVyLnYxLkdyZWV0aW5nSAASMQoGb3V0cHV0GAQgASgLMh8ucm9sbGNhbGwua2VlcGVyLnYxLk91dHB1dFBpZWNlSABCBwoFcmVwbHkiBwoFR3JlZXQimQEKCEdyZWV0aW5nEg8KB3ZlcnNpb24YASABKAkSFwoPc2V0dGluZ3NfZGlnZXN0GAIgASgJEgsKA3BpZBgDIAEoDRIRCglleGVjdXRvcnMYBCADKAkSDgoGbGltaXRzGAUgAygJEg0KBXVzZXJzGAYgAygJEhMKC2RpcmVjdG9yaWVzGAcgAygJEg8KB3Byb2JsZW0YCCABKAkilgEKDlN0YXJ0RXhlY3V0aW9uEjcKCXJlZmVyZW5jZRgBIAEoCzIkLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uUmVmZXJlbmNlEhcKBHNwZWMYAiABKAxCCbpIBnoEGICACBIYCgZsb2dfaWQYAyABKAlCCLpIBXIDGIABEhgKB25vZGVfaWQYBCABKAlCB7pIBHICGEAiYgoNU3RvcEV4ZWN1dGlvbhI3CglyZWZlcmVuY2UYASABKAsyJC5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvblJlZmVyZW5jZRIYCgZsb2dfaWQYAiABKAlCCLpIBXIDGIABIo0BCg9SZWZ1c2VFeGVjdXRpb24SNwoJcmVmZXJlbmNlGAEgASgLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2USGQoHbWVzc2FnZRgCIAEoCUIIukgFcgMYgAQSGAoGbG9nX2lkGAMgASgJQgi6SAVyAxiAARIMCgRsb3N0GAQgASgIIjAKEEZvcmdldEV4ZWN1dGlvbnMSHAoDaWRzGAEgAygJQg+6SAySAQkQ6AciBHICGEAiSAoOQmluZEV4ZWN1dGlvbnMSHAoDaWRzGAEgAygJQg+6SAySAQkQ6AciBHICGEASGAoGbG9nX2lkGAIgASgJQgi6SAVyAxiAASISChBDb250cm9sUGxhbmVTZWVuIggKBlJldGlyZSKAAQoKUmVhZE91dHB1dBITCgJpZBgBIAEoCUIHukgEcgIYQBIwCgZzdHJlYW0YAiABKA4yIC5yb2xsY2FsbC5rZWVwZXIudjEuT3V0cHV0U3RyZWFtEg4KBm9mZnNldBgDIAEoBBINCgVsaW1pdBgEIAEoDRIMCgR0YWlsGAUgASgEIjoKC091dHB1dFBpZWNlEg4KBm9mZnNldBgBIAEoBBIMCgRkYXRhGAIgASgMEg0KBWVuZGVkGAMgASgIIm8KDUtlcHRFeGVjdXRpb24SOwoLb2JzZXJ2YXRpb24YASABKAsyJi5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvbk9ic2VydmF0aW9uEg4KBmxvZ19pZBgCIAEoCRIRCglmb3Jnb3R0ZW4YAyABKAgiCAoGTGlzdGVkKmEKDE91dHB1dFN0cmVhbRIdChlPVVRQVVRfU1RSRUFNX1VOU1BFQ0lGSUVEEAASGAoUT1VUUFVUX1NUUkVBTV9TVERPVVQQARIYChRPVVRQVVRfU1RSRUFNX1NUREVSUhACQjFaL3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwva2VlcGVyL3YxO2tlZXBlcnYxYgZwcm90bzM", [file_buf_validate_validate, file_rollcall_work_v1_work]);
+  fileDesc("Ch9yb2xsY2FsbC9rZWVwZXIvdjEva2VlcGVyLnByb3RvEhJyb2xsY2FsbC5rZWVwZXIudjEipAQKDUtlZXBlclJlcXVlc3QSCgoCaWQYASABKA0SKgoFZ3JlZXQYAiABKAsyGS5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRIABIzCgVzdGFydBgDIAEoCzIiLnJvbGxjYWxsLmtlZXBlci52MS5TdGFydEV4ZWN1dGlvbkgAEjEKBHN0b3AYBCABKAsyIS5yb2xsY2FsbC5rZWVwZXIudjEuU3RvcEV4ZWN1dGlvbkgAEjUKBnJlZnVzZRgFIAEoCzIjLnJvbGxjYWxsLmtlZXBlci52MS5SZWZ1c2VFeGVjdXRpb25IABI2CgZmb3JnZXQYBiABKAsyJC5yb2xsY2FsbC5rZWVwZXIudjEuRm9yZ2V0RXhlY3V0aW9uc0gAEjIKBGJpbmQYByABKAsyIi5yb2xsY2FsbC5rZWVwZXIudjEuQmluZEV4ZWN1dGlvbnNIABI0CgRzZWVuGAggASgLMiQucm9sbGNhbGwua2VlcGVyLnYxLkNvbnRyb2xQbGFuZVNlZW5IABI1CgtyZWFkX291dHB1dBgJIAEoCzIeLnJvbGxjYWxsLmtlZXBlci52MS5SZWFkT3V0cHV0SAASLAoGcmV0aXJlGAogASgLMhoucm9sbGNhbGwua2VlcGVyLnYxLlJldGlyZUgAEioKBXByb2JlGAsgASgLMhkucm9sbGNhbGwua2VlcGVyLnYxLlByb2JlSABCCQoHcmVxdWVzdCLeAQoLS2VlcGVyRnJhbWUSMAoFcmVwbHkYASABKAsyHy5yb2xsY2FsbC5rZWVwZXIudjEuS2VlcGVyUmVwbHlIABI0CgdjaGFuZ2VkGAIgASgLMiEucm9sbGNhbGwua2VlcGVyLnYxLktlcHRFeGVjdXRpb25IABIsCgZsaXN0ZWQYAyABKAsyGi5yb2xsY2FsbC5rZWVwZXIudjEuTGlzdGVkSAASMAoIZ3JlZXRpbmcYBCABKAsyHC5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRpbmdIAEIHCgVmcmFtZSKWAQoLS2VlcGVyUmVwbHkSCgoCaWQYASABKA0SDQoFZXJyb3IYAiABKAkSMAoIZ3JlZXRpbmcYAyABKAsyHC5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRpbmdIABIxCgZvdXRwdXQYBCABKAsyHy5yb2xsY2FsbC5rZWVwZXIudjEuT3V0cHV0UGllY2VIAEIHCgVyZXBseSIHCgVHcmVldCLOAQoIR3JlZXRpbmcSDwoHdmVyc2lvbhgBIAEoCRIXCg9zZXR0aW5nc19kaWdlc3QYAiABKAkSCwoDcGlkGAMgASgNEhEKCWV4ZWN1dG9ycxgEIAMoCRIOCgZsaW1pdHMYBSADKAkSDQoFdXNlcnMYBiADKAkSEwoLZGlyZWN0b3JpZXMYByADKAkSDwoHcHJvYmxlbRgIIAEoCRIzCgpjb25kaXRpb25zGAkgAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uIpYBCg5TdGFydEV4ZWN1dGlvbhI3CglyZWZlcmVuY2UYASABKAsyJC5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvblJlZmVyZW5jZRIXCgRzcGVjGAIgASgMQgm6SAZ6BBiAgAgSGAoGbG9nX2lkGAMgASgJQgi6SAVyAxiAARIYCgdub2RlX2lkGAQgASgJQge6SARyAhhAImIKDVN0b3BFeGVjdXRpb24SNwoJcmVmZXJlbmNlGAEgASgLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2USGAoGbG9nX2lkGAIgASgJQgi6SAVyAxiAASKNAQoPUmVmdXNlRXhlY3V0aW9uEjcKCXJlZmVyZW5jZRgBIAEoCzIkLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uUmVmZXJlbmNlEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIAEEhgKBmxvZ19pZBgDIAEoCUIIukgFcgMYgAESDAoEbG9zdBgEIAEoCCIwChBGb3JnZXRFeGVjdXRpb25zEhwKA2lkcxgBIAMoCUIPukgMkgEJEOgHIgRyAhhAIkgKDkJpbmRFeGVjdXRpb25zEhwKA2lkcxgBIAMoCUIPukgMkgEJEOgHIgRyAhhAEhgKBmxvZ19pZBgCIAEoCUIIukgFcgMYgAEiEgoQQ29udHJvbFBsYW5lU2VlbiIHCgVQcm9iZSIICgZSZXRpcmUigAEKClJlYWRPdXRwdXQSEwoCaWQYASABKAlCB7pIBHICGEASMAoGc3RyZWFtGAIgASgOMiAucm9sbGNhbGwua2VlcGVyLnYxLk91dHB1dFN0cmVhbRIOCgZvZmZzZXQYAyABKAQSDQoFbGltaXQYBCABKA0SDAoEdGFpbBgFIAEoBCI6CgtPdXRwdXRQaWVjZRIOCgZvZmZzZXQYASABKAQSDAoEZGF0YRgCIAEoDBINCgVlbmRlZBgDIAEoCCJvCg1LZXB0RXhlY3V0aW9uEjsKC29ic2VydmF0aW9uGAEgASgLMiYucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25PYnNlcnZhdGlvbhIOCgZsb2dfaWQYAiABKAkSEQoJZm9yZ290dGVuGAMgASgIIggKBkxpc3RlZCphCgxPdXRwdXRTdHJlYW0SHQoZT1VUUFVUX1NUUkVBTV9VTlNQRUNJRklFRBAAEhgKFE9VVFBVVF9TVFJFQU1fU1RET1VUEAESGAoUT1VUUFVUX1NUUkVBTV9TVERFUlIQAkIxWi9yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2tlZXBlci92MTtrZWVwZXJ2MWIGcHJvdG8z", [file_buf_validate_validate, file_rollcall_node_v1_node, file_rollcall_work_v1_work]);
 
 /**
  * KeeperRequest is what an agent asks. Each is answered by one KeeperReply with its id, in the order of the requests.
@@ -108,6 +110,14 @@ export type KeeperRequest = Message<"rollcall.keeper.v1.KeeperRequest"> & {
      */
     value: Retire;
     case: "retire";
+  } | {
+    /**
+     * Answer, to show that the keeper works.
+     *
+     * @generated from field: rollcall.keeper.v1.Probe probe = 11;
+     */
+    value: Probe;
+    case: "probe";
   } | { case: undefined; value?: undefined };
 };
 
@@ -298,6 +308,13 @@ export type Greeting = Message<"rollcall.keeper.v1.Greeting"> & {
    * @generated from field: string problem = 8;
    */
   problem: string;
+
+  /**
+   * What keeps the keeper from running new work, the gravest first.
+   *
+   * @generated from field: repeated rollcall.node.v1.NodeCondition conditions = 9;
+   */
+  conditions: NodeCondition[];
 };
 
 /**
@@ -484,6 +501,21 @@ export const ControlPlaneSeenSchema: GenMessage<ControlPlaneSeen> = /*@__PURE__*
   messageDesc(file_rollcall_keeper_v1_keeper, 10);
 
 /**
+ * Probe asks whether the keeper works.
+ *
+ * @generated from message rollcall.keeper.v1.Probe
+ */
+export type Probe = Message<"rollcall.keeper.v1.Probe"> & {
+};
+
+/**
+ * Describes the message rollcall.keeper.v1.Probe.
+ * Use `create(ProbeSchema)` to create a new message.
+ */
+export const ProbeSchema: GenMessage<Probe> = /*@__PURE__*/
+  messageDesc(file_rollcall_keeper_v1_keeper, 11);
+
+/**
  * Retire ends a keeper.
  *
  * @generated from message rollcall.keeper.v1.Retire
@@ -496,7 +528,7 @@ export type Retire = Message<"rollcall.keeper.v1.Retire"> & {
  * Use `create(RetireSchema)` to create a new message.
  */
 export const RetireSchema: GenMessage<Retire> = /*@__PURE__*/
-  messageDesc(file_rollcall_keeper_v1_keeper, 11);
+  messageDesc(file_rollcall_keeper_v1_keeper, 12);
 
 /**
  * ReadOutput asks for a piece of output.
@@ -545,7 +577,7 @@ export type ReadOutput = Message<"rollcall.keeper.v1.ReadOutput"> & {
  * Use `create(ReadOutputSchema)` to create a new message.
  */
 export const ReadOutputSchema: GenMessage<ReadOutput> = /*@__PURE__*/
-  messageDesc(file_rollcall_keeper_v1_keeper, 12);
+  messageDesc(file_rollcall_keeper_v1_keeper, 13);
 
 /**
  * OutputPiece is a piece of output.
@@ -580,7 +612,7 @@ export type OutputPiece = Message<"rollcall.keeper.v1.OutputPiece"> & {
  * Use `create(OutputPieceSchema)` to create a new message.
  */
 export const OutputPieceSchema: GenMessage<OutputPiece> = /*@__PURE__*/
-  messageDesc(file_rollcall_keeper_v1_keeper, 13);
+  messageDesc(file_rollcall_keeper_v1_keeper, 14);
 
 /**
  * KeptExecution is one execution that a keeper has.
@@ -615,7 +647,7 @@ export type KeptExecution = Message<"rollcall.keeper.v1.KeptExecution"> & {
  * Use `create(KeptExecutionSchema)` to create a new message.
  */
 export const KeptExecutionSchema: GenMessage<KeptExecution> = /*@__PURE__*/
-  messageDesc(file_rollcall_keeper_v1_keeper, 14);
+  messageDesc(file_rollcall_keeper_v1_keeper, 15);
 
 /**
  * Listed ends the list of executions.
@@ -630,7 +662,7 @@ export type Listed = Message<"rollcall.keeper.v1.Listed"> & {
  * Use `create(ListedSchema)` to create a new message.
  */
 export const ListedSchema: GenMessage<Listed> = /*@__PURE__*/
-  messageDesc(file_rollcall_keeper_v1_keeper, 15);
+  messageDesc(file_rollcall_keeper_v1_keeper, 16);
 
 /**
  * OutputStream is where an execution wrote something.

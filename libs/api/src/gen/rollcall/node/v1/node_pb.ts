@@ -749,6 +749,10 @@ export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
 export type NodeCondition = Message<"rollcall.node.v1.NodeCondition"> & {
   /**
    * What is wrong, for machines. Agents of Rollcall report:
+   * KEEPER_DOWN: the keeper, which runs executions, has died or does not answer;
+   * DISK_FULL, DISK_READ_ONLY, DISK_FAILED: a directory of the agent or the keeper cannot be written;
+   * OUT_OF_DESCRIPTORS, OUT_OF_PROCESSES: the agent or the keeper can open no file, or start no process;
+   * ENGINE_UNRESPONSIVE: the container engine takes connections and does not answer;
    * EXECUTORS_UNKNOWN: what runs executions has not answered yet, so it is not known which executors the node has.
    * An agent of another kind can report reasons of its own.
    *
