@@ -24,9 +24,9 @@ export { fromSessionRefusal, moreCodesRefusal, SIGN_IN_LIMITS, signInCodeRefusal
 export type { Decided } from "./decided.ts";
 export * from "./declared/index.ts";
 export {
-  DEFAULT_DRAIN_DEADLINE_MS,
   type DrainConditions,
   type DrainIntent,
+  type DrainRequest,
   drainStartedEvent,
   drainWaitText,
   MAX_DRAIN_DEADLINE_MS,

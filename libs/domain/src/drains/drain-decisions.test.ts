@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { cordon, endCordon, uncordon } from "../nodes/operator-decisions.ts";
 import { deriveScheduling, type Hold } from "../states.ts";
 import { nodeRecord } from "../testing/node-record.ts";
-import type { DrainConditions, DrainIntent } from "./drain.ts";
+import type { DrainConditions, DrainIntent, DrainRequest } from "./drain.ts";
 import { cancelDrain, drainNode, drainsThatBegin, endDrain, type SelectedDrain } from "./drain-decisions.ts";
 
 const BY = { actor: "token:t", message: "new disk", atMs: 9 };
@@ -19,7 +19,10 @@ function held(...holds: readonly Hold[]) {
   return nodeRecord({ holds, scheduling: deriveScheduling(holds, 0) });
 }
 
-const alone = { conditions: CONDITIONS, selection: "" };
+const NOTHING: DrainRequest = {
+  ...{ deadlineMs: null, force: null, ignoreDaemons: null, keepIneligible: null, maxParallel: 0 },
+};
+const alone = { request: CONDITIONS, selection: "" };
 
 describe("drainNode()", () => {
   it("should hold the node, keep the intent, and tell of both", () => {
@@ -42,11 +45,41 @@ describe("drainNode()", () => {
   });
 
   it("should replace the conditions of a drain that goes on, without another event of scheduling", () => {
-    const again = { conditions: { ...CONDITIONS, force: true }, selection: "" };
+    const again = { request: { ...CONDITIONS, force: true }, selection: "" };
     const by = { ...BY, actor: HELD.actor, message: HELD.message };
     const decided = drainNode(held(HELD), again, by, DRAIN);
     expect(decided).toMatchObject({ ok: true, effects: [{ kind: "drain", drain: { force: true } }] });
     expect(decided).toMatchObject({ events: [{ before: { force: false }, after: { force: true } }] });
+  });
+
+  it("should keep what is not given of the present drain, its reason too, and say what changes", () => {
+    const present = { ...DRAIN, deadlineMs: 5_000, ignoreDaemons: true, keepIneligible: true };
+    const force = { request: { ...NOTHING, force: true }, selection: "" };
+    const decided = drainNode(held(HELD), force, { ...BY, message: "" }, present);
+    expect(decided).toMatchObject({
+      effects: [
+        { kind: "holds", holds: [{ message: "earlier" }] },
+        { drain: { ...present, force: true, actor: "token:t" } },
+      ],
+      events: [
+        {
+          message: "earlier",
+          before: { force: false, ignoreDaemons: true },
+          after: { force: true, ignoreDaemons: true },
+        },
+        { message: "earlier" },
+      ],
+    });
+    const stop = { request: { ...NOTHING, ignoreDaemons: false }, selection: "" };
+    expect(drainNode(held(HELD), stop, BY, present)).toMatchObject({
+      effects: [{}, { drain: { deadlineMs: 5_000, ignoreDaemons: false, keepIneligible: true, reason: "new disk" } }],
+    });
+  });
+
+  it("should have defaults where there is no drain before", () => {
+    expect(drainNode(held(), { request: NOTHING, selection: "" }, BY, null)).toMatchObject({
+      effects: [{}, { drain: { ...CONDITIONS, deadlineMs: 3_600_000 } }],
+    });
   });
 
   it.each<[string, Hold[], DrainIntent | null, boolean]>([
@@ -55,7 +88,7 @@ describe("drainNode()", () => {
     ["still wait where it waits", [HELD], { ...DRAIN, queued: true }, true],
     ["wait again where it was done", [{ ...HELD, drained: true }], DRAIN, true],
   ])("should let a node of a selection %s", (_, holds, before, queued) => {
-    const decided = drainNode(held(...holds), { conditions: CONDITIONS, selection: "s" }, BY, before);
+    const decided = drainNode(held(...holds), { request: CONDITIONS, selection: "s" }, BY, before);
     expect(decided).toMatchObject({ ok: true });
     if (decided.ok)
       expect(decided.effects).toContainEqual(expect.objectContaining({ drain: expect.objectContaining({ queued }) }));

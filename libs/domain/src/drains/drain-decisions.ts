@@ -2,32 +2,41 @@ import type { Effects } from "../decided.ts";
 import { changeHolds, type NodeEffect, type NodeVerdict, refuseNode } from "../nodes/node-effects.ts";
 import type { NodeRecord } from "../nodes/node-record.ts";
 import { type CommandSource, type Hold, liftHold, placeHold } from "../states.ts";
-import { type DrainConditions, type DrainIntent, drainCancelledEvent, drainStartedEvent } from "./drain.ts";
+import {
+  type DrainIntent,
+  type DrainRequest,
+  drainCancelledEvent,
+  drainConditions,
+  drainStartedEvent,
+} from "./drain.ts";
 
 /**
- * Decide to drain a node: no new work comes, and what runs there is moved or ended. One that drains already does so
- * under the new conditions, and one that was drained drains again.
+ * Decide to drain a node: no new work comes, and what runs there is moved or ended. A node that drains already, or was
+ * drained, drains again: conditions and the reason that are not given stay as they are.
  *
  * @param drain its present drain; null for none.
  * @param selection see DrainIntent; one that is not empty waits for its turn.
  */
 export function drainNode(
   node: NodeRecord,
-  { conditions, selection }: { readonly conditions: DrainConditions; readonly selection: string },
+  { request, selection }: { readonly request: DrainRequest; readonly selection: string },
   by: CommandSource,
   drain: DrainIntent | null,
 ): NodeVerdict {
   if (node.type === "ORCHESTRATOR") {
     return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process; no work ever comes to it");
   }
-  const { actor, message } = by;
+  const { actor } = by;
+  const message = by.message === "" ? (drain?.reason ?? "") : by.message;
   const isOver = node.holds.some((hold) => hold.kind === "DRAIN" && hold.drained === true);
   // One that has begun goes on, whatever selection it is chosen by now.
   const isUnderWay = drain !== null && !drain.queued && !isOver;
   const queued = selection !== "" && !isUnderWay;
+  const conditions = drainConditions(request, drain);
   const after: DrainIntent = { ...conditions, selection, queued, reason: message, actor };
   const holds = placeHold(node.holds, { kind: "DRAIN", sinceMs: by.atMs, message, actor });
-  const held: Effects<NodeEffect> = holds === node.holds ? { effects: [], events: [] } : changeHolds(node, holds, by);
+  const held: Effects<NodeEffect> =
+    holds === node.holds ? { effects: [], events: [] } : changeHolds(node, holds, { ...by, message });
   const reason = "OPERATOR_DRAINED";
   const started = drainStartedEvent({ subject: node.id, before: drain, after, actor, reason, message });
   return {

@@ -16,6 +16,15 @@ export interface DrainConditions {
   readonly maxParallel: number;
 }
 
+/** What an operator asks of a drain. Null keeps what the present drain has, and is the default in a new one. */
+export interface DrainRequest {
+  readonly deadlineMs: number | null;
+  readonly force: boolean | null;
+  readonly ignoreDaemons: boolean | null;
+  readonly keepIneligible: boolean | null;
+  readonly maxParallel: number;
+}
+
 /** What an operator wants of a node: that nothing runs there. */
 export interface DrainIntent extends DrainConditions {
   /** Names the selection of which maxParallel nodes are drained at a time; empty where all are. */
@@ -28,9 +37,20 @@ export interface DrainIntent extends DrainConditions {
 }
 
 /** How long a drain may take unless it is said. */
-export const DEFAULT_DRAIN_DEADLINE_MS = 3_600_000;
+const DEFAULT_DRAIN_DEADLINE_MS = 3_600_000;
 /** The longest time that one may take. */
 export const MAX_DRAIN_DEADLINE_MS = 7 * 86_400_000;
+
+/** The conditions of a drain that is ordered, or ordered again. */
+export function drainConditions(request: DrainRequest, present: DrainConditions | null): DrainConditions {
+  return {
+    deadlineMs: request.deadlineMs ?? present?.deadlineMs ?? DEFAULT_DRAIN_DEADLINE_MS,
+    force: request.force ?? present?.force ?? false,
+    ignoreDaemons: request.ignoreDaemons ?? present?.ignoreDaemons ?? false,
+    keepIneligible: request.keepIneligible ?? present?.keepIneligible ?? false,
+    maxParallel: request.maxParallel,
+  };
+}
 
 /** The event of a drain that is ordered, ordered again under other conditions, or begins. */
 export function drainStartedEvent(change: {

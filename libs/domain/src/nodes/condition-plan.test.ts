@@ -136,6 +136,8 @@ describe("planConditions()", () => {
         const owners = view({ gpuTroubles: seen, policy: { ...POLICY, hardwareHold } });
         const planned = planConditions(node, owners, NOW);
         if (planned === null) return;
+        // Never a replica that held the node before.
+        for (const event of planned.events) expect(event.actor).toBe("replica:r");
         let after = node;
         for (const effect of planned.effects) {
           if (effect.kind === "holds") after = { ...after, holds: effect.holds };

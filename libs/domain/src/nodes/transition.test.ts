@@ -8,7 +8,7 @@ const ACTOR = "replica:r";
 const NOW = { nowMs: 1_000, mayHaveReaction: true };
 
 function stated<S extends string>(state: S, reason = "BEFORE"): Stated<S> {
-  return { state, sinceMs: 1, reason, message: "", actor: ACTOR };
+  return { state, sinceMs: 1, reason, message: "", actor: "replica:before" };
 }
 
 function session(changes: Partial<RecordedSession> = {}): RecordedSession {
@@ -120,6 +120,7 @@ describe("planTransition()", () => {
             ...(connection === null ? {} : { connection: change(connection) }),
           });
           const { after, events } = planTransition(now, transition, { nowMs, mayHaveReaction: true });
+          for (const event of events) expect(event.actor).toBe(ACTOR);
           if (after === null) {
             expect(events).toEqual([]);
             continue;

@@ -142,6 +142,19 @@ export function settleOrphan(record: ExecutionRecord, observation: Observation, 
   return settleEnd(record, observation, type) ?? settleGone(record, type, "GONE");
 }
 
+/** Reasons of ends that are recorded without the node's report of how the program ended. */
+const UNSEEN_ENDS: ReadonlySet<string> = new Set([
+  ...["NODE_LOST", "GONE", "NODE_DELETED", "NODE_REJECTED", "UNCONFIRMED"],
+]);
+
+/**
+ * Whether the exit code and the signal that a node reports are those of the recorded end. Otherwise how the program
+ * ended is unknown: what a node reports later is how it was stopped.
+ */
+export function isEndSeen(reason: string): boolean {
+  return !UNSEEN_ENDS.has(reason);
+}
+
 /**
  * An execution that runs although its end was recorded is to be told to stop again; null for one that does not. Its
  * record stays final.

@@ -10,7 +10,7 @@ export type {
   RecordedState,
 } from "./execution.ts";
 export { ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
-export { isTerminal, settleGone, settleOrphan, shownState, stopRevived } from "./execution-state.ts";
+export { isEndSeen, isTerminal, settleGone, settleOrphan, shownState, stopRevived } from "./execution-state.ts";
 export { refusalsText } from "./explain.ts";
 export type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
 export type { JobRecord, JobState } from "./job-record.ts";

@@ -49,8 +49,7 @@ async function decide(nodeId: string, decision: (node: NodeRecord) => NodeVerdic
   });
 }
 
-const drain = (id: string) =>
-  decide(id, (node) => drainNode(node, { conditions: CONDITIONS, selection: "" }, BY, null));
+const drain = (id: string) => decide(id, (node) => drainNode(node, { request: CONDITIONS, selection: "" }, BY, null));
 
 /** What makes a node one that takes no work. */
 const ENDINGS: Readonly<Record<string, (nodeId: string) => Promise<void>>> = {

@@ -108,13 +108,19 @@ describe("drainNode()", () => {
     expect(await typesOf("n1")).toEqual(["node.drain.started", "node.scheduling.changed"]);
   });
 
-  it("should replace the conditions when it is asked again", async () => {
+  it("should change the conditions that are given when it is asked again, and keep the others", async () => {
     await led();
     await add("n1");
-    await rig.admin.drainNode({ node: "n1" });
+    await rig.admin.drainNode({ node: "n1", reason: "new disk", ignoreDaemons: true, keepIneligible: true });
     await end("n1");
     await rig.admin.drainNode({ node: "n1", force: true });
-    expect((await rig.admin.getDrain({ node: "n1" })).drain).toMatchObject({ state: DrainState.DRAINING, force: true });
+    expect((await rig.admin.getDrain({ node: "n1" })).drain).toMatchObject({
+      ...{ state: DrainState.DRAINING, force: true, ignoreDaemons: true, keepIneligible: true, reason: "new disk" },
+    });
+    await rig.admin.drainNode({ node: "n1", reason: "old rack", ignoreDaemons: false });
+    expect((await rig.admin.getDrain({ node: "n1" })).drain).toMatchObject({
+      ...{ force: true, ignoreDaemons: false, keepIneligible: true, reason: "old rack" },
+    });
   });
 
   it("should only say what it would do when it is asked that", async () => {

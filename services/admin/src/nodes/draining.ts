@@ -2,25 +2,25 @@ import { createHash } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type DrainNodeRequest, type NodeSelector, NodeSelectorSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { DEFAULT_DRAIN_DEADLINE_MS, type DrainConditions, drainNode, MAX_DRAIN_DEADLINE_MS } from "@rollcall/domain";
+import { type DrainRequest, drainNode, MAX_DRAIN_DEADLINE_MS } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
 import type { DecideNode } from "./operate.ts";
 
 /** What a request to drain nodes decides about each of them. Throws INVALID_REQUEST. */
 export function draining(request: DrainNodeRequest): DecideNode {
-  const conditions = conditionsOf(request);
+  const asked = toRequest(request);
   const { selector } = request;
   return (node, by, { drain }) => {
-    const selection = selector === undefined || conditions.maxParallel === 0 ? "" : selectionOf(selector, by.actor);
-    return drainNode(node, { conditions, selection }, by, drain);
+    const selection = selector === undefined || asked.maxParallel === 0 ? "" : selectionOf(selector, by.actor);
+    return drainNode(node, { request: asked, selection }, by, drain);
   };
 }
 
-function conditionsOf(request: DrainNodeRequest): DrainConditions {
+function toRequest(request: DrainNodeRequest): DrainRequest {
   const { deadline, force, ignoreDaemons, keepIneligible, maxParallel, selector } = request;
-  const deadlineMs = deadline === undefined ? DEFAULT_DRAIN_DEADLINE_MS : durationMs(deadline);
+  const deadlineMs = deadline === undefined ? null : durationMs(deadline);
   const violations = [
-    ...(deadlineMs >= 0 && deadlineMs <= MAX_DRAIN_DEADLINE_MS
+    ...(deadlineMs === null || (deadlineMs >= 0 && deadlineMs <= MAX_DRAIN_DEADLINE_MS)
       ? []
       : [{ field: "deadline", description: "must be from 0 to 7 days" }]),
     ...(maxParallel > 0 && selector === undefined
@@ -28,7 +28,8 @@ function conditionsOf(request: DrainNodeRequest): DrainConditions {
       : []),
   ];
   if (violations.length > 0) throw refuseFields("INVALID_REQUEST", violations);
-  return { deadlineMs, force, ignoreDaemons, keepIneligible, maxParallel };
+  const conditions = { force: force ?? null, ignoreDaemons: ignoreDaemons ?? null };
+  return { deadlineMs, ...conditions, keepIneligible: keepIneligible ?? null, maxParallel };
 }
 
 /**

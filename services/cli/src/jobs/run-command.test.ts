@@ -2,8 +2,20 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { ExecutionSchema, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { exitCodeOf } from "./run-command.ts";
+import { endWords } from "./words.ts";
 
 const { COMPLETED, FAILED, STOPPED, KILLED_OOM, LOST } = ExecutionState;
+
+describe("endWords()", () => {
+  it.each<[MessageInitShape<typeof ExecutionSchema>, string]>([
+    [{ state: FAILED, reason: "EXITED", observation: { exitCode: 3 } }, "EXITED, exit code 3"],
+    [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 0 } }, "JOB_STOPPED, exit code 0"],
+    [{ state: FAILED, reason: "NODE_LOST", observation: { exitCode: 0 } }, "NODE_LOST"],
+    [{ state: FAILED, reason: "NODE_LOST", observation: { signal: "SIGTERM" } }, "NODE_LOST"],
+  ])("should say of %j: %s", (execution, words) => {
+    expect(endWords(create(ExecutionSchema, execution))).toBe(words);
+  });
+});
 
 describe("exitCodeOf()", () => {
   it.each<[MessageInitShape<typeof ExecutionSchema>, number]>([
@@ -16,6 +28,9 @@ describe("exitCodeOf()", () => {
     [{ state: FAILED, observation: { signal: "SIGNONE" } }, 75],
     [{ state: FAILED, reason: "START_FAILED" }, 75],
     [{ state: LOST }, 75],
+    // What the node reports later is how the program was stopped.
+    [{ state: FAILED, reason: "NODE_LOST", observation: { exitCode: 0 } }, 75],
+    [{ state: STOPPED, reason: "UNCONFIRMED", observation: { signal: "SIGTERM" } }, 75],
   ])("should be, of %j, %d", (execution, code) => {
     expect(exitCodeOf(create(ExecutionSchema, execution))).toBe(code);
   });

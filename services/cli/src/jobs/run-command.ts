@@ -7,6 +7,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Execution, ExecutionState, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpec, JobSpecSchema, JobType, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { isEndSeen } from "@rollcall/domain";
 import { Scalar } from "yaml";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
@@ -232,7 +233,9 @@ async function whyNotRun(client: JobClient, name: string, message: string): Prom
 }
 
 /** The command's exit code as shells have it: 128 and the signal's number for one that a signal ended. */
-export function exitCodeOf({ state, observation }: Execution): number {
+export function exitCodeOf(execution: Execution): number {
+  const { state, reason } = execution;
+  const observation = isEndSeen(reason) ? execution.observation : undefined;
   if (state === ExecutionState.COMPLETED) return 0;
   if (observation?.exitCode !== undefined) return observation.exitCode;
   const signals: Readonly<Record<string, number>> = constants.signals;

@@ -10,6 +10,7 @@ import {
   type PlacementRefusal,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { isEndSeen } from "@rollcall/domain";
 import type { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
 import { printable } from "../output/text.ts";
 
@@ -105,7 +106,9 @@ export function updateWords({ update }: Pick<Job, "update">): string {
 }
 
 /** How an execution ended: "exit code 3", "SIGKILL"; empty for one that runs, or of which that is not known. */
-export function endWords({ observation, reason, message }: Execution): string {
+export function endWords(execution: Execution): string {
+  const { reason, message } = execution;
+  const observation = isEndSeen(reason) ? execution.observation : undefined;
   const said = message === "" ? (observation?.message ?? "") : message;
   const code = observation?.exitCode === undefined ? "" : `exit code ${observation.exitCode}`;
   const end = code === "" ? (observation?.signal ?? "") : code;

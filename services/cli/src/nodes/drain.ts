@@ -61,11 +61,13 @@ export const nodeDrain: Verb<NodeDrainOptions> = async (invocation) => {
 };
 
 function parseConditions(options: NodeDrainOptions) {
-  const { deadline, force = false, ignoreDaemons = false, keepIneligible = false, maxParallel } = options;
+  const { deadline, force, ignoreDaemons, keepIneligible, maxParallel } = options;
   const isAtOnce = deadline !== undefined && /^0+(ms|s|m|h|d)?$/.test(deadline.trim());
   const deadlineMs = deadline === undefined ? null : isAtOnce ? 0 : parseDurationMs("deadline", deadline);
   return {
-    ...{ force, ignoreDaemons, keepIneligible },
+    ...(force === undefined ? {} : { force }),
+    ...(ignoreDaemons === undefined ? {} : { ignoreDaemons }),
+    ...(keepIneligible === undefined ? {} : { keepIneligible }),
     ...(deadlineMs === null ? {} : { deadline: durationFromMs(deadlineMs) }),
     maxParallel: maxParallel === undefined ? 0 : parseCount("max-parallel", maxParallel, 1),
   };

@@ -197,6 +197,9 @@ function defineDrain(node: Command, shell: Shell): void {
     .option("--force", "Stop everything at once; do not wait for a lost node, nor for any beyond deadline and grace")
     .option("--ignore-daemons", "Let daemons run on")
     .option("--keep-ineligible", "Leave the nodes cordoned when the drain is cancelled")
+    .option("--no-force", "Give what runs its time, where an earlier order was --force")
+    .option("--no-ignore-daemons", "Stop daemons, where an earlier order was --ignore-daemons")
+    .option("--no-keep-ineligible", "Leave no cordon, where an earlier order was --keep-ineligible")
     .option("--max-parallel <count>", "Drain so many of the chosen nodes at a time; the others wait their turn")
     .option("--detach", "Do not wait until the nodes are drained")
     .option("--monitor", "Only show what a drain that goes on waits for");
@@ -204,7 +207,8 @@ function defineDrain(node: Command, shell: Shell): void {
     addChoice(drain),
     "Services are moved to other nodes; batch and ops executions may finish until the deadline; daemons stop last. " +
       "What is still waited for goes to standard error. Ctrl-C ends the waiting and not the drain, which `rollcall " +
-      "node undrain` cancels. To drain a node again replaces the conditions.",
+      "node undrain` cancels. To drain a node again changes the options that are given, and counts the " +
+      "deadline from now; the others, and the reason, stay.",
   );
   drain.action(
     action(

@@ -125,7 +125,7 @@ export async function drain(store: Store, id: string): Promise<void> {
     await decideOn(
       store,
       id,
-      (node, by) => drainNode(node, { conditions: { ...conditions, force }, selection: "" }, by, null),
+      (node, by) => drainNode(node, { request: { ...conditions, force }, selection: "" }, by, null),
       REASON,
     );
   }

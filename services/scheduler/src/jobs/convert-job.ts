@@ -128,7 +128,9 @@ function wantedOf({ type, state, count }: StoredJob, tally: readonly ExecutionTa
 function updateOf(job: StoredJob, tally: readonly ExecutionTally[]): JobUpdate | null {
   const running = tally.filter((row) => row.state === "LIVE" && row.desired === "RUN");
   const sum = (rows: readonly ExecutionTally[]) => rows.reduce((total, { count }) => total + count, 0);
-  const total = sum(running);
+  // A place whose execution failed, or is replaced just now, has none that runs.
+  const isOpenPlace = (row: ExecutionTally) => (row.state === "LIVE" || row.state === "LOST") && !row.replaced;
+  const total = job.type === "service" ? job.count : sum(tally.filter(isOpenPlace));
   const done = sum(running.filter(({ current, observed }) => current && observed === "READY"));
   const isGoing = running.some(({ current }) => !current) && (job.type === "service" || job.type === "daemon");
   if (!isGoing && job.halted === null) return null;

@@ -42,7 +42,7 @@ export class Operators {
 
   async drain(nodeId: string, part: Partial<DrainConditions> = {}): Promise<void> {
     const drain = await getDrain(this.#store.db, nodeId);
-    const order = { conditions: { ...CONDITIONS, ...part }, selection: "" };
+    const order = { request: { ...CONDITIONS, ...part }, selection: "" };
     await this.#decide(nodeId, (node, atMs) => drainNode(node, order, by(atMs), drain));
   }
 

@@ -1,4 +1,5 @@
 import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { isEndSeen } from "@rollcall/domain";
 import { useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
@@ -74,8 +75,8 @@ export function ExecutionPage() {
                           .join(", "),
                       ],
                       ["GPUs", execution.gpuUuids.join(", ")],
-                      ["Exit code", execution.observation?.exitCode ?? ""],
-                      ["Signal", execution.observation?.signal ?? ""],
+                      ["Exit code", isEndSeen(execution.reason) ? (execution.observation?.exitCode ?? "") : "unknown"],
+                      ["Signal", isEndSeen(execution.reason) ? (execution.observation?.signal ?? "") : "unknown"],
                       ["Placed", <ExactTime key="placed" ms={toMs(execution.createTime)} />],
                       [
                         "Ended",

@@ -196,7 +196,7 @@ export type JobUpdate = Message<"rollcall.scheduler.v1.JobUpdate"> & {
   done: number;
 
   /**
-   * Executions in all.
+   * Executions that are wanted of the newest version: the count of a service; what runs of a daemon.
    *
    * @generated from field: uint32 total = 2;
    */
