@@ -47,7 +47,8 @@ describe("bearerOf()", () => {
     ["Bearer ", null],
     ["Bearer a b", null],
     ["Basic abc", null],
-    [`Bearer ${"x".repeat(8_193)}`, null],
+    [`Bearer ${"x".repeat(16_384)}`, "x".repeat(16_384)],
+    [`Bearer ${"x".repeat(16_385)}`, null],
     [null, null],
   ])("should read %j as %j", (header, token) => {
     expect(bearerOf(header)).toBe(token);
