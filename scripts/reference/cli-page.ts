@@ -1,5 +1,5 @@
-import type { Shell } from "../../services/cli/src/index.ts";
 import { createProgram } from "../../services/cli/src/program.ts";
+import { type Shell, SILENT_SINK } from "../../services/cli/src/shell.ts";
 import { createConfigurationView } from "../../services/rollcall/src/config/configuration-view.ts";
 import { SERVER_VERBS } from "../../services/rollcall/src/server-verbs.ts";
 import { cell, code, helpText, page, prose, table } from "./markdown.ts";
@@ -96,7 +96,6 @@ async function verbHelp({ load }: (typeof SERVER_VERBS)[number]): Promise<readon
 /** A shell without a terminal, home or configuration: what it shows depends on nothing of this machine. */
 function recordingShell(columns = 10_000) {
   let text = "";
-  const sink = (write: (more: string) => void) => ({ write, isTerminal: false, columns: () => 0, rows: () => 0 });
   const shell: Shell = {
     args: [],
     env: { COLUMNS: String(columns) },
@@ -104,10 +103,13 @@ function recordingShell(columns = 10_000) {
     home: "/home/you",
     userId: 1_000,
     runsOn: { node: "", platform: "" },
-    out: sink((more) => {
-      text += more;
-    }),
-    err: sink(() => {}),
+    out: {
+      ...SILENT_SINK,
+      write: (more) => {
+        text += more;
+      },
+    },
+    err: SILENT_SINK,
     ask: null,
     wallMs: () => 0,
     interrupted: new AbortController().signal,

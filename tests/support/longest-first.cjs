@@ -28,6 +28,8 @@ const LONGEST = [
   "/rollcall/src/tls.test.ts",
   "/rollcall/src/cloned-agent.test.ts",
   "/rollcall/src/work.test.ts",
+  "/rollcall/src/work-output.test.ts",
+  "/rollcall/src/unwritable-files.test.ts",
   "/work/agent-work.test.ts",
   "/watch/node-robustness.test.ts",
   "/docs/how-to.test.ts",

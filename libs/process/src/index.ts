@@ -19,6 +19,8 @@ export {
 export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
 export { Parts, startParts } from "./parts.ts";
 export { processStart } from "./process-start.ts";
+export { replaceFile } from "./replace-file.ts";
+export { isSystemError, systemErrorText, systemErrorWords } from "./system-error.ts";
 export {
   Loop,
   type LoopOptions,

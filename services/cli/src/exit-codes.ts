@@ -79,7 +79,9 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
     failed: "the command exited with 1",
     others: {
       "1 to 255": "the command's own exit code, or 128 and the number of the signal that ended it",
-      "75": "the exit code is unknown: the command did not run, its node was lost, or the control plane is unreachable",
+      "75":
+        "the exit code is unknown: the command did not run, its node was lost, or the control plane is unreachable; " +
+        "or the command succeeded and its output could not be read or written in full",
     },
   },
   "token create": CHANGES_ONE,

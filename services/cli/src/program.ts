@@ -5,7 +5,7 @@ import { action, addNotes } from "./command.ts";
 import { pickWord } from "./failure.ts";
 import { columnsOf } from "./output/style.ts";
 import type { Parts } from "./parts.ts";
-import type { Shell } from "./shell.ts";
+import { type Shell, SILENT_SINK } from "./shell.ts";
 
 /** Defines what a noun has: options, verbs and what they do. */
 type Define = (command: Command, shell: Shell, parts: Parts) => void;
@@ -149,8 +149,9 @@ const NOTES = [
     "~/.rollcall; for root, unless it has that, /var/lib/rollcall.",
   "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. " +
     "Elsewhere they are as wide as they have to be.",
-  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C); of `rollcall run` those of its " +
-    "command, and 75 where that is not known. docs/reference/exit-codes.md has those of every command.",
+  "Exit codes: 0 done and all output written, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C); of " +
+    "`rollcall run` those of its command, and 75 where that is not known. docs/reference/exit-codes.md has those of " +
+    "every command.",
 ] as const;
 
 /**
@@ -213,8 +214,7 @@ function addGlobalOptions(program: Command, { out, err, env }: Pick<Shell, "out"
 
 /** The noun that commander will find, after the global options; undefined when there is none. */
 function nounIn(words: readonly string[], shell: Shell): string | undefined {
-  const silent = { write: () => {}, isTerminal: false, columns: () => 0, rows: () => 0 };
-  const scout = addGlobalOptions(new Command("rollcall"), { ...shell, out: silent, err: silent });
+  const scout = addGlobalOptions(new Command("rollcall"), { ...shell, out: SILENT_SINK, err: SILENT_SINK });
   try {
     const [first, second] = scout.parseOptions([...words]).operands;
     return first === "help" ? second : first;

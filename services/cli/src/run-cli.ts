@@ -1,3 +1,4 @@
+import { isSystemError, systemErrorText } from "@rollcall/process";
 import { CommanderError } from "commander";
 import { DONE, FAILED, INTERRUPTED, MISUSED } from "./exit-codes.ts";
 import { Exit, Failure, UsageError } from "./failure.ts";
@@ -10,6 +11,20 @@ import type { Shell } from "./shell.ts";
  * verb says.
  */
 export async function runCli(shell: Shell, parts: Parts): Promise<number> {
+  const code = await runWords(shell, parts);
+  try {
+    await shell.out.finish();
+    await shell.err.finish();
+    return code;
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    // No use where it is standard error that cannot be written.
+    shell.err.write(`${error.message}\n`);
+    return code === DONE || code === INTERRUPTED ? FAILED : code;
+  }
+}
+
+async function runWords(shell: Shell, parts: Parts): Promise<number> {
   const [first, ...rest] = shell.args;
   if (first === "__complete") {
     const { answerCompletion } = await import("./completion/complete.ts");
@@ -33,7 +48,10 @@ export async function runCli(shell: Shell, parts: Parts): Promise<number> {
 async function report(error: unknown, shell: Shell): Promise<number> {
   // Commander has written its own message; help that was asked for is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED;
-  if (shell.interrupted.aborted) return INTERRUPTED;
+  if (shell.interrupted.aborted) {
+    const isUnwritten = shell.interrupted.reason instanceof Failure;
+    return isUnwritten && error instanceof Exit ? error.code : INTERRUPTED;
+  }
   if (error instanceof UsageError) {
     const { printable } = await import("./output/text.ts");
     shell.err.write(`${printable(error.message)}\n`);
@@ -45,6 +63,10 @@ async function report(error: unknown, shell: Shell): Promise<number> {
   }
   if (error instanceof Failure) {
     shell.err.write(`${error.message}\n`);
+    return FAILED;
+  }
+  if (isSystemError(error)) {
+    shell.err.write(`${systemErrorText(error)}\n`);
     return FAILED;
   }
   // A defect of this program: a report needs its stack.

@@ -2,6 +2,8 @@
 export interface Sink {
   /** Write text or bytes as they are. */
   write(data: string | Uint8Array): void;
+  /** Wait until everything is written, and on the disk if it is a file. Throws Failure with the cause and the file. */
+  finish(): Promise<void>;
   /** Whether a person reads it on a terminal, so that colours and redrawing make sense. */
   readonly isTerminal: boolean;
   /** The terminal's width in columns at this moment; 0 when it is no terminal. */
@@ -9,6 +11,15 @@ export interface Sink {
   /** The terminal's height in rows at this moment; 0 when it is no terminal. */
   rows(): number;
 }
+
+/** Drops what is written. */
+export const SILENT_SINK: Sink = {
+  write: () => {},
+  finish: async () => {},
+  isTerminal: false,
+  columns: () => 0,
+  rows: () => 0,
+};
 
 /** The process that the command line runs in. The executable makes one; tests make their own. */
 export interface Shell {
@@ -36,6 +47,9 @@ export interface Shell {
   readonly readInput?: () => Promise<string>;
   /** Wall time in milliseconds since 1970, to show how long ago something was. */
   wallMs(): number;
-  /** Aborts on Ctrl-C and when the process is asked to end. */
+  /**
+   * Aborts on Ctrl-C, when the process is asked to end, and, with a Failure as its reason, when output cannot be
+   * written.
+   */
   readonly interrupted: AbortSignal;
 }

@@ -1,12 +1,13 @@
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import type { Shell, Sink } from "@rollcall/cli";
+import type { Failure, Shell } from "@rollcall/cli";
+import { ProcessSink } from "./process-sink.ts";
 
 /** What of Node's process and of the user's signals the command line needs. */
 export interface ProcessShell {
   readonly shell: Shell;
-  /** Stop listening to signals: a verb that runs for long does so itself. */
+  /** Leave signals, and logs that cannot be written, to a verb that runs for long: it ends where its output does. */
   releaseSignals(): void;
 }
 
@@ -21,6 +22,18 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
+  let isReleased = false;
+  const onFailure = (failure: Failure) => {
+    if (!isReleased) {
+      // Whatever is under way ends: its output is lost.
+      interrupted.abort(failure);
+      return;
+    }
+    err.write(`${failure.message}\n`);
+    process.exit(1);
+  };
+  const out = new ProcessSink({ fd: 1, name: "standard output", stream: process.stdout, onFailure });
+  const err = new ProcessSink({ fd: 2, name: "standard error", stream: process.stderr, onFailure });
   const shell: Shell = {
     args: process.argv.slice(2),
     env: process.env,
@@ -28,8 +41,8 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
     home: homedir(),
     userId: process.getuid?.() ?? null,
     runsOn: { node: process.versions.node, platform: `${process.platform}-${process.arch}` },
-    out: createSink(process, process.stdout),
-    err: createSink(process, process.stderr),
+    out,
+    err,
     ask: createAsk(process, interrupted.signal),
     askSecret: createAskSecret(process, interrupted.signal),
     readInput: () => readAll(process.stdin),
@@ -41,6 +54,7 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
     releaseSignals: () => {
       process.off("SIGINT", onSignal);
       process.off("SIGTERM", onSignal);
+      isReleased = true;
     },
   };
 }
@@ -88,17 +102,4 @@ async function readAll(input: NodeJS.ReadStream): Promise<string> {
     if (text.length > MOST_INPUT) break;
   }
   return text;
-}
-
-function createSink(process: NodeJS.Process, stream: NodeJS.WriteStream): Sink {
-  // `rollcall node list | head` closes the pipe early, and nothing is wrong.
-  stream.on("error", (error: Error & { readonly code?: string }) => {
-    process.exit(error.code === "EPIPE" ? 0 : 1);
-  });
-  return {
-    write: (data) => void stream.write(data),
-    isTerminal: stream.isTTY ?? false,
-    columns: () => stream.columns ?? 0,
-    rows: () => stream.rows ?? 0,
-  };
 }

@@ -1,5 +1,5 @@
 import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
-import { isOfTheSystem } from "./system-error.ts";
+import { isSystemError, systemErrorText } from "@rollcall/process";
 
 const KEEP_ALIVE_MS = 60_000;
 const FAILED = 1;
@@ -80,10 +80,13 @@ async function reported(shell: Shell, run: () => Promise<number>): Promise<numbe
   // What a verb waits for while it ends may be nothing that keeps Node running, such as a child that was let go.
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   try {
-    return await run();
+    const code = await run();
+    await shell.out.finish();
+    return code;
   } catch (error) {
-    const known = error instanceof UsageError || error instanceof Failure || isOfTheSystem(error);
-    const text = known ? error.message : error instanceof Error ? error.stack : String(error);
+    const known = error instanceof UsageError || error instanceof Failure;
+    const unexpected = error instanceof Error ? error.stack : String(error);
+    const text = isSystemError(error) ? systemErrorText(error) : known ? error.message : unexpected;
     shell.err.write(`${text}\n`);
     return error instanceof UsageError ? MISUSED : FAILED;
   } finally {

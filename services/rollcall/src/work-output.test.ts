@@ -119,6 +119,26 @@ asRoot("the output of ordinary programs", () => {
     },
   );
 
+  it("should end job logs with the cause where it cannot be written", async () => {
+    const full = openSync("/dev/full", "w");
+    const end = await runInto(full, fixture.wordsFor(["job", "logs", "logs-rows-of-stars"])).finally(() =>
+      closeSync(full),
+    );
+    expect(end).toEqual({
+      code: 1,
+      err: "cannot write /dev/full (standard output): no space left on device\n",
+    });
+  });
+
+  it("should end run, and stop its job, where the reader of its output is gone", async () => {
+    const words = ["run", "--queue-timeout", "60s", "--name", "endless", "--", "sh", "-c", "yes | head -c 1G"];
+    const { code, err } = await runInto("closed pipe", fixture.wordsFor(words));
+    expect([code, err]).toEqual([75, expect.stringContaining("its reader has closed the pipe\n")]);
+    await until("the job to be stopped", async () => {
+      return (await fixture.client.jobs.getJob({ name: "endless" })).job?.state === JobState.STOPPED;
+    });
+  });
+
   it("should be read back where it is more than a message holds", async () => {
     const { code, output } = await outputOf(
       "run",

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { PassThrough, pipeline, Readable, type Transform } from "node:stream";
 import { pipeline as piped } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
+import { systemErrorWords } from "@rollcall/process";
 import { ArchiveError, damaged } from "./archive-frames.ts";
 import { createSeal, isSealHeader, openSeal, type SealHeader } from "./archive-seal.ts";
 
@@ -32,30 +33,45 @@ export async function writeArchive(
   const sealing = passphrase === null ? null : await createSeal(passphrase);
   const header: Header = { format: "rollcall-backup", version: VERSION, seal: sealing?.header ?? null };
   const draft = `${path}.${randomUUID().slice(0, 8)}.partial`;
-  const file = await open(draft, "wx", 0o600);
+  const file = await open(draft, "wx", 0o600).catch((cause: unknown) => {
+    throw unwritable(path, cause);
+  });
+  // What the pipeline ends with when the file cannot be written says nothing about the file.
+  let fault: ArchiveError | null = null;
+  const writing = async (work: Promise<unknown>) => {
+    await work.catch((cause: unknown) => {
+      fault ??= unwritable(path, cause);
+      throw fault;
+    });
+  };
   try {
-    await file.write(`${JSON.stringify(header)}\n`);
+    await writing(file.writeFile(`${JSON.stringify(header)}\n`));
     await piped(
       Readable.from(pieces, { objectMode: false, highWaterMark: PIECE_BYTES }),
       createGzip(),
       sealing?.seal ?? new PassThrough(),
       // The file is synchronised before it is closed, which a stream of it would do by itself.
       async (written: AsyncIterable<Buffer>) => {
-        for await (const piece of written) await file.writeFile(piece);
+        for await (const piece of written) await writing(file.writeFile(piece));
       },
       { signal },
     );
-    await file.sync();
+    await writing(file.sync());
     const { size } = await file.stat();
-    await file.close();
-    await rename(draft, path);
+    await writing(file.close());
+    await writing(rename(draft, path));
     await syncDirectory(dirname(path));
     return size;
   } catch (error) {
     await file.close().catch(() => {});
-    await rm(draft, { force: true });
-    throw error;
+    // The reason why the archive is not there is the one to report.
+    await rm(draft, { force: true }).catch(() => {});
+    throw fault ?? error;
   }
+}
+
+function unwritable(path: string, cause: unknown): ArchiveError {
+  return new ArchiveError(`cannot write ${path}: ${systemErrorWords(cause)}`, { cause });
 }
 
 /** An archive that is open to be read. */

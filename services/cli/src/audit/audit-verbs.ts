@@ -80,7 +80,10 @@ export const auditExport: Verb<AuditExportOptions> = async ({ shell, options }) 
       written += 1;
     }
     pageToken = page.nextPageToken;
+    shell.interrupted.throwIfAborted();
   } while (pageToken !== "");
+  // The entries may be pruned next: none is reported before it is on the disk.
+  await shell.out.finish();
   shell.err.write(
     last === null ? "exported 0 entries\n" : `exported ${written} entries, through ${last.sequence}:${last.hash}\n`,
   );

@@ -80,6 +80,8 @@ describe("createTokenSource()", () => {
     expect(() => tokenFor({ tokenFile: "empty" }, {})).toThrow(
       /^cannot read the access token: there is none in .*empty$/,
     );
-    expect(() => tokenFor({ tokenFile: "." }, {})).toThrow(/^cannot read the access token in .*: EISDIR$/);
+    expect(() => tokenFor({ tokenFile: "." }, {})).toThrow(
+      /^cannot read the access token in .*: illegal operation on a directory$/,
+    );
   });
 });

@@ -1,7 +1,8 @@
 import { join, resolve } from "node:path";
+import { systemErrorWords } from "@rollcall/process";
 import type { ChosenContext } from "../contexts/context.ts";
 import { type RenewedToken, renewedToken } from "../contexts/context-token.ts";
-import { Failure, systemCodeOf, UsageError } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { isLoopback } from "./addresses.ts";
 import { ADMIN_TOKEN_FILE, type RunFile, readIfThere } from "./data-directory.ts";
@@ -85,8 +86,7 @@ function readToken(path: string, required: boolean): string | null {
   try {
     token = readIfThere(path);
   } catch (cause) {
-    const why = systemCodeOf(cause) ?? String(cause);
-    throw new Failure(`cannot read the access token in ${path}: ${why}`, { cause });
+    throw new Failure(`cannot read the access token in ${path}: ${systemErrorWords(cause)}`, { cause });
   }
   if (required && (token === null || token === "")) {
     throw new Failure(`cannot read the access token: there is none in ${path}`);

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { systemCodeOf } from "../failure.ts";
+import { systemErrorWords } from "@rollcall/process";
+import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 
 /** Where `up` writes where it can be reached, inside its data directory. */
@@ -67,7 +68,7 @@ export function findDataDirectory({ env, cwd, home, userId }: Pick<Shell, "env" 
 
 /** Read what the running `up` of this data directory wrote; null when there is none. */
 export function readRunFile(dataDirectory: string): RunFile | null {
-  const text = readIfThere(join(dataDirectory, RUN_FILE));
+  const text = readRunText(join(dataDirectory, RUN_FILE));
   if (text === null) return null;
   try {
     const value: unknown = JSON.parse(text);
@@ -75,6 +76,17 @@ export function readRunFile(dataDirectory: string): RunFile | null {
   } catch {
     // A crash left half of it: it counts as missing, and the next `up` writes it again.
     return null;
+  }
+}
+
+function readRunText(path: string): string | null {
+  try {
+    return readIfThere(path);
+  } catch (cause) {
+    const why = `cannot read ${path}: ${systemErrorWords(cause)}`;
+    const isAnothers = systemCodeOf(cause) === "EACCES";
+    const advice = "run this as the user of that data directory, or name another one with ROLLCALL_DATA_DIR";
+    throw new Failure(isAnothers ? `${why}; ${advice}` : why, { cause });
   }
 }
 

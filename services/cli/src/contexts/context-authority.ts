@@ -1,9 +1,9 @@
-import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fetchAuthority, parseFingerprint } from "@rollcall/identity";
+import { makeDirectory, replaceFile, systemErrorWords } from "@rollcall/process";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { GlobalOptions } from "../command.ts";
-import { Failure, systemCodeOf, UsageError } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { contextFilePath } from "./context-file.ts";
 
@@ -32,10 +32,10 @@ export async function fetchContextAuthority(shell: Shell, options: GlobalOptions
     throw new Failure(`failed to fetch the authority: ${why}`, { cause });
   });
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await writeFile(file, pem, { mode: 0o600 });
+    await makeDirectory(dirname(file), 0o700);
+    await replaceFile(file, pem, 0o600);
   } catch (cause) {
-    throw new Failure(`cannot write ${file}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
+    throw new Failure(`cannot write ${file}: ${systemErrorWords(cause)}`, { cause });
   }
   return file;
 }

@@ -1,7 +1,7 @@
-import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makeDirectory, replaceFile, systemErrorWords } from "@rollcall/process";
 import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { type Context, type Contexts, isContextName, newContext, type OidcLogin } from "./context.ts";
@@ -28,7 +28,7 @@ export async function readContexts(shell: HomeAndEnvironment): Promise<Contexts>
   const path = contextFilePath(shell);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
     if (systemCodeOf(cause) === "ENOENT") return null;
-    throw new Failure(`cannot read ${path}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
+    throw new Failure(`cannot read ${path}: ${systemErrorWords(cause)}`, { cause });
   });
   if (text === null) return NONE;
   const { default: yaml } = await import("yaml");
@@ -53,21 +53,11 @@ export async function changeContexts(
   const path = contextFilePath(shell);
   const changed = change(await readContexts(shell));
   const { default: yaml } = await import("yaml");
-  const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    const handle = await open(draft, "wx", 0o600);
-    try {
-      await handle.writeFile(`${PREFACE}${yaml.stringify(toPlain(changed))}`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    // A concurrent reader sees the old file or the new one, never half of it.
-    await rename(draft, path);
+    await makeDirectory(dirname(path), 0o700);
+    await replaceFile(path, `${PREFACE}${yaml.stringify(toPlain(changed))}`, 0o600);
   } catch (cause) {
-    await rm(draft, { force: true });
-    throw new Failure(`cannot write ${path}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
+    throw new Failure(`cannot write ${path}: ${systemErrorWords(cause)}`, { cause });
   }
   return changed;
 }

@@ -16,7 +16,7 @@ import { Exit, Failure, parseCount, parseDurationMs, UsageError } from "../failu
 import { checkedSelector } from "../nodes/selection.ts";
 import { outputFormat } from "../output/format.ts";
 import { printable } from "../output/text.ts";
-import type { Shell } from "../shell.ts";
+import { type Shell, SILENT_SINK } from "../shell.ts";
 import { watchJob } from "./follow.ts";
 import { type Read, readBytes, readCores } from "./job-file-values.ts";
 import { writeOutput } from "./logs.ts";
@@ -73,6 +73,8 @@ export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => 
     if (code !== 0) throw new Exit(code, code === execution.observation?.exitCode ? "" : endLine(execution));
   } catch (error) {
     if (shell.interrupted.aborted && submitted) await stopRun(shell, options, name);
+    // The end of every command reports what output could not be written.
+    if (shell.interrupted.reason instanceof Failure) throw new Exit(NOT_KNOWN);
     if (!(error instanceof Failure)) throw error;
     // 1 would be taken for the command's own.
     throw new Exit(NOT_KNOWN, error.message, { cause: error });
@@ -185,7 +187,7 @@ async function tellExecutions(
   const messages = keepWatching({
     ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
     // The watch of the job tells of broken connections.
-    shell: { interrupted: AbortSignal.any([over, shell.interrupted]), err: SILENT },
+    shell: { interrupted: AbortSignal.any([over, shell.interrupted]), err: SILENT_SINK },
     open: (call) => client.watchExecutions({ job: name }, { ...call, signal: AbortSignal.any([call.signal, over]) }),
     pause: (ms, signal) => sleep(ms, undefined, { signal }),
   });
@@ -220,8 +222,6 @@ async function writeAll(shell: Shell, control: ControlPlane, executionId: string
     return error instanceof Error ? error.message : String(error);
   }
 }
-
-const SILENT = { write: () => {}, isTerminal: false, columns: () => 0, rows: () => 0 };
 
 async function whyNotRun(client: JobClient, name: string, message: string): Promise<string> {
   const refusals = await client.explainExecution({ subject: { case: "job", value: name } }).then(

@@ -11,7 +11,7 @@ function captured(isTerminal: boolean) {
   const write = (text: string) => {
     texts.push(text);
   };
-  return { texts, sink: { write, isTerminal, columns: () => 80, rows: () => 24 } };
+  return { texts, sink: { write, finish: async () => {}, isTerminal, columns: () => 80, rows: () => 24 } };
 }
 
 function shellOf(isTerminal = false) {

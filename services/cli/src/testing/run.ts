@@ -26,6 +26,8 @@ export interface Surroundings {
   /** What comes on standard input. */
   readonly input?: string;
   readonly parts?: Partial<Parts>;
+  /** Takes standard output; it is captured when absent. */
+  readonly out?: Sink;
   /** Called after each write to standard output, with all that was written so far. */
   readonly onOutput?: (all: string) => void;
   /** The same for standard error. */
@@ -45,7 +47,7 @@ export async function run(args: readonly string[], surroundings: Surroundings = 
     // As any user: root would read the system's directory, where a control plane of this machine may have its data.
     userId: null,
     runsOn: { node: "26.12.1", platform: "linux-x64" },
-    out: out.sink,
+    out: surroundings.out ?? out.sink,
     err: err.sink,
     ask: surroundings.ask ?? null,
     readInput: async () => surroundings.input ?? "",
@@ -72,6 +74,7 @@ function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => 
       all += typeof data === "string" ? data : Buffer.from(data).toString();
       onWrite?.(all);
     },
+    finish: async () => {},
     isTerminal: terminal !== undefined,
     columns: () => terminal?.columns ?? 0,
     rows: () => terminal?.rows ?? 0,

@@ -1,8 +1,7 @@
-import { randomUUID } from "node:crypto";
-import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ADMIN_TOKEN_FILE, Failure } from "@rollcall/cli";
-import { errorCode, makeDirectory } from "@rollcall/process";
+import { errorCode, makeDirectory, replaceFile } from "@rollcall/process";
 import type { ArchivedFile } from "@rollcall/store";
 
 /**
@@ -38,13 +37,7 @@ export async function writeDirectoryFiles(dataDirectory: string, files: readonly
   for (const { path, mode, content } of files) {
     const target = join(dataDirectory, path);
     await makeDirectory(dirname(target), 0o700);
-    const draft = `${target}.${randomUUID().slice(0, 8)}`;
-    try {
-      await writeFile(draft, Buffer.from(content, "base64"), { mode, flag: "wx" });
-      await rename(draft, target);
-    } finally {
-      await rm(draft, { force: true });
-    }
+    await replaceFile(target, Buffer.from(content, "base64"), mode);
   }
 }
 

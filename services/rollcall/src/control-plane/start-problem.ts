@@ -1,10 +1,9 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { EmbeddedPostgresError } from "@rollcall/postgres-embedded";
-import { StartError } from "@rollcall/process";
+import { isSystemError, StartError, systemErrorText } from "@rollcall/process";
 import { ListeningError } from "@rollcall/rpc";
 import { type DatabaseProblem, databaseProblem } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
-import { isOfTheSystem } from "../system-error.ts";
 import { internalPort, type ProcessPlan } from "./process-plan.ts";
 
 /** The settings of a start, so that its errors name what can be changed. */
@@ -50,8 +49,8 @@ async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
   }
   if (Object(error).code === "ENOSPC")
     return new StartError(`the disk is full: ${Object(error).message}`, { cause: error });
-  if (isOfTheSystem(error) && facts.dataDirectory !== null && "path" in error) {
-    const unusable = `the data directory ${facts.dataDirectory} cannot be used: ${error.message}`;
+  if (isSystemError(error) && facts.dataDirectory !== null && "path" in error) {
+    const unusable = `the data directory ${facts.dataDirectory} cannot be used: ${systemErrorText(error)}`;
     return new StartError(`${unusable}; choose another one with --data-dir`, { cause: error });
   }
   return error;

@@ -127,16 +127,25 @@ export interface RedirectedEnd {
   readonly err: string;
 }
 
-/** Run a process of ours to its end, with a file, a device or a pipe as its standard output. */
+/** Where a process of ours runs. */
+export interface Redirection {
+  readonly env?: Readonly<Record<string, string>>;
+  /** A command that runs it, for example as another user. */
+  readonly within?: readonly string[];
+}
+
+/** Run a process of ours to its end, with a file or a device as its standard output, or a pipe that nobody reads. */
 export async function runInto(
-  out: number,
+  out: number | "closed pipe",
   args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
+  { env = {}, within = [] }: Redirection = {},
 ): Promise<RedirectedEnd> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const [program = "", ...rest] = [...within, process.execPath, MAIN, ...args];
+  const child = spawn(program, rest, {
     env: { ...cleanEnvironment(), ...env },
-    stdio: ["ignore", out, "pipe"],
+    stdio: ["ignore", out === "closed pipe" ? "pipe" : out, "pipe"],
   });
+  child.stdout?.destroy();
   let err = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     err += text;

@@ -46,6 +46,7 @@ export function createTestShell(given: Partial<Shell> = {}): TestShell {
     write: (more) => {
       text += more;
     },
+    finish: async () => {},
     isTerminal: false,
     columns: () => 0,
     rows: () => 0,

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import type { Issued } from "@rollcall/identity/certificates";
-import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
+import { type Clock, type Logger, Loop, replaceFile, type Task } from "@rollcall/process";
 import { isAnyHost } from "./address-elsewhere.ts";
 
 /** What a development certificate is made for. */
@@ -97,14 +97,8 @@ async function readPair(certFile: string, keyFile: string): Promise<Issued | nul
 
 /** The key first: a reader in between finds a pair that does not fit, and looks again. */
 async function writePair(pair: Issued, certFile: string, keyFile: string): Promise<void> {
-  await writeWhole(keyFile, pair.keyPem, 0o600);
-  await writeWhole(certFile, pair.certPem, 0o644);
-}
-
-async function writeWhole(file: string, text: string, mode: number): Promise<void> {
-  const draft = `${file}.new`;
-  await writeFile(draft, text, { mode });
-  await rename(draft, file);
+  await replaceFile(keyFile, pair.keyPem, 0o600);
+  await replaceFile(certFile, pair.certPem, 0o644);
 }
 
 function isGood({ certPem }: Issued, nowMs: number, daysLeft: number): boolean {

@@ -75,8 +75,8 @@ async function lock(
   const file = join(directory, name);
   const draft = `${file}.${pid}`;
   const holder: Holder = { pid, started: (await processStart(pid)) ?? "" };
-  await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
   try {
+    await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
     // Of several that come at once, one makes the link; whole, so that none reads half a file.
     while (!(await linked(draft, file))) {
       const running = await runningHolder(file);
@@ -87,7 +87,8 @@ async function lock(
     const winner = await readHolder(file);
     if (winner !== null && winner.pid !== pid) throw refusal(winner.pid);
   } finally {
-    await rm(draft, { force: true });
+    // Where it cannot be removed it could not be written, which is the error to report.
+    await rm(draft, { force: true }).catch(() => {});
   }
   return async () => {
     if ((await readHolder(file))?.pid === pid) await rm(file, { force: true });

@@ -1,15 +1,14 @@
-import { access as accessFile, readdir, readFile, writeFile } from "node:fs/promises";
+import { access as accessFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
-import type { Logger } from "@rollcall/process";
+import { isSystemError, type Logger, replaceFile, systemErrorText } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { logConfiguration, openLog } from "../log.ts";
 import { runServer } from "../run-server.ts";
-import { isOfTheSystem } from "../system-error.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/directory-lock.ts";
 import { CONNECTED } from "../up/local-agent.ts";
 import { withDefaultsOfUp } from "../work/keeper-settings.ts";
@@ -57,7 +56,7 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const keeper = access?.(values, stateDirectory, process);
   const unlock = await lock(stateDirectory, process.pid);
   if (values["Work.KeeperDir"] !== undefined) {
-    await writeFile(join(stateDirectory, KEEPER_NOTE), values["Work.KeeperDir"], { mode: 0o600 });
+    await replaceFile(join(stateDirectory, KEEPER_NOTE), values["Work.KeeperDir"], 0o600);
   }
   const code = await runServer({
     process,
@@ -121,8 +120,8 @@ async function lock(stateDirectory: string, pid: number): Promise<() => Promise<
     if (error instanceof AgentRunningError) {
       throw new Failure(`${error.message}: stop it first, or choose another --state-dir`);
     }
-    if (isOfTheSystem(error)) {
-      const why = `the state directory ${stateDirectory} cannot be used: ${error.message}`;
+    if (isSystemError(error)) {
+      const why = `the state directory ${stateDirectory} cannot be used: ${systemErrorText(error)}`;
       throw new Failure(`${why}; choose another --state-dir`, { cause: error });
     }
     throw error;

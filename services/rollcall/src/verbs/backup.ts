@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { cliVersion, columnsOf, formatBytes, type Shell, UsageError } from "@rollcall/cli";
+import { cliVersion, columnsOf, Failure, formatBytes, type Shell, UsageError } from "@rollcall/cli";
 import { backupRecord } from "@rollcall/store";
 import {
   ARCHIVE_KEYS,
@@ -97,12 +97,14 @@ async function verify(words: readonly string[], values: ArchiveValues, shell: Sh
 }
 
 async function archivePath(path: string, wallMs: number): Promise<string> {
-  const isDirectory = await stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  const time = new Date(wallMs).toISOString().slice(0, 19).replaceAll(":", "-");
-  return isDirectory ? join(path, `rollcall-${time}Z.backup`) : path;
+  const found = await stat(path).catch(() => null);
+  if (found?.isDirectory()) {
+    const time = new Date(wallMs).toISOString().slice(0, 19).replaceAll(":", "-");
+    return join(path, `rollcall-${time}Z.backup`);
+  }
+  // The archive takes the place of what is there, which would be the end of /dev/stdout.
+  if (found !== null && !found.isFile()) throw new Failure(`cannot write ${path}: it is not a regular file`);
+  return path;
 }
 
 function writeJson({ out }: Pick<Shell, "out">, value: unknown): void {

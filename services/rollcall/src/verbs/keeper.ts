@@ -4,14 +4,20 @@ import { agentKeys, checkWorkConfig, defaultStateDirectory, type WorkConfig, wor
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
 import { bool, defineKeys } from "@rollcall/config";
 import { startKeeper } from "@rollcall/keeper";
-import { createLogger, type Logger, makeDirectory, runProcess } from "@rollcall/process";
+import {
+  createLogger,
+  isSystemError,
+  type Logger,
+  makeDirectory,
+  runProcess,
+  systemErrorText,
+} from "@rollcall/process";
 import { ALL_KEYS } from "../config/all-keys.ts";
 import { loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { openLog } from "../log.ts";
-import { isOfTheSystem } from "../system-error.ts";
 import { lockKeeper } from "../up/directory-lock.ts";
 import { keeperSettings } from "../work/keeper-settings.ts";
 
@@ -97,8 +103,8 @@ async function lock(directory: string, pid: number): Promise<() => Promise<void>
   try {
     return await lockKeeper(directory, pid);
   } catch (error) {
-    if (!isOfTheSystem(error)) throw error;
-    throw new Failure(`the directory ${directory} cannot be used: ${error.message}`, { cause: error });
+    if (!isSystemError(error)) throw error;
+    throw new Failure(`the directory ${directory} cannot be used: ${systemErrorText(error)}`, { cause: error });
   }
 }
 

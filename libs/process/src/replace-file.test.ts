@@ -1,0 +1,45 @@
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { errorCode } from "./error-code.ts";
+import { replaceFile } from "./replace-file.ts";
+import { isSystemError, systemErrorText, systemErrorWords } from "./system-error.ts";
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "rollcall-replace-file-"));
+});
+afterEach(() => rm(dir, { recursive: true }));
+
+describe("replaceFile()", () => {
+  it("should replace what is there, closed to others", async () => {
+    const path = join(dir, "file");
+    await replaceFile(path, "one", 0o600);
+    await replaceFile(path, Buffer.from("two"), 0o600);
+    expect([await readFile(path, "utf8"), (await stat(path)).mode & 0o777]).toEqual(["two", 0o600]);
+    expect(await readdir(dir)).toEqual(["file"]);
+  });
+
+  it("should leave nothing where it fails", async () => {
+    // A directory takes no file in its place.
+    const error = await replaceFile(dir, "x", 0o600).then(() => null, errorCode);
+    expect(error).toMatch(/^E(ISDIR|EXIST|NOTEMPTY)$/);
+    expect(await readdir(dir)).toEqual([]);
+  });
+});
+
+describe("systemErrorText()", () => {
+  it("should be one sentence with the file and the cause", async () => {
+    const path = join(dir, "absent");
+    const error = await readFile(path).then(
+      () => null,
+      (it: unknown) => it,
+    );
+    expect(isSystemError(error) && systemErrorText(error)).toBe(`cannot open ${path}: no such file or directory`);
+    expect(systemErrorWords(Object.assign(new Error("write EPIPE"), { code: "EPIPE", errno: -32 }))).toBe(
+      "its reader has closed the pipe",
+    );
+    expect(systemErrorWords(new Error("something else"))).toBe("something else");
+  });
+});
