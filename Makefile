@@ -13,7 +13,7 @@ MAKEOVERRIDES =
 unexport ARGS NAME BASE FILE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test check acceptance dist sdk conformance check-stubs lint gen docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test check acceptance dist sdk conformance check-stubs lint gen probes docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -59,6 +59,9 @@ gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and the referen
 	$(BIN)/buf generate
 	node scripts/generate-comments.mjs
 	node --conditions=source scripts/reference/main.ts
+
+probes: $(INSTALLED) ## Check the probes of this machine against its real nvidia-smi
+	node --conditions=source scripts/check-probes.mjs
 
 docs: $(INSTALLED) ## Build the documentation as a site in dist/docs (BASE: the path below which it is served, / by default)
 	cd docs/.vitepress && $(PNPM) install --ignore-workspace --frozen-lockfile --silent

@@ -12,7 +12,11 @@ const machine = (): NodeInfo =>
     memoryBytes: 1_622_722_674_688n,
     diskBytes: 4_000_000_000_000n,
     numaNodes: [{ id: 0, cpus: "0-95", memoryBytes: 811_361_337_344n, distances: [10, 32] }],
-    gpus: [{ index: 0, name: "H100", uuid: "GPU-1", vendor: "NVIDIA", memoryMib: 81_559 }, { index: 1 }],
+    gpus: [
+      { index: 0, name: "H100", uuid: "GPU-1", vendor: "NVIDIA", memoryMib: 81_559 },
+      { index: 1, uuid: "GPU-2" },
+      { index: 2 },
+    ],
     vm: { capable: true },
     labels: { zone: "a", arch: "x64" },
   });

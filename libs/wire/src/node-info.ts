@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { create, fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { checkAgentLabels, type Json, type LabelViolation } from "@rollcall/domain";
+import { checkAgentLabels, isUsableGpu, type Json, type LabelViolation } from "@rollcall/domain";
 
 /** What a node says about itself, in the form that the record keeps. InfoReport is one. */
 export interface NodeInfoRecord {
@@ -43,7 +43,7 @@ export function nodeInfoToRecord(info: NodeInfo): NodeInfoRecord {
       cores: Math.min(info.cpu?.threads || info.cpu?.cores || 0, MOST_CORES),
       memoryBytes: toSafeNumber(info.memoryBytes),
       diskBytes: toSafeNumber(info.diskBytes),
-      gpus: info.gpus.length,
+      gpus: info.gpus.filter(isUsableGpu).length,
     },
     agentLabels: { ...info.labels },
   };

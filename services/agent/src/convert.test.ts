@@ -23,6 +23,7 @@ describe("toNodeInfo()", () => {
             driverVersion: "550.1",
             pciAddress: "0000:01:00.0",
             memoryMib: 23_034,
+            unusable: "",
           },
         ],
         vfioGpus: [{ pciAddress: "0000:02:00.0", vendorId: "10de", deviceId: "2330", iommuGroup: 7 }],
@@ -113,6 +114,9 @@ describe("toResourceUsage()", () => {
     const { sent } = toResourceUsage(SMALL_USAGE, NO_TOTALS);
     const missing = toResourceUsage({ ...SMALL_USAGE, memory: undefined }, sent);
     expect(missing.usage).toMatchObject({ memoryUsedMib: 0, memoryTotalMib: 0 });
+    // A first sample has nothing to compare with: that is no idle machine.
+    const unknown = toResourceUsage({ ...SMALL_USAGE, cpuPercent: undefined, gpusUnknown: true }, NO_TOTALS).usage;
+    expect([unknown.cpuPercent, unknown.gpusUnknown]).toEqual([undefined, true]);
     expect(missing.sent).toEqual(sent);
   });
 

@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   NodeConditionSchema,
   type NodeInfo,
@@ -56,6 +57,7 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
       pciAddress: cut(gpu.pciAddress, 64),
       memoryMib: uint32(gpu.memoryMib),
       driverVersion: cut(gpu.driverVersion, 64),
+      unusable: cut(gpu.unusable, 256),
     })),
     vm: { ...vm, message: cut(vm.message, 256) },
     vfioGpus: facts.vfioGpus.map((gpu) => ({
@@ -71,6 +73,12 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
       speedMbps: uint32(it.speedMbps),
     })),
     labels: { ...description.labels },
+    unknownFacts: facts.unknown.slice(0, 16).map(({ fact, reason, knownAtMs }) => ({
+      fact,
+      reason: cut(reason, 256),
+      // Whole seconds: the digest of a report must not depend on how a probe failed.
+      ...(knownAtMs !== null && { knownTime: timestampFromMs(Math.floor(knownAtMs / 1_000) * 1_000) }),
+    })),
   });
 }
 
@@ -108,7 +116,7 @@ export function toResourceUsage(
   const memory = toSpace(usage.memory, sent.memoryMib);
   const disk = toSpace(usage.disk, sent.diskMib);
   const message = create(ResourceUsageSchema, {
-    cpuPercent: round(usage.cpuPercent ?? 0),
+    ...(usage.cpuPercent !== undefined && { cpuPercent: round(usage.cpuPercent) }),
     memoryUsedMib: memory.usedMib,
     memoryTotalMib: memory.newTotalMib,
     diskUsedMib: disk.usedMib,
@@ -117,6 +125,7 @@ export function toResourceUsage(
       temperatureAverageCelsius: round(usage.temperatures.averageCelsius),
       temperatureMaxCelsius: round(usage.temperatures.maximumCelsius),
     }),
+    gpusUnknown: usage.gpusUnknown,
     gpus: usage.gpus.slice(0, MOST_GPUS).map((gpu) => toGpuUsage(gpu, sent.gpuMemoryMib)),
     numaNodes: usage.numaNodes.slice(0, MOST_NUMA_NODES).map((node) => toNumaUsage(node, sent.numaMemoryMib)),
   });
@@ -138,7 +147,7 @@ function toGpuUsage(gpu: GpuReading, sentMib: ReadonlyMap<number, number>) {
   const totalMib = uint32(gpu.memoryTotalMib);
   return {
     index: uint32(gpu.index),
-    utilizationPercent: gpu.utilizationPercent ?? 0,
+    ...(gpu.utilizationPercent !== undefined && { utilizationPercent: gpu.utilizationPercent }),
     memoryUsedMib: uint32(gpu.memoryUsedMib),
     memoryTotalMib: totalMib === sentMib.get(gpu.index) ? 0 : totalMib,
     ...(gpu.temperatureCelsius !== undefined && { temperatureCelsius: gpu.temperatureCelsius }),

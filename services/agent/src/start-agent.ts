@@ -88,7 +88,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
       labels: await labelsOf(options, clock),
     },
     state,
-    facts: createFactsReader(machine, state.path),
+    facts: createFactsReader(machine, state.path, { log, wallMs: () => clock.wallMs() }),
     faults: new FaultWatch({ directories: [state.path], clock, log }),
     usage: createUsageSampler({ machine, stateDirectory: state.path, nowMs: () => clock.nowMs() }),
     joinToken: joinTokenSource({

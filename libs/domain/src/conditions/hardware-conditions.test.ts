@@ -19,12 +19,26 @@ const APPROVED: Hardware = {
   diskBytes: 0,
   gpus: GPUS,
   vfioAddresses: [],
+  areGpusKnown: true,
 };
 
-const parts = (present: Partial<Hardware>, baseline: Hardware | null = APPROVED) =>
-  missingHardware(baseline, { ...APPROVED, ...present }).map(({ part }) => part);
+const parts = (
+  present: Partial<Hardware>,
+  baseline: Hardware | null = APPROVED,
+  before: Parameters<typeof missingHardware>[2] = [],
+) => missingHardware(baseline, { ...APPROVED, ...present }, before).map(({ part }) => part);
 
 describe("missingHardware()", () => {
+  it("should leave what is missing of the GPUs as it is while they cannot be determined", () => {
+    const gone = { kind: "HARDWARE_DEGRADED", part: "gpu GPU-1", message: "" } as const;
+    const cores = { kind: "HARDWARE_DEGRADED", part: "cores", message: "" } as const;
+    for (const gpus of [[], GPUS.slice(0, 1), GPUS]) {
+      const present = { gpus, areGpusKnown: false };
+      expect(parts(present)).toEqual([]);
+      expect(parts(present, APPROVED, [cores, gone])).toEqual(["gpu GPU-1"]);
+    }
+  });
+
   it.each<[string, Partial<Hardware>, readonly string[]]>([
     ["the same", {}, []],
     ["more of everything", { cores: 32, memoryBytes: 200_000 }, []],
@@ -65,6 +79,7 @@ describe("hardwareOf()", () => {
       cores: 4,
       memoryBytes: 1024,
       diskBytes: 0,
+      areGpusKnown: true,
       gpus: [{ index: 0, uuid: "a", pciAddress: "" }],
       vfioAddresses: [],
     });

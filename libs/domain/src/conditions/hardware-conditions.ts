@@ -20,9 +20,16 @@ const GRAVITY: readonly TroubleKind[] = ["HARDWARE_DEGRADED", "GPU_GONE", "GPU_T
 /**
  * Find what is missing of the hardware that was approved: fewer cores, memory that is less by more than 2 %, GPUs that
  * are fewer or not the same ones. A GPU that was set aside for virtual machines is not missing, nor is what the report
- * does not tell. More is never wrong.
+ * does not tell. More is never wrong. While the GPUs cannot be determined, what was missing of them stays missing, and
+ * nothing more of them does.
+ *
+ * @param before what was missing before.
  */
-export function missingHardware(baseline: Hardware | null, present: Hardware | null): readonly Trouble[] {
+export function missingHardware(
+  baseline: Hardware | null,
+  present: Hardware | null,
+  before: readonly Trouble[],
+): readonly Trouble[] {
   if (baseline === null || present === null) return [];
   const missing: Trouble[] = [];
   if (present.cores > 0 && present.cores < baseline.cores) {
@@ -33,6 +40,7 @@ export function missingHardware(baseline: Hardware | null, present: Hardware | n
     const amounts = `${toGib(present.memoryBytes)} of ${toGib(baseline.memoryBytes)} GiB of memory`;
     missing.push(less("memory", amounts));
   }
+  if (!present.areGpusKnown) return [...missing, ...before.filter(({ part }) => part.startsWith("gpu"))];
   const gone = baseline.gpus.filter((gpu) => gpu.uuid !== "" && !isThere(gpu, present));
   for (const { uuid, index } of gone) missing.push(less(`gpu ${uuid}`, `GPU ${index} is gone (${uuid})`));
   const count = present.gpus.length + setAside(baseline, present);

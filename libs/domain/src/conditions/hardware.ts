@@ -12,6 +12,8 @@ export interface Hardware {
   readonly gpus: readonly HardwareGpu[];
   /** PCI addresses of GPUs that are set aside for virtual machines. */
   readonly vfioAddresses: readonly string[];
+  /** Whether the GPUs are those of now. If not, they are the last ones that were known, or none. */
+  readonly areGpusKnown: boolean;
 }
 
 /** One GPU. Empty texts where the driver does not tell. */
@@ -38,7 +40,13 @@ export function hardwareOf(info: Json | undefined): Hardware | null {
       pciAddress: toText(gpu.pciAddress),
     })),
     vfioAddresses: toList(info.vfioGpus).map(({ pciAddress }) => toText(pciAddress)),
+    areGpusKnown: !isUnknown(info, "gpus") && !isUnknown(info, "vfio_gpus"),
   };
+}
+
+/** Whether a node says of a fact, by its field's name, that it could not be determined. */
+export function isUnknown(info: JsonObject, fact: string): boolean {
+  return toList(info.unknownFacts).some((unknown) => unknown.fact === fact);
 }
 
 /** What events tell of a node's hardware. */

@@ -58,7 +58,7 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
   const hardware = hardwareEvent({
     ...circumstances,
     before: before.missingHardware,
-    after: missingHardware(before.approvedHardware, hardwareOf(report.info)),
+    after: missingHardware(before.approvedHardware, hardwareOf(report.info), before.missingHardware),
   });
   const conditions = conditionsEvent({
     ...circumstances,

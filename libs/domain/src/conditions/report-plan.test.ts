@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { weighReport } from "./report-plan.ts";
 
 const INFO = { cpu: { cores: 4 }, memoryBytes: "100000", hostname: "h" };
-const BEFORE = { membership: "APPROVED", approved: INFO, info: INFO } as const;
+const BEFORE = { membership: "APPROVED", approved: INFO, info: INFO, missing: [] } as const;
 
 describe("weighReport()", () => {
   it.each<[string, typeof INFO, string]>([
@@ -25,7 +25,7 @@ describe("weighReport()", () => {
       approved: { cpu: { cores: 4 } },
       missing: [],
     });
-    expect(weighReport({ membership: "PENDING", approved: null, info: INFO }, INFO).approved).toBeNull();
+    expect(weighReport({ ...BEFORE, membership: "PENDING", approved: null }, INFO).approved).toBeNull();
     expect(weighReport(BEFORE, INFO).approved).toBeNull();
   });
 });

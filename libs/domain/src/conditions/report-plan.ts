@@ -29,13 +29,15 @@ export function weighReport(
     /** As it was kept; null where none was. */
     readonly approved: { readonly [key: string]: Json } | null;
     readonly info: { readonly [key: string]: Json } | null;
+    /** What was missing of it. */
+    readonly missing: readonly Trouble[];
   },
   info: { readonly [key: string]: Json },
 ): ReportPlan {
   const approved = approvedHardwareIn(before);
   const baseline = hardwareOf(approved ?? undefined);
-  const missing = missingHardware(baseline, hardwareOf(info));
-  const missedBefore = missingHardware(baseline, hardwareOf(before.info ?? undefined));
+  const missing = missingHardware(baseline, hardwareOf(info), before.missing);
+  const missedBefore = missingHardware(baseline, hardwareOf(before.info ?? undefined), before.missing);
   const isFirst = before.approved === null && before.membership === "APPROVED";
   return {
     // A loss is reported at once, however little or often it moves.

@@ -18,7 +18,7 @@ const HOLD = { kind: "OPERATOR", sinceMs: 1, message: "before", actor: "token:x"
 const FLAPPING = { kind: "FLAPPING", sinceMs: 2, message: "flaps", actor: "replica:r" } as const;
 const MARK = { sinceMs: 3, message: "smells", actor: "token:x" };
 const INFO = { cpu: { cores: 4 }, memoryBytes: "1024", hostname: "h" };
-const HARDWARE = { cores: 4, memoryBytes: 1024, diskBytes: 0, gpus: [], vfioAddresses: [] };
+const HARDWARE = { cores: 4, memoryBytes: 1024, diskBytes: 0, gpus: [], vfioAddresses: [], areGpusKnown: true };
 const orchestrator = nodeRecord({ type: "ORCHESTRATOR", keyFingerprint: null });
 
 describe("refusals of operators' decisions", () => {

@@ -27,4 +27,4 @@ export {
 } from "./planner/explain-job.ts";
 export { MOST_PLACED } from "./planner/plan-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
-export type { WorkNode } from "./work-node.ts";
+export { isUsableGpu, type WorkNode } from "./work-node.ts";

@@ -15,7 +15,7 @@ describe("toWorkNode()", () => {
       info: {
         agentVersion: "0.2.0",
         os: { family: "linux", architecture: "x64" },
-        gpus: [{ index: 1, uuid: "u", name: "NVIDIA H100" }, { name: "without UUID" }],
+        gpus: [{ index: 1, uuid: "u", name: "NVIDIA H100" }, { name: "without UUID" }, { uuid: "m", unusable: "MIG" }],
         work: {
           executors: ["process"],
           millicores: 4_000,
@@ -41,7 +41,7 @@ describe("toWorkNode()", () => {
         ...{ executors: ["process"], millicores: 6_000, memoryBytes: 8_000, diskBytes: 0, portMin: 1, portMax: 9 },
         ...{ limits: [], users: ["web"], directories: [], lacks: ["checks"] },
       },
-      gpus: [{ index: 1, uuid: "u", model: "nvidia h100" }],
+      gpus: [{ index: 1, uuid: "u", model: "nvidia h100", isKnown: true }],
     });
   });
 

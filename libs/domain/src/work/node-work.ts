@@ -1,7 +1,8 @@
+import { isUnknown } from "../conditions/hardware.ts";
 import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import { effectiveLabels } from "../labels/labels.ts";
 import type { NodeRecord } from "../nodes/node-record.ts";
-import type { AllocatableFactors, NodeCapacity, NodeGpu, WorkNode } from "./work-node.ts";
+import { type AllocatableFactors, isUsableGpu, type NodeCapacity, type NodeGpu, type WorkNode } from "./work-node.ts";
 
 /** What of a node's record placement reads. */
 export type PlacedNode = Pick<
@@ -31,7 +32,9 @@ export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkN
     architecture: toText(os.architecture),
     agentVersion: toText(info.agentVersion),
     capacity: isJsonObject(info.work) ? capacityOf(info.work, factors) : null,
-    gpus: toList(info.gpus).filter(isJsonObject).flatMap(gpuOf),
+    gpus: toList(info.gpus)
+      .filter(isJsonObject)
+      .flatMap((gpu) => gpuOf(gpu, !isUnknown(info, "gpus"))),
   };
 }
 
@@ -50,11 +53,11 @@ function capacityOf(work: JsonObject, factors: AllocatableFactors): NodeCapacity
   };
 }
 
-/** A GPU without a UUID cannot be told from others, so that it cannot be given away. */
-function gpuOf(gpu: JsonObject): readonly NodeGpu[] {
+/** A GPU without a UUID cannot be told from others, and one in MIG mode cannot be used: neither can be given away. */
+function gpuOf(gpu: JsonObject, isKnown: boolean): readonly NodeGpu[] {
   const uuid = toText(gpu.uuid);
-  if (uuid === "") return [];
-  return [{ index: toNumber(gpu.index), uuid, model: toText(gpu.name).toLowerCase() }];
+  if (!isUsableGpu({ uuid, unusable: toText(gpu.unusable) })) return [];
+  return [{ index: toNumber(gpu.index), uuid, model: toText(gpu.name).toLowerCase(), isKnown }];
 }
 
 function labelsOf(labels: PlacedNode["labels"]): ReadonlyMap<string, string> {

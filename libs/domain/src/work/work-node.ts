@@ -23,6 +23,13 @@ export interface NodeGpu {
   readonly uuid: string;
   /** The model's name in lower case. */
   readonly model: string;
+  /** Whether it was there at the last reading. One that is only remembered is not given to new executions. */
+  readonly isKnown: boolean;
+}
+
+/** Whether a GPU that a node reports can be given to executions: it has an id, and nothing speaks against it. */
+export function isUsableGpu({ uuid, unusable }: { readonly uuid: string; readonly unusable: string }): boolean {
+  return uuid !== "" && unusable === "";
 }
 
 /** A hold as far as placement tells them apart. */

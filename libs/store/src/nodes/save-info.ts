@@ -78,12 +78,22 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
 async function planReport(tx: Tx, id: string, { info }: InfoReport): Promise<PlannedReport | null> {
   const row = await tx
     .selectFrom("nodes")
-    .select(["membership", "approved_hardware", "info", "holds", sql<Date>`clock_timestamp()`.as("now")])
+    .select([
+      "membership",
+      "approved_hardware",
+      "missing_hardware",
+      "info",
+      "holds",
+      sql<Date>`clock_timestamp()`.as("now"),
+    ])
     .where("id", "=", id)
     .executeTakeFirst();
   if (row === undefined) return null;
   const holds = holdsAfterReport(row.holds, info, { actor: `node:${id}`, atMs: row.now.getTime() });
-  return { ...weighReport(toApproval(row), info), holds: holds === row.holds ? null : holds };
+  return {
+    ...weighReport({ ...toApproval(row), missing: row.missing_hardware }, info),
+    holds: holds === row.holds ? null : holds,
+  };
 }
 
 /** Whether the log has a change of the node's information within the time for which amounts rest. */

@@ -22,6 +22,20 @@ export interface MachineFacts {
   readonly vfioGpus: readonly VfioGpuFacts[];
   /** By name, without loopback and without what containers and virtual machines come and go with. */
   readonly interfaces: readonly InterfaceFacts[];
+  /** Facts that could not be determined; what is above is the last that was known of them. */
+  readonly unknown: readonly UnknownFact[];
+}
+
+/** A fact that can fail to be determined, named as its field of NodeInfo. */
+export type ProbedFact = "gpus" | "disk_bytes" | "numa_nodes" | "vfio_gpus";
+
+/** A fact that could not be determined. */
+export interface UnknownFact {
+  readonly fact: ProbedFact;
+  /** For people. */
+  readonly reason: string;
+  /** When the value that is reported was read, by the wall clock; null for never: there is none then. */
+  readonly knownAtMs: number | null;
 }
 
 /** The operating system and the instruction set it runs on. */
@@ -69,6 +83,8 @@ export interface GpuFacts {
   /** As in /sys/bus/pci/devices, for example `0000:1b:00.0`. */
   readonly pciAddress: string | undefined;
   readonly memoryMib: number | undefined;
+  /** Why executions cannot be given it, for people; empty when they can. */
+  readonly unusable: string;
 }
 
 /** Whether virtual machines can run here. */

@@ -2,7 +2,8 @@ import type { Machine } from "../machine/machine.ts";
 import { parseCount, parseKibibytes } from "../machine/parse-text.ts";
 import type { NumaNodeFacts } from "./machine-facts.ts";
 
-const NODE_ROOT = "/sys/devices/system/node";
+/** Where the kernel tells of NUMA nodes. */
+export const NODE_ROOT = "/sys/devices/system/node";
 
 /** The ids of the NUMA nodes, in order. */
 export async function listNumaIds(machine: Machine): Promise<readonly number[]> {

@@ -14,6 +14,7 @@ describe("parseNvidiaFacts()", () => {
       driverVersion: "535.161.08",
       pciAddress: "0000:9d:00.0",
       memoryMib: 81_559,
+      unusable: "",
     });
   });
 
@@ -41,7 +42,7 @@ describe("parseNvidiaFacts()", () => {
 describe("NVIDIA_FACTS_ARGS", () => {
   it("should ask for lines without header and units", () => {
     expect(NVIDIA_FACTS_ARGS).toEqual([
-      "--query-gpu=index,name,uuid,driver_version,pci.bus_id,memory.total",
+      "--query-gpu=index,name,uuid,driver_version,pci.bus_id,memory.total,mig.mode.current",
       "--format=csv,noheader,nounits",
     ]);
   });

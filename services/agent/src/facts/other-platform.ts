@@ -64,6 +64,7 @@ export async function readOtherPlatform(
     vm: { capable: false, message: `there is no KVM on ${system.platform}`, nested: false },
     vfioGpus: [],
     interfaces: interfacesOf(machine),
+    unknown: [],
   };
 }
 

@@ -2,7 +2,8 @@ import type { Machine } from "../machine/machine.ts";
 import { parseCount } from "../machine/parse-text.ts";
 import type { VfioGpuFacts } from "./machine-facts.ts";
 
-const PCI_ROOT = "/sys/bus/pci/devices";
+/** Where the kernel tells of PCI devices. */
+export const PCI_ROOT = "/sys/bus/pci/devices";
 const NVIDIA_VENDOR = "0x10de";
 
 /** A PCI address as in sysfs (`0000:1b:00.0`) from one of a vendor's tool (`00000000:1B:00.0`). */
@@ -17,6 +18,19 @@ export async function readVfioGpus(machine: Machine): Promise<readonly VfioGpuFa
   const addresses = await machine.listNames(PCI_ROOT);
   const gpus = await Promise.all(addresses.map((address) => readVfioGpu(machine, address)));
   return gpus.filter((gpu) => gpu !== undefined);
+}
+
+/** Whether the bus has a display controller that NVIDIA's own driver holds. */
+export async function hasNvidiaDevice(machine: Machine): Promise<boolean> {
+  const addresses = await machine.listNames(PCI_ROOT);
+  const found = await Promise.all(
+    addresses.map(async (address) => {
+      const at = `${PCI_ROOT}/${address}`;
+      if ((await machine.linkName(`${at}/driver`)) !== "nvidia") return false;
+      return (await machine.readText(`${at}/class`))?.startsWith("0x03") ?? false;
+    }),
+  );
+  return found.some(Boolean);
 }
 
 /**

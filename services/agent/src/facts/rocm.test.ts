@@ -14,6 +14,7 @@ describe("parseRocmFacts()", () => {
       driverVersion: "5.16.9.22.20",
       pciAddress: "0000:2c:00.0",
       memoryMib: 65_520,
+      unusable: "",
     });
   });
 

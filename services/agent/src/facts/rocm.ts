@@ -47,6 +47,7 @@ export function parseRocmFacts(stdout: string): readonly GpuFacts[] {
     index,
     name: cardName(values),
     uuid: values.get("unique id"),
+    unusable: values.has("unique id") ? "" : "its driver tells no id",
     driverVersion: system.get("driver version") ?? values.get("driver version"),
     pciAddress: parsePciAddress(values.get("pci bus")),
     memoryMib: parseMebibytes(values.get("vram total memory (b)")),

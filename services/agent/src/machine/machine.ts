@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { access, open, readdir, readlink, statfs } from "node:fs/promises";
 import { arch, availableParallelism, hostname, networkInterfaces, platform, release, totalmem } from "node:os";
 import { basename, join } from "node:path";
+import { errorCode } from "@rollcall/process";
 import { createCommandRunner, type RunCommand } from "./run-command.ts";
 
 /** The size of a file system. */
@@ -47,6 +48,8 @@ export interface Machine {
   readText(path: string): Promise<string | undefined>;
   /** The names in a directory in code-point order. */
   listNames(path: string): Promise<readonly string[]>;
+  /** Why a directory cannot be listed, for example EACCES; undefined where it can be, and where there is none. */
+  problemOf(path: string): Promise<string | undefined>;
   /** The last part of what a symbolic link points to, for example a driver's name. */
   linkName(path: string): Promise<string | undefined>;
   /** Whether this process may read and write the file. */
@@ -75,6 +78,15 @@ export function createMachine(options: MachineOptions = {}): Machine {
     run: options.run ?? createCommandRunner(),
     readText: (path) => absentOnError(() => readStart(at(path))),
     listNames: async (path) => (await absentOnError(async () => (await readdir(at(path))).sort())) ?? [],
+    problemOf: async (path) => {
+      try {
+        await readdir(at(path));
+        return undefined;
+      } catch (error) {
+        const code = errorCode(error) ?? String(error);
+        return code === "ENOENT" || code === "ENOTDIR" ? undefined : code;
+      }
+    },
     linkName: (path) => absentOnError(async () => basename(await readlink(at(path)))),
     canUse: async (path) =>
       (await absentOnError(async () => {

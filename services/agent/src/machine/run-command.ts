@@ -21,7 +21,8 @@ export interface CommandLimits {
 
 /** The limits for the vendor tools that are asked about GPUs. */
 const DEFAULT_COMMAND_LIMITS: CommandLimits = {
-  timeoutMs: 5_000,
+  // A driver that is busy, or loaded for this call, takes 10 s and more.
+  timeoutMs: 30_000,
   outputLimitBytes: 1024 * 1024,
 };
 

@@ -145,6 +145,7 @@ export const SMALL_FACTS: MachineFacts = {
   vm: { capable: true, message: "", nested: false },
   vfioGpus: [],
   interfaces: [],
+  unknown: [],
 };
 
 /** What a small machine is doing. */
@@ -154,6 +155,7 @@ export const SMALL_USAGE: MachineUsage = {
   disk: { usedBytes: 10 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 },
   temperatures: undefined,
   gpus: [],
+  gpusUnknown: false,
   numaNodes: [],
 };
 

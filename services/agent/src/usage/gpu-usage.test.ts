@@ -63,9 +63,18 @@ describe("readNvidiaUsage(), readRocmUsage()", () => {
 
   it("should know nothing while a tool gives no answer", async () => {
     planted = await plantMachine({
-      programs: { "nvidia-smi": { kind: "no-answer", cause: "timeout" } },
+      programs: {
+        "nvidia-smi": { kind: "no-answer", cause: "timeout" },
+        "rocm-smi": { kind: "no-answer", cause: "timeout" },
+      },
     });
     expect(await readNvidiaUsage(planted.machine)).toBeUndefined();
     expect(await readRocmUsage(planted.machine)).toBeUndefined();
+  });
+
+  it("should know that there is no GPU where there is no tool", async () => {
+    planted = await plantMachine();
+    expect(await readNvidiaUsage(planted.machine)).toEqual([]);
+    expect(await readRocmUsage(planted.machine)).toEqual([]);
   });
 });

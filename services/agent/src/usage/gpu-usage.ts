@@ -1,3 +1,4 @@
+import { mayHaveNvidia } from "../facts/gpus.ts";
 import { NVIDIA_PROGRAMS, parseNvidiaRows, queryArgs } from "../facts/nvidia.ts";
 import { firstAmdIndex } from "../facts/pci.ts";
 import { parseMebibytes, parseRocmAnswer, ROCM_PROGRAMS, type RocmCard } from "../facts/rocm.ts";
@@ -12,16 +13,19 @@ const NVIDIA_USAGE_ARGS = queryArgs(["index", "utilization.gpu", "memory.used", 
 /** What asks rocm-smi for the readings that `parseRocmUsage` reads. */
 const ROCM_USAGE_ARGS = ["--showuse", "--showtemp", "--showmeminfo", "vram", "--json"] as const;
 
-/** Read NVIDIA's GPUs; `undefined` when nvidia-smi gives no answer. */
+/** Read NVIDIA's GPUs; `undefined` when that cannot be determined, as in probeNvidia(). */
 export async function readNvidiaUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, NVIDIA_PROGRAMS, NVIDIA_USAGE_ARGS);
-  return result.kind === "finished" ? parseNvidiaUsage(result.stdout) : undefined;
+  const readings = result.kind === "finished" ? parseNvidiaUsage(result.stdout) : [];
+  if (result.kind === "no-answer") return undefined;
+  return readings.length > 0 || !(await mayHaveNvidia(machine, result)) ? readings : undefined;
 }
 
 /** Read AMD's GPUs, by the indices of `createGpuReader`; `undefined` when rocm-smi gives no answer. */
 export async function readRocmUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_USAGE_ARGS);
-  if (result.kind !== "finished") return undefined;
+  if (result.kind === "missing") return [];
+  if (result.kind === "no-answer") return undefined;
   const readings = parseRocmUsage(result.stdout);
   if (readings.length === 0) return readings;
   const first = await firstAmdIndex(machine);

@@ -8,6 +8,8 @@ export interface MachineUsage {
   readonly temperatures: Temperatures | undefined;
   /** As in the facts: NVIDIA's first, then AMD's, each by index. */
   readonly gpus: readonly GpuReading[];
+  /** Whether GPUs could not be read: one that is not among those above is not gone then. */
+  readonly gpusUnknown: boolean;
   /** By id; empty where there is only one, whose figures are the machine's. */
   readonly numaNodes: readonly NumaReading[];
 }

@@ -58,6 +58,7 @@ describe("createUsageSampler()", () => {
       disk: undefined,
       temperatures: undefined,
       gpus: [],
+      gpusUnknown: false,
       numaNodes: [],
     });
   });

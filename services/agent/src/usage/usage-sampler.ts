@@ -56,6 +56,7 @@ export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
       disk: disk.latest(maxAgeMs),
       temperatures: temperatures.latest(maxAgeMs),
       gpus: [...(nvidia.latest(maxAgeMs) ?? []), ...(rocm.latest(maxAgeMs) ?? [])],
+      gpusUnknown: nvidia.latest(maxAgeMs) === undefined || rocm.latest(maxAgeMs) === undefined,
       numaNodes: numaNodes.latest(maxAgeMs) ?? [],
     }),
   };

@@ -1,6 +1,7 @@
 import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Hold, type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { isUsableGpu } from "@rollcall/domain";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
@@ -134,7 +135,8 @@ function machineFields(info: NodeInfo | undefined): Field[] {
   if (info === undefined) return [];
   const cpu = info.cpu;
   const gpus = new Map<string, number>();
-  for (const gpu of info.gpus) gpus.set(gpu.name, (gpus.get(gpu.name) ?? 0) + 1);
+  for (const gpu of info.gpus.filter(isUsableGpu)) gpus.set(gpu.name, (gpus.get(gpu.name) ?? 0) + 1);
+  const unusable = info.gpus.filter((gpu) => !isUsableGpu(gpu));
   return [
     ["Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")],
     ["OS", [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", ")],
@@ -142,6 +144,13 @@ function machineFields(info: NodeInfo | undefined): Field[] {
     ["Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`],
     ["Disk", formatBytes(Number(info.diskBytes))],
     ["GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"],
+    ...unusable.map(({ index, name, unusable: why }): Field => {
+      return [`GPU ${index}`, `unusable, ${name || "no name"}: ${why || "its driver tells no id"}`];
+    }),
+    ...info.unknownFacts.map(({ fact, reason, knownTime }): Field => {
+      const shown = knownTime === undefined ? "nothing is shown" : `shown as of ${formatTime(timestampMs(knownTime))}`;
+      return ["Unknown", `${fact}, ${shown}: ${reason}`];
+    }),
     ["VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`],
     ["VFIO GPUs", String(info.vfioGpus.length)],
     ["Agent", info.agentVersion],

@@ -1,6 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { isUsableGpu } from "@rollcall/domain";
 import { COLUMN_GROUPS } from "../choices.ts";
 import { type Cell, type Column, optionalCell, stateCell } from "../output/table.ts";
 import { formatBytes, formatTime } from "../output/units.ts";
@@ -43,7 +44,12 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
   capacity: [
     { title: "CORES", name: "cores", rank: 4, cell: ({ node }) => count(node.info?.cpu?.threads) },
     { title: "MEMORY", name: "memory_bytes", rank: 5, cell: ({ node }) => bytes(node.info?.memoryBytes) },
-    { title: "GPUS", name: "gpus", rank: 3, cell: ({ node }) => count(hardware(node)?.gpus.length) },
+    {
+      title: "GPUS",
+      name: "gpus",
+      rank: 3,
+      cell: ({ node }) => count(hardware(node)?.gpus.filter(isUsableGpu).length),
+    },
   ],
   work: [
     { title: "CORES FREE", name: "free_millicores", rank: 4, cell: ({ node }) => freeCell(node, CORES) },

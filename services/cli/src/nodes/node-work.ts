@@ -1,4 +1,5 @@
 import type { AllocatedResources, Node, WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { isUsableGpu } from "@rollcall/domain";
 import { formatBytes } from "../output/units.ts";
 
 /** What a node offers to executions, and what they have been given of it. */
@@ -54,7 +55,7 @@ export const WORK_RESOURCES: readonly WorkResource[] = [CORES, MEMORY, DISK, GPU
 /** The work of a node; null for one that takes none. */
 export function workOf({ info, allocated }: Node): NodeWork | null {
   if (info?.work === undefined) return null;
-  return { capacity: info.work, allocated: allocated ?? NOTHING, gpus: info.gpus.length };
+  return { capacity: info.work, allocated: allocated ?? NOTHING, gpus: info.gpus.filter(isUsableGpu).length };
 }
 
 /** What is free of one kind. A node whose hardware shrank has given more than it has: nothing is free then. */

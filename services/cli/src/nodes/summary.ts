@@ -132,7 +132,12 @@ export function formatUsage(health: GetClusterHealthResponse, warn: (line: strin
   const share = total === 0 ? "" : ` (${formatPercent((100 * used) / total)})`;
   const nodes = `${reporting} node${reporting === 1 ? "" : "s"} reporting`;
   const lines = [
-    ["CPU in use", `${formatPercent(health.cpuPercent)} of ${cores} cores, ${nodes}`],
+    [
+      "CPU in use",
+      health.cpuPercent === undefined
+        ? `unknown, ${nodes}`
+        : `${formatPercent(health.cpuPercent)} of ${cores} cores, ${nodes}`,
+    ],
     ["Memory in use", `${formatBytes(used * MIB)} / ${formatBytes(total * MIB)}${share}`],
     ["GPUs in use", `${gpusBusy} / ${gpus}`],
     ["Hottest", hottest(health)],

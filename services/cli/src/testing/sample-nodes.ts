@@ -51,6 +51,7 @@ export function computeNode(id: string, changes: Partial<Node> = {}): Node {
       diskBytes: 500n * GIB,
       numaNodes: [{ id: 0, cpus: "0-15", memoryBytes: 64n * GIB, distances: [10] }],
       gpus: [0, 1].map((index) => ({
+        uuid: `GPU-${index}`,
         index,
         name: "NVIDIA H100",
         vendor: "NVIDIA",

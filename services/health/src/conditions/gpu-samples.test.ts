@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import { GpuUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import type { Trouble } from "@rollcall/domain";
 import { isInTrouble, type NodeGpus, seedGpus, takeGpuSample, troublesOf } from "./gpu-samples.ts";
 
@@ -14,9 +14,22 @@ function heldNode(): NodeGpus {
 }
 
 const sample = (...celsius: number[]) =>
-  celsius.map((temperatureCelsius, index) => create(GpuUsageSchema, { index, temperatureCelsius }));
+  create(ResourceUsageSchema, { gpus: celsius.map((temperatureCelsius, index) => ({ index, temperatureCelsius })) });
 
 const kindsOf = (node: NodeGpus) => troublesOf(node)?.map(({ kind, part }) => `${kind} ${part}`) ?? null;
+
+describe("takeGpuSample()", () => {
+  it("should take no GPU for gone while they cannot be read", () => {
+    const node = heldNode();
+    seedGpus(node, []);
+    for (let count = 0; count < 3; count += 1) takeGpuSample(node, sample(60, 60));
+    const unread = create(ResourceUsageSchema, { gpusUnknown: true });
+    for (let count = 0; count < 9; count += 1) expect(takeGpuSample(node, unread)).toBe(false);
+    expect(kindsOf(node)).toEqual([]);
+    for (let count = 0; count < 9; count += 1) takeGpuSample(node, create(ResourceUsageSchema));
+    expect(kindsOf(node)).toEqual(["GPU_GONE gpu 0", "GPU_GONE gpu 1"]);
+  });
+});
 
 describe("troublesOf()", () => {
   it("should contradict the record after three samples, and not after the first", () => {

@@ -1,4 +1,4 @@
-import type { GpuUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import {
   afterGpuSample,
   gpusInTrouble,
@@ -15,10 +15,14 @@ export type NodeGpus = Pick<HeldNode, "gpus" | "gpuKnowledge"> & {
 };
 
 /**
- * Update a node's GPUs from a sample. Part of the hot path: a sample without news allocates nothing. Returns whether a
- * trouble began or ended.
+ * Update a node's GPUs from a sample. A sample whose GPUs could not be read says nothing about those that it lacks.
+ * Part of the hot path: a sample without news allocates nothing. Returns whether a trouble began or ended.
  */
-export function takeGpuSample(node: NodeGpus, sample: readonly GpuUsage[]): boolean {
+export function takeGpuSample(
+  node: NodeGpus,
+  { gpus: sample, gpusUnknown }: Pick<ResourceUsage, "gpus" | "gpusUnknown">,
+): boolean {
+  if (gpusUnknown) return false;
   const { gpus, gpuKnowledge } = node;
   if (gpus.length === 0 && sample.length === 0) return false;
   const maxCelsius = node.terms.resolved.policy.gpuMaxCelsius;

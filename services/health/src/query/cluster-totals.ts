@@ -114,8 +114,10 @@ function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): v
   // A node that has not reported its cores has the least weight.
   const cores = Math.max(1, reportedCores);
   totals.reporting += 1;
-  totals.cpuPercentCores += latest.cpuPercent * cores;
-  totals.cores += BigInt(cores);
+  if (latest.cpuPercent !== null) {
+    totals.cpuPercentCores += latest.cpuPercent * cores;
+    totals.cores += BigInt(cores);
+  }
   totals.memoryUsedMib += BigInt(latest.memoryUsedMib);
   totals.memoryTotalMib += BigInt(latest.memoryTotalMib);
   totals.gpus += latest.gpus;

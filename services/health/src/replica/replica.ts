@@ -239,7 +239,7 @@ export class Replica {
     if (usage !== undefined) {
       node.samples ??= new SampleRing(nowMs, this.#pages);
       node.samples.add(usage, nowMs);
-      if (takeGpuSample(node, usage.gpus)) this.#options.onConditionsChanged?.(node);
+      if (takeGpuSample(node, usage)) this.#options.onConditionsChanged?.(node);
     }
     this.watched.touched(node);
   }

@@ -201,4 +201,15 @@ describe("SampleRing", () => {
     }
     for (const ring of later) expect(ring.list()).toHaveLength(1);
   });
+
+  it("should keep apart what is 0 and what is not known", () => {
+    const ring = ringFrom(0);
+    ring.add(create(ResourceUsageSchema, { gpus: [{ index: 0 }] }), 0);
+    ring.add(create(ResourceUsageSchema, { cpuPercent: 0, gpus: [{ index: 0, utilizationPercent: 0 }] }), 1_000);
+    const shares = ring.list().map(({ usage: { cpuPercent, gpus } }) => [cpuPercent, gpus[0]?.utilizationPercent]);
+    expect(shares).toEqual([
+      [undefined, undefined],
+      [0, 0],
+    ]);
+  });
 });

@@ -33,7 +33,8 @@ export interface Sample {
 
 /** The figures of one sample that can be summed. */
 export interface UsageSummary {
-  readonly cpuPercent: number;
+  /** Null where it is not known. */
+  readonly cpuPercent: number | null;
   readonly memoryUsedMib: number;
   readonly memoryTotalMib: number;
   /** Null where there is no sensor. */
@@ -118,13 +119,13 @@ export class SampleRing {
     if (latest === null) return null;
     const { usage } = latest;
     return {
-      cpuPercent: usage.cpuPercent,
+      cpuPercent: usage.cpuPercent ?? null,
       memoryUsedMib: usage.memoryUsedMib,
       memoryTotalMib: usage.memoryTotalMib,
       averageCelsius: usage.temperatureAverageCelsius ?? null,
       maxCelsius: usage.temperatureMaxCelsius ?? null,
       gpus: usage.gpus.length,
-      gpusBusy: usage.gpus.filter((gpu) => gpu.utilizationPercent >= BUSY_PERCENT).length,
+      gpusBusy: usage.gpus.filter((gpu) => (gpu.utilizationPercent ?? 0) >= BUSY_PERCENT).length,
     };
   }
 

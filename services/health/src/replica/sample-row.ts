@@ -57,7 +57,7 @@ export function writeRow(
   { atMs, usage }: { readonly atMs: number; readonly usage: ResourceUsage },
 ): void {
   writeUint32(words, at + AT_WORD, atMs);
-  words[at + CPU_WORD] = toHundredths(usage.cpuPercent);
+  words[at + CPU_WORD] = fromShare(usage.cpuPercent);
   writeUint32(words, at + MEMORY_WORD, usage.memoryUsedMib);
   writeUint32(words, at + DISK_WORD, usage.diskUsedMib);
   words[at + AVERAGE_CELSIUS_WORD] = fromCelsius(usage.temperatureAverageCelsius);
@@ -66,7 +66,7 @@ export function writeRow(
 
 /** Write a GPU at its place in a row; `undefined` for none. */
 export function writeGpu(words: Uint16Array, at: number, gpu?: GpuUsage): void {
-  words[at] = gpu === undefined ? NO_PART : toHundredths(gpu.utilizationPercent);
+  words[at] = gpu === undefined ? NO_PART : fromShare(gpu.utilizationPercent);
   if (gpu === undefined) return;
   writeUint32(words, at + 1, gpu.memoryUsedMib);
   words[at + 3] = fromCelsius(gpu.temperatureCelsius);
@@ -88,7 +88,7 @@ export function readRow(words: Uint16Array, at: number, totals: Totals): Resourc
   const average = toCelsius(word(words, at + AVERAGE_CELSIUS_WORD));
   const max = toCelsius(word(words, at + MAX_CELSIUS_WORD));
   return create(ResourceUsageSchema, {
-    cpuPercent: word(words, at + CPU_WORD) / 100,
+    ...cpuPercentOf(word(words, at + CPU_WORD)),
     memoryUsedMib: readUint32(words, at + MEMORY_WORD),
     memoryTotalMib: totals.memoryMib,
     diskUsedMib: readUint32(words, at + DISK_WORD),
@@ -111,7 +111,7 @@ export function readGpu(words: Uint16Array, at: number, { id, totalMib }: Slot):
   const celsius = toCelsius(word(words, at + 3));
   return create(GpuUsageSchema, {
     index: id,
-    utilizationPercent: utilization / 100,
+    ...(utilization === NO_SHARE ? {} : { utilizationPercent: utilization / 100 }),
     memoryUsedMib: readUint32(words, at + 1),
     memoryTotalMib: totalMib,
     ...(celsius === null ? {} : { temperatureCelsius: celsius }),
@@ -126,7 +126,7 @@ export function readNumaNode(words: Uint16Array, at: number, { id, totalMib }: S
     id,
     memoryUsedMib: readUint32(words, at + 1),
     memoryTotalMib: totalMib,
-    ...(share === NO_SHARE ? {} : { cpuPercent: share / 100 }),
+    ...cpuPercentOf(share),
   });
 }
 
@@ -137,6 +137,10 @@ function word(words: Uint16Array, at: number): number {
 /** Clamp to the range; NaN becomes 0. */
 function toHundredths(percent: number): number {
   return Math.max(0, Math.min(MOST_HUNDREDTHS, Math.round(percent * 100) || 0));
+}
+
+function cpuPercentOf(share: number): { readonly cpuPercent?: number } {
+  return share === NO_SHARE ? {} : { cpuPercent: share / 100 };
 }
 
 function fromShare(percent: number | undefined): number {

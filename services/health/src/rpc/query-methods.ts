@@ -98,7 +98,7 @@ export function getClusterHealth({
     const { $typeName, cpuPercentCores, ...same } = sums;
     return create(GetClusterHealthResponseSchema, {
       ...same,
-      cpuPercent: sums.cores === 0n ? 0 : cpuPercentCores / Number(sums.cores),
+      ...(sums.cores === 0n ? {} : { cpuPercent: cpuPercentCores / Number(sums.cores) }),
       missingReplicaIds: [...missingReplicaIds],
     });
   };

@@ -27,6 +27,7 @@ const usageFields = {
   temperatureMaxCelsius: float,
   gpus: fc.array(fc.record(gpuFields, { requiredKeys: [] }), { maxLength: 4 }),
   numaNodes: fc.array(fc.record(numaNodeFields, { requiredKeys: [] }), { maxLength: 4 }),
+  gpusUnknown: fc.boolean(),
 };
 const beatFields = {
   sequence: uint32,

@@ -24,6 +24,7 @@ const USAGE = {
   temperatureMaxCelsius: tag(7, WireType.Bit32),
   gpus: tag(8, WireType.LengthDelimited),
   numaNodes: tag(9, WireType.LengthDelimited),
+  gpusUnknown: tag(10, WireType.Varint),
 } as const;
 
 const GPU = {
@@ -98,13 +99,13 @@ function readBeat(reader: BinaryReader, end: number): Beat {
 function readUsage(reader: BinaryReader, end: number): ResourceUsage {
   const usage: ResourceUsage = {
     $typeName: "rollcall.node.v1.ResourceUsage",
-    cpuPercent: 0,
     memoryUsedMib: 0,
     memoryTotalMib: 0,
     diskUsedMib: 0,
     diskTotalMib: 0,
     gpus: [],
     numaNodes: [],
+    gpusUnknown: false,
   };
   while (reader.pos < end) {
     switch (reader.uint32()) {
@@ -135,6 +136,9 @@ function readUsage(reader: BinaryReader, end: number): ResourceUsage {
       case USAGE.numaNodes:
         usage.numaNodes.push(readNumaNode(reader, endOf(reader, end)));
         break;
+      case USAGE.gpusUnknown:
+        usage.gpusUnknown = reader.bool();
+        break;
       default:
         throw UNUSUAL;
     }
@@ -146,7 +150,6 @@ function readGpu(reader: BinaryReader, end: number): GpuUsage {
   const gpu: GpuUsage = {
     $typeName: "rollcall.node.v1.GpuUsage",
     index: 0,
-    utilizationPercent: 0,
     memoryUsedMib: 0,
     memoryTotalMib: 0,
   };

@@ -1,5 +1,5 @@
 import type { Node, NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { NodeRecord } from "@rollcall/domain";
+import { isUsableGpu, type NodeRecord } from "@rollcall/domain";
 import { nodeToProto } from "@rollcall/wire";
 
 /** One entry of Prometheus' HTTP service discovery. */
@@ -44,7 +44,7 @@ function facts(info: NodeInfo): Readonly<Record<string, string>> {
     cpu_model: cpu?.model ?? "",
     cpu_threads: String(cpu?.threads ?? 0),
     memory_bytes: String(memoryBytes),
-    gpus: String(gpus.length),
+    gpus: String(gpus.filter(isUsableGpu).length),
     gpu_models: [...new Set(gpus.map(({ name }) => name))].sort().join(","),
   };
 }

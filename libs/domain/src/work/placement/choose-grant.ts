@@ -55,7 +55,8 @@ function chooseGpus({ node, taken }: PoolNode, request: PlacementRequest): reado
   const count = request.amounts.gpus;
   if (count === 0) return [];
   const free = node.gpus.filter(
-    ({ uuid, model, index }) =>
+    ({ uuid, model, index, isKnown }) =>
+      isKnown &&
       !taken.gpus.has(uuid) &&
       (gpuModel === null || model.includes(gpuModel)) &&
       (gpuIndices.length === 0 || gpuIndices.includes(index)),

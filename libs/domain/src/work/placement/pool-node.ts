@@ -42,7 +42,7 @@ export function freeOf({ capacity, gpus }: WorkNode, taken: Taken): Amounts {
     millicores: isFull ? -1 : capacity.millicores - taken.millicores,
     memoryBytes: (capacity?.memoryBytes ?? 0) - taken.memoryBytes,
     diskBytes: (capacity?.diskBytes ?? 0) - taken.diskBytes,
-    gpus: taken.gpus.size === 0 ? gpus.length : gpus.filter(({ uuid }) => !taken.gpus.has(uuid)).length,
+    gpus: gpus.filter(({ uuid, isKnown }) => isKnown && !taken.gpus.has(uuid)).length,
   };
 }
 

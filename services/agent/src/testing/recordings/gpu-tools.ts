@@ -31,6 +31,17 @@ export const FAILING_FACTS = `Unable to determine the device handle for GPU0000:
 1, Tesla V100-SXM2-32GB, GPU-9bd0e64c-5f0a-7c6e-8a0c-4f6b2b1c9a12, 470.82.01, 00000000:16:00.0, [GPU requires reset]
 `;
 
+/** Three GPUs, of which two have failed so that the driver tells no id. */
+export const BROKEN_FACTS = `0, Tesla V100-SXM2-32GB, GPU-9bd0e64c-5f0a-7c6e-8a0c-4f6b2b1c9a11, 470.82.01, 00000000:15:00.0, 32510, [N/A]
+1, Tesla V100-SXM2-32GB, ERR!, 470.82.01, 00000000:16:00.0, ERR!, [N/A]
+2, [Unknown Error], [Unknown Error], 470.82.01, 00000000:17:00.0, [Unknown Error], [N/A]
+`;
+
+/** Two A100, the first of which is split into instances. */
+export const MIG_FACTS = `0, NVIDIA A100-SXM4-40GB, GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77, 535.161.08, 00000000:07:00.0, 40960, Enabled
+1, NVIDIA A100-SXM4-40GB, GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a78, 535.161.08, 00000000:0F:00.0, 40960, Disabled
+`;
+
 /** A machine whose kernel module is not loaded; nvidia-smi ends with 9. */
 export const NO_DRIVER = `NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.
 

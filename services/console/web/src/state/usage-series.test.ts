@@ -31,6 +31,14 @@ describe("addSample()", () => {
     });
   });
 
+  it("should have gaps where a share is not known", () => {
+    const samples = [
+      { age: ago(4), usage: { gpus: [{ index: 0 }] } },
+      { age: ago(2), usage: { cpuPercent: 0, gpus: [{ index: 0, utilizationPercent: 0 }] } },
+    ];
+    expect(addSample(NO_SAMPLES, health({ samples }), 10_000).lines).toMatchObject({ cpu: [null, 0], gpu0: [null, 0] });
+  });
+
   it("should take the latest sample once, and keep the last 120", () => {
     const at = (percent: number) => health({ latest: { age: ago(0), usage: { cpuPercent: percent } } });
     let series = NO_SAMPLES;

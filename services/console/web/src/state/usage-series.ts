@@ -31,7 +31,7 @@ export function addSample(series: UsageSeries, health: NodeHealth, nowMs: number
 function valuesOf(usage: ResourceUsage): Readonly<Record<string, number | null>> {
   const share = (used: number, total: number) => (total === 0 ? null : (used / total) * 100);
   const gpus = usage.gpus.flatMap((gpu) => [
-    [`gpu${gpu.index}`, gpu.utilizationPercent] as const,
+    [`gpu${gpu.index}`, gpu.utilizationPercent ?? null] as const,
     [`gpu${gpu.index}-memory`, share(gpu.memoryUsedMib, gpu.memoryTotalMib)] as const,
     [`gpu${gpu.index}-temperature`, gpu.temperatureCelsius ?? null] as const,
   ]);
@@ -40,7 +40,7 @@ function valuesOf(usage: ResourceUsage): Readonly<Record<string, number | null>>
     [`numa${node.id}-memory`, share(node.memoryUsedMib, node.memoryTotalMib)] as const,
   ]);
   return {
-    cpu: usage.cpuPercent,
+    cpu: usage.cpuPercent ?? null,
     memory: share(usage.memoryUsedMib, usage.memoryTotalMib),
     disk: share(usage.diskUsedMib, usage.diskTotalMib),
     ...(usage.temperatureAverageCelsius === undefined ? {} : { temperature: usage.temperatureAverageCelsius }),

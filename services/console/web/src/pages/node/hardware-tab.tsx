@@ -64,6 +64,7 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
               { title: "PCI", cell: ({ pciAddress }) => <code>{pciAddress}</code> },
               { title: "Driver", cell: ({ driverVersion }) => driverVersion },
               { title: "UUID", cell: ({ uuid }) => <code className="breaks">{uuid || "-"}</code> },
+              { title: "Unusable", cell: ({ unusable }) => unusable },
             ]}
           />
         </Panel>

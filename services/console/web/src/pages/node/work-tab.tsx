@@ -1,4 +1,5 @@
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { isUsableGpu } from "@rollcall/domain";
 import { useEffect } from "react";
 import { readAgain } from "../../live/queries.ts";
 import { command } from "../../state/cli-command.ts";
@@ -29,7 +30,7 @@ export function WorkTab({ id, node }: { readonly id: string; readonly node: Node
               ["Cores", taken?.millicores ?? 0, offered.millicores, formatMillicores],
               ["Memory", Number(taken?.memoryBytes ?? 0n), Number(offered.memoryBytes), formatBytes],
               ["Disk", Number(taken?.diskBytes ?? 0n), Number(offered.diskBytes), formatBytes],
-              ["GPUs", taken?.gpuUuids.length ?? 0, node?.info?.gpus.length ?? 0, String],
+              ["GPUs", taken?.gpuUuids.length ?? 0, node?.info?.gpus.filter(isUsableGpu).length ?? 0, String],
             ]}
           >
             <dt>Executors</dt>

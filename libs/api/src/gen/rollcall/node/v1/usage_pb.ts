@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/usage.proto.
  */
 export const file_rollcall_node_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chxyb2xsY2FsbC9ub2RlL3YxL3VzYWdlLnByb3RvEhByb2xsY2FsbC5ub2RlLnYxIoUDCg1SZXNvdXJjZVVzYWdlEhMKC2NwdV9wZXJjZW50GAEgASgCEhcKD21lbW9yeV91c2VkX21pYhgCIAEoDRIYChBtZW1vcnlfdG90YWxfbWliGAMgASgNEhUKDWRpc2tfdXNlZF9taWIYBCABKA0SFgoOZGlza190b3RhbF9taWIYBSABKA0SKAobdGVtcGVyYXR1cmVfYXZlcmFnZV9jZWxzaXVzGAYgASgCSACIAQESJAoXdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMYByABKAJIAYgBARIyCgRncHVzGAggAygLMhoucm9sbGNhbGwubm9kZS52MS5HcHVVc2FnZUIIukgFkgECEEASPQoKbnVtYV9ub2RlcxgJIAMoCzIfLnJvbGxjYWxsLm5vZGUudjEuTnVtYU5vZGVVc2FnZUIIukgFkgECECBCHgocX3RlbXBlcmF0dXJlX2F2ZXJhZ2VfY2Vsc2l1c0IaChhfdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMiowEKCEdwdVVzYWdlEg0KBWluZGV4GAEgASgNEhsKE3V0aWxpemF0aW9uX3BlcmNlbnQYAiABKAISFwoPbWVtb3J5X3VzZWRfbWliGAMgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYBCABKA0SIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgFIAEoAkgAiAEBQhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIngKDU51bWFOb2RlVXNhZ2USCgoCaWQYASABKA0SGAoLY3B1X3BlcmNlbnQYAiABKAJIAIgBARIXCg9tZW1vcnlfdXNlZF9taWIYAyABKA0SGAoQbWVtb3J5X3RvdGFsX21pYhgEIAEoDUIOCgxfY3B1X3BlcmNlbnRCLVorcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9ub2RlL3YxO25vZGV2MWIGcHJvdG8z", [file_buf_validate_validate]);
+  fileDesc("Chxyb2xsY2FsbC9ub2RlL3YxL3VzYWdlLnByb3RvEhByb2xsY2FsbC5ub2RlLnYxIrADCg1SZXNvdXJjZVVzYWdlEhgKC2NwdV9wZXJjZW50GAEgASgCSACIAQESFwoPbWVtb3J5X3VzZWRfbWliGAIgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYAyABKA0SFQoNZGlza191c2VkX21pYhgEIAEoDRIWCg5kaXNrX3RvdGFsX21pYhgFIAEoDRIoCht0ZW1wZXJhdHVyZV9hdmVyYWdlX2NlbHNpdXMYBiABKAJIAYgBARIkChd0ZW1wZXJhdHVyZV9tYXhfY2Vsc2l1cxgHIAEoAkgCiAEBEjIKBGdwdXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLkdwdVVzYWdlQgi6SAWSAQIQQBI9CgpudW1hX25vZGVzGAkgAygLMh8ucm9sbGNhbGwubm9kZS52MS5OdW1hTm9kZVVzYWdlQgi6SAWSAQIQIBIUCgxncHVzX3Vua25vd24YCiABKAhCDgoMX2NwdV9wZXJjZW50Qh4KHF90ZW1wZXJhdHVyZV9hdmVyYWdlX2NlbHNpdXNCGgoYX3RlbXBlcmF0dXJlX21heF9jZWxzaXVzIsABCghHcHVVc2FnZRINCgVpbmRleBgBIAEoDRIgChN1dGlsaXphdGlvbl9wZXJjZW50GAIgASgCSACIAQESFwoPbWVtb3J5X3VzZWRfbWliGAMgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYBCABKA0SIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgFIAEoAkgBiAEBQhYKFF91dGlsaXphdGlvbl9wZXJjZW50QhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIngKDU51bWFOb2RlVXNhZ2USCgoCaWQYASABKA0SGAoLY3B1X3BlcmNlbnQYAiABKAJIAIgBARIXCg9tZW1vcnlfdXNlZF9taWIYAyABKA0SGAoQbWVtb3J5X3RvdGFsX21pYhgEIAEoDUIOCgxfY3B1X3BlcmNlbnRCLVorcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9ub2RlL3YxO25vZGV2MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
  * ResourceUsage is one sample. Totals that have not changed since the stream's last beat are left out.
@@ -22,11 +22,11 @@ export const file_rollcall_node_v1_usage: GenFile = /*@__PURE__*/
  */
 export type ResourceUsage = Message<"rollcall.node.v1.ResourceUsage"> & {
   /**
-   * Share of all logical processors in use, 0 to 100.
+   * Share of all logical processors in use, 0 to 100. Absent where it is not known, as in a process's first sample.
    *
-   * @generated from field: float cpu_percent = 1;
+   * @generated from field: optional float cpu_percent = 1;
    */
-  cpuPercent: number;
+  cpuPercent?: number | undefined;
 
   /**
    * Memory in use, in MiB.
@@ -84,6 +84,13 @@ export type ResourceUsage = Message<"rollcall.node.v1.ResourceUsage"> & {
    * @generated from field: repeated rollcall.node.v1.NumaNodeUsage numa_nodes = 9;
    */
   numaNodes: NumaNodeUsage[];
+
+  /**
+   * Whether the GPUs could not be read. One that is missing from this sample is not gone then.
+   *
+   * @generated from field: bool gpus_unknown = 10;
+   */
+  gpusUnknown: boolean;
 };
 
 /**
@@ -107,11 +114,11 @@ export type GpuUsage = Message<"rollcall.node.v1.GpuUsage"> & {
   index: number;
 
   /**
-   * Share of time in which the GPU was busy, 0 to 100.
+   * Share of time in which the GPU was busy, 0 to 100. Absent where the driver tells none.
    *
-   * @generated from field: float utilization_percent = 2;
+   * @generated from field: optional float utilization_percent = 2;
    */
-  utilizationPercent: number;
+  utilizationPercent?: number | undefined;
 
   /**
    * Memory in use, in MiB.

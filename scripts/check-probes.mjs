@@ -1,0 +1,102 @@
+// Check the probes of this machine against its real nvidia-smi: `make probes`. It takes a minute, and does nothing on a
+// machine without one. Tools that are slow, hang or fail are small scripts in front of the real one.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFactsReader } from "../services/agent/src/facts/facts-reader.ts";
+import { createMachine } from "../services/agent/src/machine/machine.ts";
+import { createUsageSampler } from "../services/agent/src/usage/usage-sampler.ts";
+
+/** The tool of which a busy driver makes the slowest usual answer. */
+const SLOW_SECONDS = 8;
+const LONGEST_AGE_MS = 60_000;
+
+const real = findTool();
+if (real === null) {
+  say("nvidia-smi is not installed here: there is nothing to check");
+  process.exit(0);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "rollcall-probes-"));
+const path = process.env.PATH;
+const began = Date.now();
+try {
+  const listed = execFileSync(real, ["-L"], { encoding: "utf8" });
+  const ids = [...listed.matchAll(/^GPU \d+: .*\(UUID: (GPU-[^)]+)\)/gm)].map(([, id]) => id);
+  say(`nvidia-smi lists ${ids.length} GPUs`);
+
+  const facts = createFactsReader(createMachine(), folder);
+  const first = await facts.read();
+  const uuids = first.gpus.filter(({ vendor }) => vendor === "NVIDIA").map(({ uuid }) => uuid);
+  assert.deepEqual(uuids, ids, "the facts have other GPUs than nvidia-smi -L");
+  assert.deepEqual(first.unknown, [], "facts are unknown");
+  for (const { index, name, memoryMib, driverVersion, pciAddress, unusable } of first.gpus) {
+    const details = { name, memoryMib, driverVersion, pciAddress };
+    for (const [key, value] of Object.entries(details)) assert.ok(value, `GPU ${index} has no ${key}`);
+    say(`GPU ${index}: ${name}, ${memoryMib} MiB, ${pciAddress}${unusable === "" ? "" : `, unusable: ${unusable}`}`);
+  }
+
+  const sampler = createUsageSampler({
+    machine: createMachine(),
+    stateDirectory: folder,
+    nowMs: () => performance.now(),
+  });
+  await sampler.refresh();
+  assert.equal(sampler.latest(LONGEST_AGE_MS).cpuPercent, undefined, "the first sample tells a share of CPU time");
+  await sampler.refresh();
+  const usage = sampler.latest(LONGEST_AGE_MS);
+  assert.ok(usage.cpuPercent !== undefined, "the second sample tells no share of CPU time");
+  assert.equal(usage.gpusUnknown, false, "the GPUs' usage is unknown");
+  assert.equal(usage.gpus.length, first.gpus.length, "the usage has other GPUs than the facts");
+  assert.ok(usage.memory !== undefined && usage.disk !== undefined, "memory or disk is unknown");
+
+  await inFront(`sleep ${SLOW_SECONDS}; exec ${real} "$@"`, async (slow) => {
+    assert.deepEqual((await slow.read()).gpus, first.gpus, "a slow nvidia-smi changes the GPUs");
+  });
+  for (const [what, script] of [
+    ["fails", "echo 'NVIDIA-SMI has failed'; exit 9"],
+    ["names none", "echo 'No devices were found'; exit 6"],
+    ["hangs", "exec sleep 600"],
+  ]) {
+    await inFront(script, async (broken) => {
+      const { gpus, unknown } = await broken.read();
+      assert.deepEqual(gpus, first.gpus, `the GPUs are gone when nvidia-smi ${what}`);
+      assert.deepEqual(
+        unknown.map(({ fact }) => fact),
+        ["gpus"],
+        `the GPUs are known when nvidia-smi ${what}`,
+      );
+    });
+    say(`nvidia-smi ${what}: the GPUs are unknown, and the last known ones are shown`);
+  }
+  say(`all probes agree with nvidia-smi (${Math.round((Date.now() - began) / 1_000)} s)`);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function say(line) {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Put a script in front of nvidia-smi, and read the facts as an agent that has just started. */
+async function inFront(script, check) {
+  const tools = mkdtempSync(join(folder, "tools-"));
+  writeFileSync(join(tools, "nvidia-smi"), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(tools, "nvidia-smi"), 0o755);
+  process.env.PATH = `${tools}:${path}`;
+  try {
+    await check(createFactsReader(createMachine(), folder));
+  } finally {
+    process.env.PATH = path;
+  }
+}
+
+function findTool() {
+  try {
+    return execFileSync("sh", ["-c", "command -v nvidia-smi"], { encoding: "utf8" }).trim();
+  } catch {
+    return null;
+  }
+}
