@@ -32,8 +32,11 @@ export function commitPlan(
   tables.begin();
   for (const { after } of plan.drains) {
     const drain = rows.drains.get(after.nodeId);
-    if (after.state !== "DRAINED" || drain === undefined || drain.deadlineAtMs !== after.deadlineAtMs) continue;
-    rows.drains.set(after.nodeId, { ...drain, drainedAtMs: world.wallMs() });
+    if (after.state === "DRAINING" || drain === undefined || drain.deadlineAtMs !== after.deadlineAtMs) continue;
+    rows.drains.set(after.nodeId, {
+      ...{ ...drain, drainedAtMs: world.wallMs() },
+      unconfirmed: after.state === "UNCONFIRMED",
+    });
   }
   for (const { after } of plan.jobs) {
     const job = rows.jobs.get(after.name);

@@ -185,7 +185,7 @@ export class WorkOperator {
     const conditions = { force: random() < 0.2, ignoreDaemons: random() < 0.3, keepIneligible: false, maxParallel: 0 };
     tables.rows.drains.set(nodeId, {
       ...{ nodeId, deadlineMs, deadlineAtMs: startedAtMs + deadlineMs, startedAtMs, drainedAtMs: null, ...conditions },
-      ...{ selection: "", queued: false, reason: "", actor: "operator" },
+      ...{ selection: "", queued: false, unconfirmed: false, reason: "", actor: "operator" },
     });
     this.#tellOfNode(nodeId, "node.drain.started");
   };

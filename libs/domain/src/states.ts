@@ -21,7 +21,7 @@ export type ConnectionState = "CONNECTED" | "DISCONNECTED";
 /** What the failure detector concluded. */
 export type HealthState = "HEALTHY" | "UNHEALTHY" | "UNKNOWN";
 /** Whether new work may be placed; derived from holds, never set. */
-export type SchedulingState = "ELIGIBLE" | "INELIGIBLE" | "DRAINING" | "DRAINED";
+export type SchedulingState = "ELIGIBLE" | "INELIGIBLE" | "DRAINING" | "DRAINED" | "UNCONFIRMED";
 
 /** Whether a node may belong, as the operator decided. */
 export type Membership = Stated<MembershipState>;
@@ -43,6 +43,8 @@ export interface Hold {
   readonly untilMs?: number;
   /** The work that it concerns has ended. Only of DRAIN. */
   readonly drained?: true;
+  /** The drain is over, and its node has not confirmed the end of all that it concerned. Only of DRAIN. */
+  readonly unconfirmed?: true;
 }
 
 /** Whether a node may be given new work, with the holds that say so. */
@@ -67,6 +69,7 @@ const HOLD_REASONS: Readonly<Record<HoldKind, string>> = {
   CONDITION: "NODE_CONDITION",
 };
 const DRAINED_REASON = "NODE_DRAINED";
+const UNCONFIRMED_REASON = "DRAIN_UNCONFIRMED";
 
 /**
  * Tell whether a node is eligible, from its holds alone. An ineligible node carries the reason, message and actor of
@@ -90,15 +93,19 @@ export function deriveScheduling(holds: readonly Hold[], noHoldSinceMs: number):
   }
   const drain = oldestFirst.find(({ kind }) => kind === "DRAIN");
   const { kind, sinceMs, message, actor } = drain ?? oldest;
-  const isDrained = drain?.drained === true;
   return {
-    state: drain === undefined ? "INELIGIBLE" : isDrained ? "DRAINED" : "DRAINING",
+    state: drain === undefined ? "INELIGIBLE" : drainState(drain),
     sinceMs,
-    reason: isDrained ? DRAINED_REASON : HOLD_REASONS[kind],
+    reason: drain?.unconfirmed ? UNCONFIRMED_REASON : drain?.drained ? DRAINED_REASON : HOLD_REASONS[kind],
     message,
     actor,
     holds: oldestFirst,
   };
+}
+
+function drainState({ drained, unconfirmed }: Hold): SchedulingState {
+  if (unconfirmed === true) return "UNCONFIRMED";
+  return drained === true ? "DRAINED" : "DRAINING";
 }
 
 /**
@@ -114,7 +121,8 @@ export function placeHold(holds: readonly Hold[], hold: Hold): readonly Hold[] {
     present.message === hold.message &&
     present.actor === hold.actor &&
     present.untilMs === hold.untilMs &&
-    present.drained === hold.drained;
+    present.drained === hold.drained &&
+    present.unconfirmed === hold.unconfirmed;
   if (isSame) return holds;
   const renewed = { ...hold, sinceMs: present.sinceMs };
   return holds.map((other) => (other === present ? renewed : other));

@@ -44,6 +44,7 @@ const SCHEDULING_STATES = {
   INELIGIBLE: ProtoSchedulingState.INELIGIBLE,
   DRAINING: ProtoSchedulingState.DRAINING,
   DRAINED: ProtoSchedulingState.DRAINED,
+  UNCONFIRMED: ProtoSchedulingState.UNCONFIRMED,
 } as const satisfies Record<SchedulingState, ProtoSchedulingState>;
 
 const HOLD_KINDS = {

@@ -11,7 +11,7 @@ export const TYPE_WORDS = ["compute", "control-plane"] as const;
 /** --filter-connection. */
 export const CONNECTION_WORDS = ["connected", "disconnected"] as const;
 /** --filter-scheduling. */
-export const SCHEDULING_WORDS = ["eligible", "ineligible", "draining", "drained"] as const;
+export const SCHEDULING_WORDS = ["eligible", "ineligible", "draining", "drained", "unconfirmed"] as const;
 /** --order-by. */
 export const ORDER_WORDS = [
   "id",

@@ -149,13 +149,27 @@ describe("cancelDrain()", () => {
 
 describe("endDrain()", () => {
   it("should show the node as drained, once", () => {
-    const ended = endDrain(held(HELD), { actor: "scheduler:s", message: "", atMs: 20 });
+    const ended = endDrain(held(HELD), true, { actor: "scheduler:s", message: "", atMs: 20 });
     expect(ended).toMatchObject({
       effects: [{ kind: "holds", holds: [{ ...HELD, drained: true }] }],
       events: [{ reason: "NODE_DRAINED", actor: "scheduler:s", after: { scheduling: "DRAINED", holds: ["DRAIN"] } }],
     });
-    expect(endDrain(held({ ...HELD, drained: true }), BY)).toBeNull();
-    expect(endDrain(held(CORDON), BY)).toBeNull();
+    expect(endDrain(held({ ...HELD, drained: true }), true, BY)).toBeNull();
+    expect(endDrain(held({ ...HELD, drained: true }), false, BY)).toBeNull();
+    expect(endDrain(held(CORDON), true, BY)).toBeNull();
+  });
+
+  it("should show the node as unconfirmed, once, and as drained once it has confirmed", () => {
+    const unconfirmed: Hold = { ...HELD, drained: true, unconfirmed: true };
+    expect(endDrain(held(HELD), false, BY)).toMatchObject({
+      effects: [{ kind: "holds", holds: [unconfirmed] }],
+      events: [{ after: { scheduling: "UNCONFIRMED", holds: ["DRAIN"] } }],
+    });
+    expect(endDrain(held(unconfirmed), false, BY)).toBeNull();
+    expect(endDrain(held(unconfirmed), true, BY)).toMatchObject({
+      effects: [{ kind: "holds", holds: [{ ...HELD, drained: true }] }],
+      events: [{ before: { scheduling: "UNCONFIRMED" }, after: { scheduling: "DRAINED" } }],
+    });
   });
 });
 

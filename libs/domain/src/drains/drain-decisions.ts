@@ -66,14 +66,17 @@ export function cancelDrain(node: NodeRecord, by: CommandSource, drain: DrainInt
 }
 
 /**
- * Decide that what a drain concerned has ended. Null when there is no drain, or when it is known already.
+ * Decide that a drain is over. Null when there is no drain, or when nothing changes.
  *
+ * @param isConfirmed whether the node has confirmed the end of all that the drain concerned.
  * @param by the scheduler that found it so.
  */
-export function endDrain(node: NodeRecord, by: CommandSource): Effects<NodeEffect> | null {
+export function endDrain(node: NodeRecord, isConfirmed: boolean, by: CommandSource): Effects<NodeEffect> | null {
   const hold = node.holds.find(({ kind }) => kind === "DRAIN");
-  if (hold === undefined || hold.drained === true) return null;
-  return changeHolds(node, placeHold(node.holds, { ...hold, drained: true }), by);
+  if (hold === undefined || (hold.drained === true && (hold.unconfirmed !== true || !isConfirmed))) return null;
+  const { unconfirmed: _, ...rest } = hold;
+  const over: Hold = { ...rest, drained: true, ...(isConfirmed ? {} : { unconfirmed: true }) };
+  return changeHolds(node, placeHold(node.holds, over), by);
 }
 
 /** A drain of a selection of which some nodes are drained at a time. */

@@ -194,6 +194,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
       "OPERATOR_CORDONED",
       "NODE_DRAINING",
       "NODE_DRAINED",
+      "DRAIN_UNCONFIRMED",
       "NODE_FLAPPING",
       "HARDWARE_IN_DOUBT",
       "NODE_CONDITION",

@@ -100,8 +100,8 @@ function healthRemedy(reason: string): string {
   }
 }
 
-function holdObstacle({ kind, message, drained }: Hold): Obstacle {
-  const { reason, text, remedy } = drained === true ? DRAINED : HOLDS[kind];
+function holdObstacle({ kind, message, drained, unconfirmed }: Hold): Obstacle {
+  const { reason, text, remedy } = unconfirmed ? UNCONFIRMED : drained ? DRAINED : HOLDS[kind];
   const why = message === "" ? "" : ` (${message})`;
   return { state: "scheduling", reason, text: `${text}${why}`, remedy };
 }
@@ -137,6 +137,12 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
     text: "it is held for a condition that it reports",
     remedy: "repair what the condition names; the hold is lifted when the node no longer reports it",
   },
+};
+
+const UNCONFIRMED = {
+  reason: "DRAIN_UNCONFIRMED",
+  text: "an operator drained it, and its agent has not confirmed that its executions ended, so they may still run",
+  remedy: "start its agent, which confirms or stops them; or make sure that the machine is off, and delete the node",
 };
 
 const DRAINED = { reason: "NODE_DRAINED", text: "an operator drained it", remedy: "end its drain, or uncordon it" };

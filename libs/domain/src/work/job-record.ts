@@ -35,7 +35,8 @@ export interface JobRecord {
 /** A drain as the record has it. */
 export interface DrainRecord {
   readonly nodeId: string;
-  readonly state: "DRAINING" | "DRAINED";
+  /** UNCONFIRMED: it is over, and its node may still run something of what it concerned. */
+  readonly state: "DRAINING" | "DRAINED" | "UNCONFIRMED";
   /** By the record's clock; null for none. */
   readonly deadlineAtMs: number | null;
   /** Stop all work at once. */

@@ -88,7 +88,7 @@ async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
       select id, membership, scheduling_of(holds) as scheduling
       from nodes
       where membership in ('PENDING', 'REJECTED')
-        or scheduling_of(holds) in ('INELIGIBLE', 'DRAINING', 'DRAINED')
+        or scheduling_of(holds) in ('INELIGIBLE', 'DRAINING', 'DRAINED', 'UNCONFIRMED')
     )
     select
       coalesce(u.membership, 'APPROVED') as membership,

@@ -52,7 +52,9 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
     const { revision } = await store.change(async (tx) => {
       if (!(await holdSchedulerLease(tx, instance))) throw new NotWritten({ outcome: "FENCED" });
       // Before any other row is locked: this alone waits for nodes, which operators lock several of at a time.
-      const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
+      const judged = plan.drains
+        .filter(({ after }) => after.state !== "DRAINING")
+        .map(({ before, after }) => ({ ...before, unconfirmed: after.state === "UNCONFIRMED" }));
       const drained = await endDrains(tx, judged, schedulerActor(instance));
       await saveJobs(tx, plan.jobs);
       await holdLosses(tx, plan.lostNodes ?? []);

@@ -12,9 +12,11 @@ import { lockNodes } from "../nodes/nodes.ts";
 import { saveNodeEffects } from "../nodes/save-node.ts";
 import { beginDrain, getDrains, lockSelectedDrains, type StoredDrain, saveDrained } from "./drains.ts";
 
-/** A drain as it was when it was found to be done. A drain that is ordered again has another deadline. */
+/** A drain as it was when it was found to be over. A drain that is ordered again has another deadline. */
 export interface JudgedDrain {
   readonly nodeId: string;
+  /** Whether its node has yet to confirm the end of some of what it concerned. */
+  readonly unconfirmed: boolean;
   readonly deadlineAtMs: number | null;
 }
 
@@ -26,18 +28,20 @@ export interface JudgedDrain {
  */
 export async function endDrains(tx: Tx, judged: readonly JudgedDrain[], actor: string): Promise<readonly NewEvent[]> {
   if (judged.length === 0) return [];
-  const deadlines = new Map(judged.map(({ nodeId, deadlineAtMs }) => [nodeId, deadlineAtMs]));
-  const nodeIds = [...deadlines.keys()];
+  const byNode = new Map(judged.map((one) => [one.nodeId, one]));
+  const nodeIds = [...byNode.keys()];
   const nodes = await lockNodes(tx, nodeIds);
   const drains = await getDrains(tx, nodeIds);
   const by = { actor, message: "", atMs: await recordTimeMs(tx) };
   const events: NewEvent[] = [];
   for (const node of nodes) {
     const drain = drains.get(node.id);
-    if (drain === undefined || drain.queued || drain.drainedAtMs !== null) continue;
-    if (deadlines.get(node.id) !== drain.deadlineAtMs) continue;
-    await saveDrained(tx, node.id);
-    const ended = endDrain(node, by);
+    const found = byNode.get(node.id);
+    if (found === undefined || drain === undefined || found.deadlineAtMs !== drain.deadlineAtMs) continue;
+    const isConfirmed = !found.unconfirmed;
+    if (drain.queued || (drain.drainedAtMs !== null && !(drain.unconfirmed && isConfirmed))) continue;
+    await saveDrained(tx, node.id, isConfirmed);
+    const ended = endDrain(node, isConfirmed, by);
     if (ended === null) continue;
     await saveNodeEffects(tx, node, ended.effects);
     events.push(...ended.events);

@@ -12,6 +12,8 @@ export interface StoredDrain extends DrainIntent {
   readonly startedAtMs: number;
   /** Null while it goes on. */
   readonly drainedAtMs: number | null;
+  /** Whether it is over without its node's confirmation of all ends. */
+  readonly unconfirmed: boolean;
 }
 
 /** The drains of these nodes, of those that are drained too, but for those that wait for others. */
@@ -48,7 +50,9 @@ export async function saveDrain(tx: Tx, nodeId: string, drain: DrainIntent): Pro
     .insertInto("drains")
     .values({ node_id: nodeId, ...columns })
     .onConflict((conflict) =>
-      conflict.constraint("drains_pkey").doUpdateSet({ ...columns, started_at: sql<Date>`now()`, drained_at: null }),
+      conflict
+        .constraint("drains_pkey")
+        .doUpdateSet({ ...columns, started_at: sql<Date>`now()`, drained_at: null, unconfirmed: false }),
     )
     .execute();
 }
@@ -77,9 +81,10 @@ export async function beginDrain(tx: Tx, { nodeId, deadlineMs }: StoredDrain): P
     .execute();
 }
 
-/** Note that what a drain concerned has ended. */
-export async function saveDrained(tx: Tx, nodeId: string): Promise<void> {
-  await tx.updateTable("drains").set({ drained_at: sql<Date>`now()` }).where("node_id", "=", nodeId).execute();
+/** Record that a drain is over, and whether its node has confirmed all ends. */
+export async function saveDrained(tx: Tx, nodeId: string, isConfirmed: boolean): Promise<void> {
+  const columns = { drained_at: sql<Date>`now()`, unconfirmed: !isConfirmed };
+  await tx.updateTable("drains").set(columns).where("node_id", "=", nodeId).execute();
 }
 
 function deadlineFromNow(deadlineMs: number) {
@@ -101,6 +106,7 @@ function toDrain(row: Selectable<DrainsTable>): StoredDrain {
     actor: row.actor,
     startedAtMs: row.started_at.getTime(),
     drainedAtMs: row.drained_at?.getTime() ?? null,
+    unconfirmed: row.unconfirmed,
   };
 }
 

@@ -129,6 +129,8 @@ export interface DrainsTable {
   readonly node_id: string;
   /** Null while it waits for others of its selection. */
   readonly deadline: Date | null;
+  /** Whether it is over without its node's confirmation of all ends. */
+  readonly unconfirmed: Generated<boolean>;
   /** The time that it may take from its beginning. */
   readonly deadline_ms: bigint;
   /** Empty where all nodes are drained at a time. */

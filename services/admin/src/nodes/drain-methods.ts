@@ -41,7 +41,7 @@ export function drainMethods({ store, clock }: AdminServices): {
       const { nodeId } = shown;
       let toldAtMs = clock.nowMs();
       yield create(WatchDrainResponseSchema, { drain: shown });
-      while (shown.state !== DrainState.DRAINED) {
+      while (shown.state !== DrainState.DRAINED && shown.state !== DrainState.UNCONFIRMED) {
         await clock.sleep(LOOK_EVERY_MS, signal);
         const drain = await readDrain(store.db, nodeId);
         if (drain === null) {
@@ -101,8 +101,8 @@ function drainToProto(drain: StoredDrain, { executions, count }: DrainWork, nowM
   });
 }
 
-function stateOf({ queued, drainedAtMs }: StoredDrain): DrainState {
-  if (drainedAtMs !== null) return DrainState.DRAINED;
+function stateOf({ queued, drainedAtMs, unconfirmed }: StoredDrain): DrainState {
+  if (drainedAtMs !== null) return unconfirmed ? DrainState.UNCONFIRMED : DrainState.DRAINED;
   return queued ? DrainState.QUEUED : DrainState.DRAINING;
 }
 

@@ -103,6 +103,14 @@ async function followDrains(shell: Shell, control: ControlPlane, nodes: readonly
       if (progress !== told) shell.err.write(progress);
       told = progress;
       if (drain.state === DrainState.CANCELLED) throw new Failure(`the drain of node ${drain.nodeId} was cancelled`);
+      if (drain.state === DrainState.UNCONFIRMED) {
+        const what = "is over, but its agent has not confirmed that its executions ended";
+        const said = `the drain of node ${printable(drain.nodeId)} ${what}`;
+        // A forced drain does not wait for that.
+        if (!drain.force) throw new Failure(`${said}; they may still run there: see \`rollcall node why\``);
+        isDrained = true;
+        shell.err.write(`${said}; they may still run there\n`);
+      }
       if (drain.state === DrainState.DRAINED) {
         isDrained = true;
         shell.out.write(`${printable(drain.nodeId)} is drained\n`);

@@ -97,6 +97,7 @@ const SCHEDULINGS: Readonly<Record<(typeof SCHEDULING_WORDS)[number], Scheduling
   ineligible: SchedulingState.INELIGIBLE,
   draining: SchedulingState.DRAINING,
   drained: SchedulingState.DRAINED,
+  unconfirmed: SchedulingState.UNCONFIRMED,
 };
 
 const TYPES: Readonly<Record<(typeof TYPE_WORDS)[number], NodeType>> = {

@@ -25,7 +25,7 @@ const MEMBERSHIPS = ["APPROVED", "PENDING", "REJECTED"] as const;
 const HEALTHS = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
 const SCHEDULINGS = ["ELIGIBLE", "INELIGIBLE"] as const;
 /** Counted only where there are any. */
-const DRAINS = ["DRAINING", "DRAINED"] as const;
+const DRAINS = ["DRAINING", "DRAINED", "UNCONFIRMED"] as const;
 
 /** `node summary`: the fleet in numbers, for people or as a rollcall.registry.v1.GetClusterSummaryResponse. */
 export const nodeSummary: Verb = async ({ shell, options }) => {

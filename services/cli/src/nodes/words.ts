@@ -40,7 +40,7 @@ export function healthWord(state: HealthState | undefined): string {
   return word(HealthStateSchema, state);
 }
 
-/** ELIGIBLE, INELIGIBLE, DRAINING or DRAINED. */
+/** ELIGIBLE, INELIGIBLE, DRAINING, DRAINED or UNCONFIRMED. */
 export function schedulingWord(state: SchedulingState | undefined): string {
   return word(SchedulingStateSchema, state);
 }

@@ -113,7 +113,7 @@ function addFilters(command: Command): Command {
     .option("--type, --filter-type <types>", "Only nodes of these types: compute or control-plane")
     .option(
       "--filter-scheduling <states>",
-      "Only eligible, ineligible, draining or drained nodes; several with commas",
+      "Only eligible, ineligible, draining, drained or unconfirmed nodes; several with commas",
     );
 }
 

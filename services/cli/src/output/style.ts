@@ -53,6 +53,7 @@ const STATE_STYLES: Readonly<Record<string, Style>> = {
   INELIGIBLE: "warning",
   DRAINING: "warning",
   DRAINED: "warning",
+  UNCONFIRMED: "bad",
   ACTIVE: "good",
   STARTING: "warning",
   RUNNING: "good",

@@ -164,7 +164,7 @@ describe("a drain", () => {
       .where("node_id", "=", nodeOf("a"))
       .execute();
     await operators.drain(nodeOf("a"), { force: true });
-    await settled(async () => expect(await stateOf("a")).toBe("DRAINED"));
+    await settled(async () => expect(await stateOf("a")).toBe("UNCONFIRMED"));
     const executions = await executionsOn("a");
     expect(executions.map(({ reason }) => reason)).toEqual(Array(4).fill("UNCONFIRMED"));
     await settled(async () => expect(await readyOn("b")).toEqual(["batch", "daemon", "service"]));
@@ -172,5 +172,6 @@ describe("a drain", () => {
     expect(workers.runningOn(nodeOf("a"))).toHaveLength(4);
     workers.turnOn(nodeOf("a"));
     await settled(async () => expect(workers.runningOn(nodeOf("a"))).toEqual([]));
+    await settled(async () => expect(await stateOf("a")).toBe("DRAINED"));
   });
 });

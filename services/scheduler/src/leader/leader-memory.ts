@@ -221,7 +221,8 @@ interface KnownVersion {
   readonly kept: KeptJob;
 }
 
-function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
-  const state = drainedAtMs === null ? ("DRAINING" as const) : ("DRAINED" as const);
+function toDrain({ nodeId, drainedAtMs, unconfirmed, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
+  const over = unconfirmed ? ("UNCONFIRMED" as const) : ("DRAINED" as const);
+  const state = drainedAtMs === null ? ("DRAINING" as const) : over;
   return { nodeId, state, deadlineAtMs, force, ignoreDaemons };
 }

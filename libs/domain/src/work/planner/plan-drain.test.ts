@@ -126,7 +126,7 @@ describe("a drain", () => {
     expect(fleet.plan().drains).toEqual([]);
     fleet.put("a", { holds: ["DRAIN"], health: "UNHEALTHY", reactionAllowed: true });
     const { drains } = fleet.plan();
-    expect(drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+    expect(drains).toMatchObject([{ after: { state: "UNCONFIRMED" } }]);
     const batch = [...fleet.executions.values()].find(({ job, nodeId }) => job === "batch" && nodeId === "a");
     expect(batch).toMatchObject({ desired: "STOP", reason: "UNCONFIRMED", holds: true });
     expect(jobsOn(fleet, "b")).toEqual(["batch", "daemon", "service", "service"]);
@@ -143,7 +143,7 @@ describe("a drain", () => {
     expect(fleet.plan().drains).toEqual([]);
     fleet.drain("a", { force: true });
     fleet.put("a", { holds: ["DRAIN"], ...part });
-    expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+    expect(fleet.plan().drains).toMatchObject([{ after: { state: "UNCONFIRMED" } }]);
     const ended = [...fleet.executions.values()].filter(({ nodeId, state }) => nodeId === "a" && state !== "LIVE");
     expect(ended.map(({ reason }) => reason)).toContain("UNCONFIRMED");
     for (const { desired, holds } of ended) expect({ desired, holds }).toEqual({ desired: "STOP", holds: true });
@@ -166,7 +166,7 @@ describe("a drain", () => {
     const others = ["batch", "ops", "service", "service"];
     expect(endOf(true)).toEqual({
       atDeadline: others,
-      drains: ["DRAINED"],
+      drains: ["UNCONFIRMED"],
       after: ["batch", "daemon", ...others.slice(1)],
     });
     expect(endOf(false)).toEqual({ atDeadline: [], drains: [], after: [] });
@@ -212,7 +212,24 @@ describe("a drain", () => {
     fleet.plan();
     expect(unconfirmed(fleet)).toEqual(["batch", "ops", "service", "service"]);
     fleet.pass(CONFIRMED_MS);
+    expect(statesOf(fleet.plan())).toEqual(["UNCONFIRMED"]);
+  });
+
+  it("should be drained once its node has confirmed all that ended without it, and not before", () => {
+    const fleet = begin("b");
+    fleet.drain("a", { force: true });
+    fleet.put("a", { holds: ["DRAIN"], connection: "DISCONNECTED" });
+    expect(statesOf(fleet.plan())).toEqual(["UNCONFIRMED"]);
+    fleet.put("a", { holds: ["DRAIN"] });
+    expect(statesOf(fleet.plan())).toEqual([]);
+    const [first, ...others] = [...fleet.executions.values()].filter(({ nodeId, holds }) => nodeId === "a" && holds);
+    for (const { id } of others) fleet.observe(id, "ENDED", { end: "STOPPED" });
+    expect(statesOf(fleet.plan())).toEqual([]);
+    fleet.reload();
+    expect(statesOf(fleet.plan())).toEqual([]);
+    fleet.observe(first?.id ?? "", "ENDED", { end: "STOPPED" });
     expect(statesOf(fleet.plan())).toEqual(["DRAINED"]);
+    expect(statesOf(fleet.plan())).toEqual([]);
   });
 
   it("should not count a stop that was never committed", () => {
@@ -234,7 +251,7 @@ describe("a drain", () => {
     }
     fleet.drain("a", { force: true });
     fleet.put("a", { holds: ["DRAIN"], connection: "DISCONNECTED" });
-    expect(statesOf(fleet.plan())).toEqual(["DRAINED"]);
+    expect(statesOf(fleet.plan())).toEqual(["UNCONFIRMED"]);
     const ended = [...fleet.executions.values()].filter(({ job }) => job === "batch" || job === "ops");
     expect(ended).toHaveLength(2);
     for (const { state, reason, holds } of ended) {

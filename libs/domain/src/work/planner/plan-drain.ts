@@ -19,10 +19,12 @@ const CONFIRM_WITHIN_MS = 10_000;
 
 /** Do what a drain needs; false when the plan has no room for all of it. */
 export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
-  const { state } = context;
   const { nodeId, deadlineAtMs, force, ignoreDaemons } = drain;
+  if (drain.state === "UNCONFIRMED" && !hasUnconfirmed(context, drain)) {
+    changeDrain(context, drain, { state: "DRAINED" });
+  }
   if (drain.state !== "DRAINING") return true;
-  state.stuckDrains.delete(nodeId);
+  context.state.stuckDrains.delete(nodeId);
   const isLate = isPastDeadline(context, drain);
   const isOver = force || isLate;
   if (!isLate && deadlineAtMs !== null)
@@ -43,7 +45,8 @@ export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
     awaitConfirmation(context, drain, known);
   }
   const left = executionsOn(context, nodeId).filter((known) => !ignoreDaemons || !isDaemon(context, known));
-  if (left.length === 0) changeDrain(context, drain, { state: "DRAINED" });
+  const state = hasUnconfirmed(context, drain) ? "UNCONFIRMED" : "DRAINED";
+  if (left.length === 0) changeDrain(context, drain, { state });
   return true;
 }
 
@@ -53,6 +56,15 @@ function executionsOn({ state }: PlanContext, nodeId: string): readonly KnownExe
   return ids.flatMap((id) => {
     const known = state.executions.get(id);
     return known === undefined || isTerminal(known.record.state) ? [] : [known];
+  });
+}
+
+/** Whether a node may still run something that was recorded as ended without its confirmation. */
+function hasUnconfirmed(context: PlanContext, { nodeId, ignoreDaemons }: DrainRecord): boolean {
+  return [...(context.state.byNode.get(nodeId) ?? [])].some((id) => {
+    const known = context.state.executions.get(id);
+    if (known === undefined || !isTerminal(known.record.state) || !known.record.holds) return false;
+    return !ignoreDaemons || !isDaemon(context, known);
   });
 }
 

@@ -174,7 +174,7 @@ export function putObservation(state: WorkState, id: string, observation: Observ
 
 export function putDrain(state: WorkState, drain: DrainRecord): void {
   state.drains.set(drain.nodeId, drain);
-  if (drain.state === "DRAINING") state.dirtyDrains.add(drain.nodeId);
+  if (drain.state !== "DRAINED") state.dirtyDrains.add(drain.nodeId);
 }
 
 export function dropDrain(state: WorkState, nodeId: string): void {

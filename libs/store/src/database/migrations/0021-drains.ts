@@ -13,7 +13,8 @@ export const drains: Migration = {
       alter table drains
         add column deadline_ms bigint not null,
         add column selection text not null default '',
-        add column max_parallel integer not null default 0`.execute(db);
+        add column max_parallel integer not null default 0,
+        add column unconfirmed boolean not null default false`.execute(db);
     await sql`
       comment on column drains.selection is
         'Names the selection of which max_parallel nodes are drained at a time; empty where all are.'
@@ -26,6 +27,7 @@ export const drains: Migration = {
       create function scheduling_of(holds jsonb) returns text language sql immutable parallel safe as $$
         select case
           when holds = '[]'::jsonb then 'ELIGIBLE'
+          when holds @> '[{"kind": "DRAIN", "unconfirmed": true}]'::jsonb then 'UNCONFIRMED'
           when holds @> '[{"kind": "DRAIN", "drained": true}]'::jsonb then 'DRAINED'
           when holds @> '[{"kind": "DRAIN"}]'::jsonb then 'DRAINING'
           else 'INELIGIBLE'

@@ -23,7 +23,7 @@ export const membershipWord = (state: number | undefined): string => enumWord(Me
 export const connectionWord = (state: number | undefined): string => enumWord(ConnectionStateSchema, state);
 /** HEALTHY, UNHEALTHY or UNKNOWN. */
 export const healthWord = (state: number | undefined): string => enumWord(HealthStateSchema, state);
-/** ELIGIBLE, INELIGIBLE, DRAINING or DRAINED. */
+/** ELIGIBLE, INELIGIBLE, DRAINING, DRAINED or UNCONFIRMED. */
 export const schedulingWord = (state: number | undefined): string => enumWord(SchedulingStateSchema, state);
 /** OPERATOR, FLAPPING, HARDWARE, IDENTITY or DRAIN. */
 export const holdWord = (kind: number | undefined): string => enumWord(HoldKindSchema, kind);
@@ -61,6 +61,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   UNKNOWN: "warn",
   PENDING: "warn",
   ORPHANED: "warn",
+  UNCONFIRMED: "warn",
   PARTIAL: "warn",
   FROZEN: "warn",
   DRAINING: "busy",

@@ -30,7 +30,7 @@ import { jobPath } from "../jobs/execution-table.tsx";
 const SHOWN = 500;
 /** Those that still wait come first. */
 const DRAINED: NodeScope = {
-  filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED"] },
+  filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED", "UNCONFIRMED"] },
   by: "scheduling",
   reversed: true,
 };

@@ -13,7 +13,7 @@ const GIVEN: readonly SavedView[] = [
   { name: "All machines", query: "" },
   { name: "Unwell", query: "approval=approved&health=unhealthy,unknown" },
   { name: "Waiting for approval", query: "approval=pending" },
-  { name: "Cannot take work", query: "approval=approved&scheduling=ineligible,draining,drained" },
+  { name: "Cannot take work", query: "approval=approved&scheduling=ineligible,draining,drained,unconfirmed" },
   { name: "Disconnected", query: "connection=disconnected" },
 ];
 

@@ -25,7 +25,7 @@ export const STATE_CHOICES: Readonly<Record<StateField, readonly string[]>> = {
   approval: ["PENDING", "APPROVED", "REJECTED"],
   health: ["HEALTHY", "UNHEALTHY", "UNKNOWN"],
   connection: ["CONNECTED", "DISCONNECTED"],
-  scheduling: ["ELIGIBLE", "INELIGIBLE", "DRAINING", "DRAINED"],
+  scheduling: ["ELIGIBLE", "INELIGIBLE", "DRAINING", "DRAINED", "UNCONFIRMED"],
 };
 
 /** The filter that shows machines, and no processes of the control plane. */

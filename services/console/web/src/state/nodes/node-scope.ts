@@ -107,4 +107,5 @@ const SCHEDULINGS: ReadonlyMap<string, SchedulingState> = new Map([
   ["INELIGIBLE", SchedulingState.INELIGIBLE],
   ["DRAINING", SchedulingState.DRAINING],
   ["DRAINED", SchedulingState.DRAINED],
+  ["UNCONFIRMED", SchedulingState.UNCONFIRMED],
 ]);
