@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { parse } from "yaml";
+import { anchorsIn } from "../docs/.vitepress/site/links.ts";
+import { slugOf } from "../docs/.vitepress/site/pages.ts";
 import { createMetrics } from "../libs/process/src/index.ts";
 import { declaredMetrics, seriesOf } from "./support/metric-list.ts";
 import { workspaceRoot } from "./support/workspace.ts";
@@ -40,6 +42,7 @@ const expressions = [
   ...rules.map(({ alert, expr }) => [alert, expr] as const),
   ...dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
 ];
+const LINK = /^\{\{ with (\S+) \}\}\{\{ \. \}\}#(\w+)\{\{ end \}\}$/;
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 
 /** Names of series, and the labels that their selectors name. */
@@ -88,11 +91,21 @@ describe("alerts and dashboard", () => {
 describe("the runbook", () => {
   const page = read("docs/runbook.md");
 
-  it("should have a section for every alert, in their order, to which the alert leads", () => {
+  it("should have a section for every alert, in their order", () => {
     expect([...page.matchAll(/^## (.*)$/gm)].map(([, title]) => title)).toEqual(rules.map(({ alert }) => alert));
-    for (const { alert, annotations } of rules) {
-      expect(annotations.runbook_url).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
-    }
+  });
+
+  it.each(rules)("should be linked from $alert by an absolute URL, or not at all", ({ alert, annotations }) => {
+    // A path leads nowhere from an alert; only Prometheus's configuration knows the host.
+    const [, url, anchor = ""] = LINK.exec(annotations.runbook_url) ?? [];
+    expect(url).toBe("$externalLabels.rollcall_runbook");
+    expect(anchorsIn(page)).toContain(anchor);
+    expect(anchor).toBe(slugOf(alert));
+  });
+
+  it("should name the label that the alerts read, as the example configuration does", () => {
+    const label = 'external_labels: { rollcall_runbook: "https://docs.example.org/runbook" }';
+    for (const path of ["docs/runbook.md", "deploy/monitoring/prometheus.yaml"]) expect(read(path)).toContain(label);
   });
 });
 

@@ -45,7 +45,8 @@ interface Alert {
     copyFileSync(join(source, "alerts.yaml"), join(folder, "alerts.yaml"));
     const config = readFileSync(join(source, "prometheus.yaml"), "utf8")
       .replaceAll("127.0.0.1:7790", fixture.probes)
-      .replaceAll("15s", "1s");
+      .replaceAll("15s", "1s")
+      .replace("# external_labels:", "external_labels:");
     writeFileSync(join(folder, "prometheus.yaml"), config);
     const words = [
       `--config.file=${folder}/prometheus.yaml`,
@@ -101,8 +102,9 @@ interface Alert {
     });
     expect(alerts).toEqual([expect.objectContaining({ labels: expect.objectContaining({ alertname: ALERT }) })]);
     expect(alerts[0]?.annotations.summary).toContain(`The certificate of ${fixture.probes} expires in 23h`);
-    const [page = "", section] = (alerts[0]?.annotations.runbook_url ?? "").split("#");
-    const titles = [...readFileSync(join(workspaceRoot, page), "utf8").matchAll(/^## (.*)$/gm)];
+    const [page, section] = (alerts[0]?.annotations.runbook_url ?? "").split("#");
+    expect(page).toBe("https://docs.example.org/runbook");
+    const titles = [...readFileSync(join(workspaceRoot, "docs/runbook.md"), "utf8").matchAll(/^## (.*)$/gm)];
     expect(titles.map(([, title = ""]) => title.toLowerCase())).toContain(section);
   });
 
