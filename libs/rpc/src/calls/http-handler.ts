@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { KnownCaller } from "@rollcall/identity";
 
@@ -36,4 +36,12 @@ export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void
 /** Write the status and headers of a response. The two classes declare overloads that TypeScript cannot call as one. */
 export function writeHead(response: HttpResponse, status: number, headers: OutgoingHttpHeaders = {}): void {
   (response as ServerResponse).writeHead(status, headers);
+}
+
+/**
+ * Close a stream whose answer was just given, whatever its caller still sends. Not at once: nghttp2 drops an answer
+ * that it has not sent when the stream is reset.
+ */
+export function closeAnswered(stream: ServerHttp2Stream): void {
+  setImmediate(() => stream.close());
 }

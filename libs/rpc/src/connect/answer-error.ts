@@ -4,7 +4,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
+import { closeAnswered, type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
 
 /** Answer a call with an error in its caller's protocol, without reading more of it. */
 export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
@@ -26,7 +26,7 @@ export function answerGrpcError(request: HttpRequest, response: HttpResponse, er
     if (response.stream.destroyed || response.stream.closed) return;
     // By the compatibility layer an empty frame of data would follow, and grpc-js then waits for trailers.
     response.stream.respond({ ":status": 200, ...headers }, { endStream: true });
-    response.stream.close(constants.NGHTTP2_NO_ERROR);
+    closeAnswered(response.stream);
     return;
   }
   sendWhole(request, response, 200, headers, "");

@@ -74,6 +74,13 @@ describe("FloodBudget", () => {
     expect(budget.isClear).toBe(false);
   });
 
+  it("should not count what came before the first look, however young the process is", () => {
+    const budget = new FloodBudget();
+    expect(budget.look(100 * MIB, 0, 1)).toBe("fine");
+    expect(budget.look(100 * MIB + MIB / 4, 0, 1)).toBe("much");
+    expect(budget.look(100 * MIB + MIB / 4 + 1, 0, 1)).toBe("flood");
+  });
+
   it("should say that much has come only when more has come", () => {
     const budget = new FloodBudget(START_MS);
     expect(budget.look(2 * MUCH, 0, START_MS)).toBe("much");

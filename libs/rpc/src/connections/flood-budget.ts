@@ -47,7 +47,7 @@ export class FloodBudget {
    * @param bytesSinceMs since when every stream of the connection was noted. When absent, what came before the first
    * look is not counted.
    */
-  constructor(bytesSinceMs = 0) {
+  constructor(bytesSinceMs = Number.NEGATIVE_INFINITY) {
     this.#bytesAtMs = bytesSinceMs;
   }
 

@@ -5,6 +5,7 @@ import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import { refuse } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
+import { closeAnswered } from "../calls/http-handler.ts";
 import type { ConnectionTimes } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { handToHttp2 } from "../connections/hand-over.ts";
@@ -190,5 +191,5 @@ function refuseCompressed(stream: http2.ServerHttp2Stream): void {
   stream.on("error", () => {});
   const message = "messages to this port are not compressed: send them with grpc-encoding identity";
   answerWithStatus(stream, toGrpcStatus(refuse("COMPRESSION_NOT_SUPPORTED", message)));
-  stream.close();
+  closeAnswered(stream);
 }
