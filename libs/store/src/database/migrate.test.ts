@@ -130,6 +130,7 @@ async function takeBackDrains(): Promise<void> {
   await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
   await sql`drop function scheduling_of`.execute(db);
   await sql`
-    alter table drains drop column deadline_ms, drop column selection, drop column max_parallel`.execute(db);
+    alter table drains drop column deadline_ms, drop column selection, drop column max_parallel,
+      drop column unconfirmed`.execute(db);
   await sql`delete from kysely_migration where name >= '0021-drains'`.execute(db);
 }
