@@ -20,7 +20,7 @@ const RESTART_PAUSE_MS = 1_000;
  * after an immediate one the next start recovers what was committed.
  */
 const SCRIPT = String.raw`
-trap '' HUP INT QUIT TERM
+trap '' HUP INT QUIT TERM USR1 USR2 ALRM
 pid=
 while read -r word; do
   if [ "$word" = release ]; then exit 0; fi

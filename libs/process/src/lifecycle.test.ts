@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { settle } from "@rollcall/testkit/time";
 import { type Running, type RunOptions, runProcess } from "./lifecycle.ts";
+import { STRAY_SIGNALS } from "./stray-signals.ts";
 
 class FakeProcess extends EventEmitter {
   readonly exits: number[] = [];
@@ -22,7 +23,7 @@ const closing = (close: () => Promise<void>): Running => ({ close });
 const never = () => new Promise<never>(() => {});
 
 describe("runProcess()", () => {
-  it.each(["SIGTERM", "SIGINT"])("should close in order on %s and answer 0", async (signal) => {
+  it.each(["SIGTERM", "SIGINT", "SIGQUIT"])("should close in order on %s and answer 0", async (signal) => {
     let closed = false;
     const { process, code, messages } = fixture({
       start: async () =>
@@ -73,6 +74,47 @@ describe("runProcess()", () => {
     close();
     expect(await code).toBe(0);
     expect(messages()).toEqual(["ending", "ending already", "ending already", "ended"]);
+  });
+
+  it("should reload on SIGHUP as often as it comes, also when reloading fails", async () => {
+    let reloads = 0;
+    const reload = async () => {
+      reloads += 1;
+      if (reloads === 2) throw new Error("no such file");
+    };
+    const { process, code, messages } = fixture({ start: async () => closing(async () => {}), reload });
+    for (let times = 0; times < 3; times += 1) process.emit("SIGHUP", "SIGHUP");
+    await settle();
+    expect(reloads).toBe(3);
+    process.emit("SIGTERM", "SIGTERM");
+    process.emit("SIGHUP", "SIGHUP");
+    expect(await code).toBe(0);
+    expect(reloads).toBe(3);
+    const reloading = ["reloading", "reloading", "reloading", "reloading failed"];
+    expect(messages()).toEqual([...reloading, "ending", "ending already", "ended"]);
+  });
+
+  it("should close in order when its terminal is closed, however many processes report that", async () => {
+    let nowMs = 5_000;
+    const clock = { nowMs: () => nowMs };
+    const { process, code, messages } = fixture({
+      ...{ clock, hasTerminal: true, shutdownDeadlineMs: 60_000 },
+      start: async () => closing(async () => {}),
+    });
+    process.emit("SIGHUP", "SIGHUP");
+    nowMs += 1_000;
+    process.emit("SIGHUP", "SIGHUP");
+    expect(await code).toBe(0);
+    expect(process.exits).toEqual([]);
+    expect(messages()).toEqual(["ending", "ended"]);
+  });
+
+  it.each(STRAY_SIGNALS)("should log and ignore %s", async (signal) => {
+    const { process, code, messages } = fixture({ start: async () => closing(async () => {}) });
+    process.emit(signal, signal);
+    process.emit("SIGTERM", "SIGTERM");
+    expect(await code).toBe(0);
+    expect(messages()).toEqual(["signal ignored", "ending", "ended"]);
   });
 
   it("should end at once on a second signal that comes a second later", async () => {

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "./clock.ts";
 import type { Logger } from "./logging.ts";
+import { STRAY_SIGNALS } from "./stray-signals.ts";
 
 /** What runProcess needs of Node's `process`; callers pass `process` itself. */
 export interface ProcessLike {
@@ -31,6 +32,13 @@ export interface RunOptions {
   readonly log: Logger;
   /** How long closing may take before the process is ended anyway, with code 1. Default 15 s. */
   readonly shutdownDeadlineMs?: number;
+  /** Read again what can change while the process runs, such as its certificate. SIGHUP asks for it. */
+  reload?(): Promise<void>;
+  /**
+   * Whether the process belongs to a terminal. SIGHUP then says that the terminal was closed, and ends the process in
+   * order. Default false: SIGHUP is a request to reload.
+   */
+  readonly hasTerminal?: boolean;
   /** By which signals are told apart. Default the system's. */
   readonly clock?: Pick<Clock, "nowMs">;
 }
@@ -42,8 +50,9 @@ export interface RunOptions {
 const SAME_SIGNAL_MS = 1_000;
 
 /**
- * Run until SIGTERM or SIGINT, then close within the deadline; a second signal, at least a second after the first, ends
- * the process at once. Resolves to the exit code: 0 after an orderly end, 1 after a failure. The caller exits with it.
+ * Run until SIGTERM, SIGINT or SIGQUIT, then close within the deadline; a second signal, at least a second after the
+ * first, ends the process at once. SIGHUP reloads, see RunOptions; other signals that would end the process are logged
+ * and ignored. Resolves to the exit code: 0 after an orderly end, 1 after a failure. The caller exits with it.
  */
 export async function runProcess(options: RunOptions): Promise<number> {
   const { process, log, clock = systemClock } = options;
@@ -63,6 +72,17 @@ export async function runProcess(options: RunOptions): Promise<number> {
     log.info({ signal: name }, "ending");
     ending.abort(new Error(`ended by ${String(name)}`));
   };
+  const onHangup = (name: unknown) => {
+    if (options.hasTerminal) {
+      // The shell and the kernel both send it. Nobody is left to lose patience.
+      if (!ending.signal.aborted) onSignal(name);
+      return;
+    }
+    // A service manager may send it along with SIGTERM.
+    if (ending.signal.aborted) log.info({ signal: name }, "ending already");
+    else void reloadOn(name, options);
+  };
+  const onStray = (name: unknown) => log.warn({ signal: name }, "signal ignored");
   // After an uncaught error the process is in an unknown state: say so, and end it.
   const onDefect = (error: unknown) => {
     log.fatal({ err: error }, "uncaught error");
@@ -71,6 +91,9 @@ export async function runProcess(options: RunOptions): Promise<number> {
   const listeners = [
     ["SIGTERM", onSignal],
     ["SIGINT", onSignal],
+    ["SIGQUIT", onSignal],
+    ["SIGHUP", onHangup],
+    ...STRAY_SIGNALS.map((signal) => [signal, onStray] as const),
     ["uncaughtException", onDefect],
     ["unhandledRejection", onDefect],
   ] as const;
@@ -79,6 +102,19 @@ export async function runProcess(options: RunOptions): Promise<number> {
     return await runUntilEnd(options, ending.signal);
   } finally {
     for (const [event, listener] of listeners) process.off(event, listener);
+  }
+}
+
+async function reloadOn(signal: unknown, { reload, log }: RunOptions): Promise<void> {
+  if (reload === undefined) {
+    log.info({ signal }, "nothing to reload");
+    return;
+  }
+  log.info({ signal }, "reloading");
+  try {
+    await reload();
+  } catch (error) {
+    log.error({ err: error }, "reloading failed");
   }
 }
 

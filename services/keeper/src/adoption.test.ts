@@ -9,6 +9,7 @@ import { identityOf, KeeperFixture, TEST_RULES } from "./testing/keeper-fixture.
 import { KeeperClient, KeeperProcess } from "./testing/keeper-process.ts";
 
 const MANY = 100;
+const CATCHABLE = ["SIGHUP", "SIGINT", "SIGTERM", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPIPE"] as const;
 
 describe("a keeper that was killed", () => {
   let fixture: KeeperFixture;
@@ -76,6 +77,18 @@ describe("a keeper that was killed", () => {
     await fixture.open();
     for (const id of ids) await fixture.phase(id, "running");
     expect(await Promise.all(ids.map((id) => statOf(id, "child")))).toEqual(before);
+  });
+
+  it("should find the end of an execution whose shim was sent every signal that can be caught", async () => {
+    const id = await start("while ! [ -e $HOME/go ]; do sleep 0.05; done; exit 7");
+    const shim = await statOf(id, "shim");
+    await until("its beginning", () => hasBegun(id));
+    for (const signal of CATCHABLE) process.kill(shim.pid, signal);
+    await letGo(id);
+    await until("its end", () => readFile(join(fixture.stateDirectory, "keeper/executions", id, "run/exit")));
+    await first.end("SIGKILL");
+    await fixture.open();
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 7 });
   });
 
   it("should report an execution as gone whose shim and process were killed meanwhile", async () => {

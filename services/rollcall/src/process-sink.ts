@@ -30,8 +30,10 @@ export class ProcessSink implements Sink {
   constructor(output: ProcessOutput) {
     this.#output = output;
     this.#isFile = isFile(output);
-    // Logs go there as well, without this sink.
-    output.stream.on("error", (error: Error) => this.#fail(error));
+    // Node.js writes warnings there without this sink, and a server survives it when nobody reads them.
+    output.stream.on("error", (error: Error) => {
+      if (this.#hasWritten) this.#fail(error);
+    });
   }
 
   get isTerminal(): boolean {

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { type Logger, type RunOptions, runProcess } from "@rollcall/process";
+import { hasTerminal } from "./has-terminal.ts";
 
 /** How runProcess runs, and the environment in which systemd says where it listens. */
 export interface RunServerOptions extends RunOptions {
@@ -8,7 +9,8 @@ export interface RunServerOptions extends RunOptions {
 }
 
 /** Run a server as runProcess() does, and tell systemd, when it started this process, that the start is done. */
-export function runServer(options: RunServerOptions): Promise<number> {
+export function runServer(given: RunServerOptions): Promise<number> {
+  const options = { hasTerminal: hasTerminal(), ...given };
   const socket = takeNotifySocket(options.process.env);
   if (socket === null) return runProcess(options);
   return runProcess({

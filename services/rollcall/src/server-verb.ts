@@ -1,5 +1,6 @@
 import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
-import { isSystemError, systemErrorText } from "@rollcall/process";
+import { isSystemError, surviveStraySignals, systemErrorText } from "@rollcall/process";
+import { hasTerminal } from "./has-terminal.ts";
 
 const KEEP_ALIVE_MS = 60_000;
 const FAILED = 1;
@@ -24,7 +25,7 @@ export interface ServerVerb {
 export interface ServerVerbContext {
   readonly shell: Shell;
   readonly process: NodeJS.Process;
-  /** Stop listening to signals: such a verb does so itself. */
+  /** Leave signals and a broken output to the verb. */
   releaseSignals(): void;
 }
 
@@ -38,6 +39,7 @@ export function toForeignVerb(
     usage,
     description,
     run: async (words) => {
+      surviveStraySignals(process, hasTerminal());
       releaseSignals();
       const code = await reported(shell, async () => (await load()).run(words, shell, process));
       // What a server leaves behind, a pool that is closing or a watch of files, must not keep its process.

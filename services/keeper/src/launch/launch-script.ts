@@ -35,7 +35,7 @@ set -u
 cd "$1" || exit 1
 mkdir run/started 2>/dev/null || exit 1
 shift
-trap : HUP INT TERM QUIT
+trap : HUP INT TERM QUIT USR1 USR2 ALRM PIPE
 mkfifo -m 622 stdout.pipe stderr.pipe seen.pipe || exit 1
 exec 3<>stdout.pipe 4<>stderr.pipe 5<>seen.pipe
 note() { read -r line </proc/self/stat && echo "$line" >"run/$1"; }

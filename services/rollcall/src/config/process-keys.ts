@@ -188,8 +188,8 @@ export const PROCESS_KEYS = defineKeys({
       "PEM file of the server's certificate, followed by those between it and its authority. When set, the API " +
       "and the agents' port speak TLS (1.3, or 1.2 by ECDHE with AES-GCM or ChaCha20-Poly1305) and nothing else. " +
       "This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is " +
-      "there, those that stand are left alone, and what cannot be used is logged and left aside. `serve` looks " +
-      "at once on SIGHUP.",
+      "there, those that stand are left alone, and what cannot be used is logged and left aside. SIGHUP has " +
+      "them read at once.",
   },
   "TLS.KeyFile": {
     schema: optional(text()),

@@ -70,6 +70,12 @@ export class RollcallProcess {
     this.#child.kill(signal);
   }
 
+  /** Stop reading what it writes: it gets an error with every line from then on. */
+  closeOutput(): void {
+    this.#child.stdout?.destroy();
+    this.#child.stderr?.destroy();
+  }
+
   /** Wait for the end. Answers the exit code, or the signal that ended it. */
   async exit(): Promise<number | string> {
     return until(

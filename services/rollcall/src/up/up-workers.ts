@@ -18,6 +18,8 @@ import { runWorker, type WorkerOptions } from "../workers/run-worker.ts";
 
 /** The services of an `up`, in one process or in several. */
 export interface UpServices extends Running {
+  /** Have the workers reload, where there are some. */
+  reload?(): void;
   readonly port: number;
   readonly agentPort: number | null;
 }
@@ -70,7 +72,7 @@ async function start(
   );
   parts.add(startTasks(tls === null ? tasks : [tls.task, ...tasks], { log, clock: systemClock }));
   log.info({ plan: plan.name, workers: count, ...ports }, "workers serving");
-  return { port: ports.port, agentPort: ports.agentPort };
+  return { port: ports.port, agentPort: ports.agentPort, reload: () => pool.reload() };
 }
 
 /** Run one worker of an `up`. Answers the exit code. */

@@ -61,6 +61,8 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const code = await runServer({
     process,
     log,
+    // The agent of an `up` has a session of its own, which a closed terminal does not signal.
+    ...(isOfUp && { hasTerminal: false }),
     // An `up` that has started it waits for this word.
     start: () =>
       startAgent({

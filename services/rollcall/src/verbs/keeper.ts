@@ -17,6 +17,7 @@ import { loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
+import { hasTerminal } from "../has-terminal.ts";
 import { openLog } from "../log.ts";
 import { lockKeeper } from "../up/directory-lock.ts";
 import { keeperSettings } from "../work/keeper-settings.ts";
@@ -77,6 +78,7 @@ export async function runKeeper(words: readonly string[], shell: Shell, process:
   const code = await runProcess({
     process,
     log,
+    hasTerminal: hasTerminal(),
     start: () => startKeeper({ settings, version: cliVersion(), endsIdle, log }),
   });
   await unlock();

@@ -79,7 +79,6 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
   if (services.includes("health") && values["Health.Workers"] > 1) {
     return serveWorkers({ ...several, onOpened, onServing });
   }
-  if (tls !== null) process.on("SIGHUP", () => void tls.reload());
   const start = async (signal: AbortSignal, parts: Parts) => {
     const probesTls = values["TLS.Probes"] ? tls : null;
     const hosts = hostRule(values, tls);
@@ -107,6 +106,7 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
         startParts((parts) => start(signal, parts)),
       ),
     shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
+    ...(tls !== null && { reload: () => tls.reload() }),
   });
 }
 

@@ -55,6 +55,8 @@ interface Up {
   /** Null for clear text. */
   readonly tls: UpTls | null;
   readonly log: Logger;
+  /** Null until they serve. */
+  services: UpServices | null;
 }
 
 /** `rollcall up`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
@@ -73,7 +75,7 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   if (role === null) logConfiguration(config, log);
   const dataDirectory = resolve(shell.cwd, values["Data.Dir"] ?? findDataDirectory(shell));
   const tls = await openUpTls(values, { shell, dataDirectory }, log);
-  const up: Up = { shell, process, config: values, args, dataDirectory, tls, log };
+  const up: Up = { shell, process, config: values, args, dataDirectory, tls, log, services: null };
   const source = tls?.source ?? null;
   if (role !== null)
     return runUpWorker({
@@ -87,6 +89,12 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   return runServer({
     process,
     log,
+    ...(source !== null && {
+      reload: async () => {
+        up.services?.reload?.();
+        await source.reload();
+      },
+    }),
     start: (signal) =>
       explainingStart(
         {
@@ -124,6 +132,7 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
       ? await upWorkers({ ...common, tasks, isOwnRecord }, signal)
       : await startControlPlane({ ...common, caFile, tasks, clock: systemClock, version }, signal),
   );
+  up.services = running;
   const addresses = addressesOf(plan.host, running, probes);
   const trust = tls === null ? {} : { tls: tls.trust };
   const certificate = source === null ? null : String(source.context.cert);

@@ -32,7 +32,6 @@ export async function runWorker(options: WorkerOptions): Promise<number> {
   const log = options.log.child({ worker: role.number });
   const plan = planWorker(options.plan, role.number);
   const link = openWorkerLink(process);
-  if (tls !== null) process.on("SIGHUP", () => void tls.reload());
   const start = async (signal: AbortSignal, parts: Parts) => {
     const record = {
       address: recordAddress(config, options.databaseUrl),
@@ -55,5 +54,6 @@ export async function runWorker(options: WorkerOptions): Promise<number> {
     log,
     start: (signal) => startParts((parts) => start(signal, parts)),
     shutdownDeadlineMs,
+    ...(tls !== null && { reload: () => tls.reload() }),
   });
 }

@@ -9,6 +9,7 @@ import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
 import { runServer } from "../run-server.ts";
 import { openWorkers } from "./open-workers.ts";
+import type { WorkerPool } from "./worker-pool.ts";
 
 /** What a primary serves with. */
 export interface ServeWorkersOptions {
@@ -31,8 +32,14 @@ const POOLS = { poolSize: 1, reservedPoolSize: 1 };
 
 /** Run a service as several workers behind its ports, until SIGTERM or SIGINT. Answers the exit code. */
 export async function serveWorkers(options: ServeWorkersOptions): Promise<number> {
-  const { plan, config, log, process } = options;
-  const ending = { ...options, shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS };
+  const { plan, config, log } = options;
+  let workers: WorkerPool | null = null;
+  const { tls } = options;
+  const reload = async () => {
+    workers?.reload();
+    await tls?.reload();
+  };
+  const ending = { ...options, shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS, ...(tls !== null && { reload }) };
   const start = async (signal: AbortSignal, parts: Parts) => {
     const hosts = hostRule(config, options.tls);
     const probesTls = config["TLS.Probes"] ? options.tls : null;
@@ -45,7 +52,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
     parts.add(startTasks(options.tls === null ? [] : [options.tls.task], { log, clock: systemClock }));
     const count = config["Health.Workers"];
     const pool = parts.add(openWorkers({ count, store: () => store, env: {}, log }));
-    if (options.tls !== null) process.on("SIGHUP", () => pool.signal("SIGHUP"));
+    workers = pool;
     const { port, agentPort } = await pool.start(signal);
     probes.answerWith(
       () => pool.ready(),

@@ -13,7 +13,7 @@ export interface WorkerLink {
   tell(message: FromWorker): void;
 }
 
-const SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT"]);
+const SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT", "SIGQUIT"]);
 
 /** Begin to answer the primary. */
 export function openWorkerLink(process: NodeJS.Process): WorkerLink {
@@ -66,7 +66,10 @@ function endsOnce(process: NodeJS.Process): ProcessLike {
   };
   for (const signal of SIGNALS) process.on(signal, () => end(signal));
   process.on("message", (message: unknown) => {
-    if (isToWorker(message) && message.kind === "end") end("SIGTERM");
+    if (!isToWorker(message)) return;
+    if (message.kind === "end") end("SIGTERM");
+    // As a message, because a signal would end a worker that does not listen yet.
+    else if (message.kind === "reload") process.emit("SIGHUP", "SIGHUP");
   });
   // Otherwise Node ends a worker on the spot when its primary is gone.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
@@ -99,6 +102,8 @@ export type FromWorker =
 /** What a primary tells its workers. */
 export type ToWorker =
   | { readonly kind: "ask"; readonly id: number; readonly what: WorkerQuestion }
+  /** Read again what can change while a process runs. */
+  | { readonly kind: "reload" }
   /** End in order. */
   | { readonly kind: "end" };
 
@@ -109,7 +114,7 @@ export function isFromWorker(message: unknown): message is FromWorker {
 
 /** Likewise, at the other end. */
 function isToWorker(message: unknown): message is ToWorker {
-  return isOneOf(message, ["ask", "end"]);
+  return isOneOf(message, ["ask", "end", "reload"]);
 }
 
 function isOneOf(message: unknown, kinds: readonly string[]): boolean {

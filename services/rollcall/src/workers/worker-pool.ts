@@ -75,9 +75,9 @@ export class WorkerPool {
     ]);
   }
 
-  /** Pass a signal on. */
-  signal(name: NodeJS.Signals): void {
-    for (const worker of this.#running.values()) worker.kill(name);
+  /** Have all of them read again what can change while they run. */
+  reload(): void {
+    for (const worker of this.#running.values()) worker.reload();
   }
 
   /** End all in order; those that do not end in time are killed. */
@@ -89,7 +89,7 @@ export class WorkerPool {
     const late = clock.sleep(END_WITHIN_MS, done.signal).then(
       () => {
         log.warn({ workers: [...this.#running.keys()] }, "workers did not end in time, killed");
-        this.signal("SIGKILL");
+        for (const worker of this.#running.values()) worker.kill("SIGKILL");
       },
       () => {},
     );

@@ -90,6 +90,11 @@ export class RunningWorker {
     this.#worker.process.kill(signal);
   }
 
+  /** Have it read again what can change while it runs. */
+  reload(): void {
+    this.#send({ kind: "reload" });
+  }
+
   #send(message: ToWorker): void {
     // One that is ending by itself does not listen any more; its exit is waited for.
     if (this.#worker.isConnected()) this.#worker.send(message, () => {});
