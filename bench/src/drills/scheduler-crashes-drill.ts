@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { extname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ExecutionIds, seededRandom } from "@rollcall/domain";
+import { seededRandom } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { openStore, readAllocations, readLiveExecutions, SCHEDULER_LEASE, type Store } from "@rollcall/store";
 import type { BenchContext } from "../bench-context.ts";
@@ -70,7 +70,6 @@ class CrashingWorld {
   readonly #counts = new Map<string, number>();
   readonly #seed = Math.floor(Math.random() * 2 ** 31);
   readonly #random = seededRandom(this.#seed);
-  readonly #ids = new ExecutionIds("");
   readonly #processes = new Map<string, ChildProcess>();
   #started = 0;
   #isSettling = false;
@@ -167,10 +166,10 @@ class CrashingWorld {
         await client.query("update jobs set count = $2, edition = edition + 1 where name = $1", [name, count]);
       } else {
         const { rowCount } = await client.query(
-          `update jobs set state = 'ACTIVE', restart_before = $2, submitted_at = now(), edition = edition + 1,
+          `update jobs set state = 'ACTIVE', run = run + 1, submitted_at = now(), edition = edition + 1,
              placed = false, halted = null
            where name = $1 and state in ('ACTIVE', 'COMPLETED') and (type = 'service' or state = 'COMPLETED')`,
-          [name, this.#ids.next(Date.now(), this.#random)],
+          [name],
         );
         if (what >= 0.75) this.#batches += rowCount ?? 0;
       }

@@ -178,14 +178,14 @@ function job(part: { name?: string; count: number; selector?: string; strategy?:
     update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000 },
   };
   return {
-    ...{ name, version: 1, state: "ACTIVE", message: "", count, spec, submittedAtMs: 0, restartBefore: "" },
+    ...{ name, version: 1, state: "ACTIVE", message: "", count, spec, submittedAtMs: 0, run: 1 },
     ...{ placed: false, halted: null },
   };
 }
 
 function execution(part: Partial<ExecutionRecord> & Pick<ExecutionRecord, "id" | "grant">): ExecutionRecord {
   return {
-    ...{ job: "there", version: 1, index: 0, nodeId: "", desired: "RUN", holds: true, previous: null },
+    ...{ job: "there", version: 1, run: 1, index: 0, nodeId: "", desired: "RUN", holds: true, previous: null },
     ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 0 },
     ...{ lostAtMs: null, endedAtMs: null },
     ...part,

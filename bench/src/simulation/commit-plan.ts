@@ -17,10 +17,9 @@ export function commitPlan(
 ): WorkCommitted {
   const { plan, endedOrders = [], adopted = [], orphans = [], specDigestOf } = commit;
   const { rows, world } = tables;
-  const staleJobs = plan.jobs.flatMap(({ before: { name, state, version, count, restartBefore } }) => {
+  const staleJobs = plan.jobs.flatMap(({ before: { name, state, version, count, run } }) => {
     const job = rows.jobs.get(name);
-    const isSame =
-      job?.state === state && job.version === version && job.count === count && job.restartBefore === restartBefore;
+    const isSame = job?.state === state && job.version === version && job.count === count && job.run === run;
     return isSame ? [] : [name];
   });
   if (staleJobs.length > 0) return { outcome: "STALE", nodeIds: [], jobs: staleJobs };
@@ -154,7 +153,18 @@ function giveBack(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void 
 
 function orphanRecord(id: string, job: string, nodeId: string, nowMs: number): ExecutionRecord {
   return {
-    ...{ id, job, nodeId, version: 0, index: 0, desired: "RUN", holds: false, previous: null, replacedBy: null },
+    ...{
+      id,
+      job,
+      nodeId,
+      version: 0,
+      run: 0,
+      index: 0,
+      desired: "RUN",
+      holds: false,
+      previous: null,
+      replacedBy: null,
+    },
     grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
     ...{ attempt: 0, state: "LIVE", reason: "UNKNOWN_TO_RECORD", message: "" },
     ...{ createdAtMs: nowMs, lostAtMs: null, endedAtMs: null },

@@ -64,7 +64,12 @@ class OrdersWorld {
     const call = async <T>(carryOut: () => T) => carryOut();
     const leader = new Leader(
       {
-        ...{ instance: "s0", clock: systemClock, log: silentLogger, random: Math.random },
+        ...{
+          instance: "s0",
+          clock: { ...systemClock, nowMs: () => this.nowMs },
+          log: silentLogger,
+          random: Math.random,
+        },
         timing: { pollMs: 2, gatherMs: 1, clockEveryMs: 0, renewEveryMs: 1_000, expiryMs: 4_000 },
         record: {
           ...leaderReads(tables, call),
@@ -92,7 +97,7 @@ class OrdersWorld {
 
   #insert(id: string, nodeId: string, isOrphan: boolean): void {
     const record: ExecutionRecord = {
-      ...{ id, job: "web", version: 1, index: 0, nodeId, desired: "RUN", holds: !isOrphan, previous: null },
+      ...{ id, job: "web", version: 1, run: 1, index: 0, nodeId, desired: "RUN", holds: !isOrphan, previous: null },
       ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 1_000 },
       ...{ lostAtMs: null, endedAtMs: null },
       grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },

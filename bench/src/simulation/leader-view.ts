@@ -1,4 +1,4 @@
-import { isTerminal } from "@rollcall/domain";
+import { isNewer, isTerminal } from "@rollcall/domain";
 import type { LeaderRecord } from "@rollcall/scheduler/leader";
 import type { StoredExecution, StoredObservation } from "@rollcall/store";
 import type { ExecutionRow, ObservationRow, WorkTables } from "./work-tables.ts";
@@ -43,6 +43,7 @@ export function leaderReads(
           })
           .slice(0, query.limit);
       }),
+    greatestExecutionId: () => call(() => greatestId(tables)),
     readLiveExecutions: (query) => call(() => stored(page(liveIds(tables), query))),
     readNewestEnded: (query) => call(() => stored(page(newestEndedIds(tables), query))),
     getExecutions: (ids) => call(() => stored(ids)),
@@ -87,6 +88,12 @@ function liveIds({ rows }: WorkTables): readonly string[] {
   return [...rows.executions].flatMap(([id, row]) => (isLive(row) ? [id] : []));
 }
 
+function greatestId({ rows }: WorkTables): string {
+  let greatest = "";
+  for (const [id, { isOrphan }] of rows.executions) if (!isOrphan && id > greatest) greatest = id;
+  return greatest;
+}
+
 /** Of jobs that are ACTIVE, the newest of each place, where it has ended and holds nothing. */
 function newestEndedIds(tables: WorkTables): readonly string[] {
   const ids: string[] = [];
@@ -94,11 +101,12 @@ function newestEndedIds(tables: WorkTables): readonly string[] {
     if (state !== "ACTIVE") continue;
     const newest = new Map<number, ExecutionRow>();
     for (const row of tables.ofJob(name)) {
-      const { index, id } = row.record;
-      if (id > (newest.get(index)?.record.id ?? "")) newest.set(index, row);
+      const { index } = row.record;
+      const other = newest.get(index);
+      if (!row.isOrphan && (other === undefined || isNewer(row.record, other.record))) newest.set(index, row);
     }
-    for (const { record, isOrphan } of newest.values()) {
-      if (!record.holds && !isOrphan && isTerminal(record.state)) ids.push(record.id);
+    for (const { record } of newest.values()) {
+      if (!record.holds && isTerminal(record.state)) ids.push(record.id);
     }
   }
   return ids;

@@ -5,7 +5,7 @@ import { WorkTables } from "./work-tables.ts";
 
 const NOW_MS = 1_000_000;
 const LIVE: ExecutionRecord = {
-  ...{ id: "a", job: "web", version: 1, index: 0, nodeId: "n1", desired: "RUN", holds: true, previous: null },
+  ...{ id: "a", job: "web", version: 1, run: 1, index: 0, nodeId: "n1", desired: "RUN", holds: true, previous: null },
   ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: NOW_MS - 600_000 },
   ...{ lostAtMs: null, endedAtMs: null },
   grant: { millicores: 100, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },

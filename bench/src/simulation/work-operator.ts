@@ -7,7 +7,7 @@ import {
   JobType,
   ReconcilePolicy,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { ExecutionIds, type JobSpec, type NewEvent } from "@rollcall/domain";
+import type { JobSpec, NewEvent } from "@rollcall/domain";
 import { executionSpecOf, jobToText } from "@rollcall/wire";
 import type { WorkTables } from "./work-tables.ts";
 
@@ -30,7 +30,6 @@ const TYPES = { BATCH: "batch", SERVICE: "service", OPS: "ops", DAEMON: "daemon"
 /** Submits jobs and changes them, cordons and drains nodes: what people and their tools do. */
 export class WorkOperator {
   readonly #world: OperatorWorld;
-  readonly #ids = new ExecutionIds("");
   readonly #specs = new Map<string, JobMessage>();
   #batches = 0;
   #ops = 0;
@@ -76,7 +75,7 @@ export class WorkOperator {
     tables.rows.jobs.set(name, {
       ...{ name, version, count, type: typeOf(type), spec: jobToText(message, count), state: "ACTIVE", message: "" },
       ...{ specDigest: Buffer.from(digest), actor: "operator", submittedAtMs: nowMs, placed: false, halted: null },
-      restartBefore: before?.restartBefore ?? "",
+      run: before?.run ?? 1,
       ...{ edition: version, etag: String(version), createdAtMs: nowMs, updatedAtMs: nowMs },
     });
     this.#tell("job.submitted", name);
@@ -139,11 +138,10 @@ export class WorkOperator {
   readonly #restart = (): void => {
     const job = this.#anyJob((type) => type === "service");
     if (job === null) return;
-    const { tables, random } = this.#world;
-    const nowMs = tables.world.wallMs();
+    const { tables } = this.#world;
     tables.begin();
-    const restartBefore = this.#ids.next(nowMs, random);
-    tables.rows.jobs.set(job.name, { ...job, restartBefore, halted: null, submittedAtMs: nowMs });
+    const submittedAtMs = tables.world.wallMs();
+    tables.rows.jobs.set(job.name, { ...job, run: job.run + 1, halted: null, submittedAtMs });
     this.#tell("job.changed", job.name);
   };
 

@@ -3,6 +3,7 @@ export { FakeAgent, FakeAgents } from "./fake-agent.ts";
 export { type AgentFrame, FakeStream, HEARTBEAT_METHOD } from "./fake-stream.ts";
 export { createGate, type Gate } from "./gate.ts";
 export { appendEvents, saveHolds, saveKey, saveLabels, saveMark, saveMembership } from "./save-test-state.ts";
+export { installSteppedClock, type SteppedClock } from "./stepped-clock.ts";
 export { refusalOf, sendBearer } from "./test-calls.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, testFingerprint } from "./test-nodes.ts";

@@ -141,12 +141,43 @@ func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
 	if _, err := os.Lstat(filepath.Join(home, "exit")); err != nil && !isThere() {
 		return false
 	}
-	began := time.Now()
-	if found, err := os.Lstat(filepath.Join(home, "pid")); err == nil {
-		began = found.ModTime()
+	age, err := ageOf(pid)
+	if err != nil {
+		age = 0 // It has ended.
 	}
-	p.watch(execution, pid, began, tell, isThere)
+	p.watch(execution, pid, time.Now().Add(-age), tell, isThere)
 	return true
+}
+
+// ticksPerSecond is the unit of times in /proc on every Linux machine.
+const ticksPerSecond = 100
+
+// ageOf answers how long ago a process began. It is counted from the machine's boot: the wall clock may have been set
+// since, and times of files with it.
+func ageOf(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the program's name, which may hold anything; the 22nd is when the process began.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("/proc/%d/stat has too few fields", pid)
+	}
+	ticks, err := strconv.ParseInt(string(fields[19]), 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	uptime, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0, err
+	}
+	return max(0, time.Duration(uptime*float64(time.Second))-time.Duration(ticks)*time.Second/ticksPerSecond), nil
 }
 
 // watch tells that an execution runs, and how it ended.

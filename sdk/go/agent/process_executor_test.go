@@ -62,6 +62,36 @@ func TestReadsNothingThatAnExecutionPutInPlace(t *testing.T) {
 	}
 }
 
+func TestCountsRunTimeWithoutTheWallClock(t *testing.T) {
+	executor := newTestExecutor(t)
+	process := &workv1.ProcessTask{Command: []string{"/bin/sh", "-c", "sleep 60"}}
+	execution := Execution{ID: "e", Spec: &workv1.ExecutionSpec{Task: &workv1.ExecutionSpec_Process{Process: process}}}
+	told := make(chan Progress, 9)
+	if err := executor.Start(execution, func(progress Progress) { told <- progress }); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	path := filepath.Join(executor.home("e"), "pid")
+	pid, err := readNumber(path)
+	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); {
+		pid, err = readNumber(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As after a step of the clock by an hour.
+	before := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, before, before); err != nil {
+		t.Fatal(err)
+	}
+	age, err := ageOf(pid)
+	if err != nil || age > time.Minute {
+		t.Errorf("it is %v old: %v", age, err)
+	}
+	executor.Stop(execution)
+	<-told
+}
+
 func TestEndsTheOutputOfWhatWasKilled(t *testing.T) {
 	executor := newTestExecutor(t)
 	told := make(chan Progress, 9)

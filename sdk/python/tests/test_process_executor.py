@@ -11,7 +11,7 @@ import pytest
 from rollcall.work.v1 import work_pb2
 
 from rollcall.agent.executor import Execution, Progress
-from rollcall.agent.process_executor import ProcessExecutor, expand
+from rollcall.agent.process_executor import ProcessExecutor, age_of, expand
 
 _VECTORS = Path(__file__).resolve().parents[2] / "conformance" / "vectors"
 
@@ -39,6 +39,25 @@ def test_reads_nothing_that_an_execution_put_in_place(kind: str, tmp_path: Path)
     execution = Execution("e", "n", 0, {}, (), work_pb2.ExecutionSpec())
     assert not executor.adopt(execution, lambda _: None)
     assert executor._end_of("e", work_pb2.END_REASON_EXITED).signal == "SIGKILL"
+
+
+def test_counts_run_time_without_the_wall_clock(tmp_path: Path) -> None:
+    spec = work_pb2.ExecutionSpec()
+    spec.process.command.extend(["/bin/sh", "-c", "sleep 60"])
+    spec.max_run_time.FromSeconds(1800)
+    execution = Execution("e", "n", 0, {}, (), spec)
+    first = ProcessExecutor(tmp_path / "executions", may_be_own_user=True)
+    told: queue.Queue[Progress] = queue.Queue()
+    first.start(execution, told.put)
+    told.get(timeout=10)
+    path = first._home("e") / "pid"
+    while not path.exists() or not path.read_text():
+        pass
+    # As after a step of the clock by an hour.
+    os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+    assert age_of(int(path.read_text())) < 60
+    first.stop(execution)
+    assert told.get(timeout=10).reason == work_pb2.END_REASON_EXITED
 
 
 def test_ends_the_output_of_what_was_killed(tmp_path: Path) -> None:

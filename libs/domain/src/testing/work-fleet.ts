@@ -1,9 +1,12 @@
+import { seededRandom } from "../seeded-random.ts";
 import type { EndReason, ExecutionRecord, Observation, Observed } from "../work/execution.ts";
+import { ExecutionIds } from "../work/execution-id.ts";
 import { isTerminal } from "../work/execution-state.ts";
 import type { DrainRecord, JobRecord } from "../work/job-record.ts";
 import type { JobSpec } from "../work/job-spec.ts";
 import type { Plan, PlanInput } from "../work/plan.ts";
 import { WorkMemory } from "../work/planner/work-memory.ts";
+import { notAfter } from "../work/planning-time.ts";
 import type { WorkNode } from "../work/work-node.ts";
 import { workNode } from "./work-fixtures.ts";
 
@@ -16,7 +19,8 @@ export class TestFleet {
   readonly jobs = new Map<string, JobRecord>();
   readonly drains = new Map<string, DrainRecord>();
   readonly nodes = new Map<string, WorkNode>();
-  #ids = 0;
+  readonly #random = seededRandom(1);
+  #ids = new ExecutionIds("");
   #reports = 0;
 
   constructor(nodes: readonly WorkNode[]) {
@@ -43,11 +47,12 @@ export class TestFleet {
   /** Begin with a new memory, as another leader does. */
   reload(): void {
     this.memory = new WorkMemory();
+    this.#ids = new ExecutionIds([...this.executions.keys()].sort().at(-1) ?? "");
     for (const node of this.nodes.values()) this.memory.applyNode(node);
     for (const job of this.jobs.values()) this.memory.applyJob(job);
     for (const drain of this.drains.values()) this.memory.applyDrain(drain);
     for (const record of this.executions.values()) {
-      this.memory.applyExecution(record, this.observations.get(record.id) ?? null);
+      this.memory.applyExecution(notAfter(record, this.nowMs), this.observations.get(record.id) ?? null);
     }
   }
 
@@ -78,7 +83,7 @@ export class TestFleet {
         spec,
       },
       ...{ submittedAtMs: this.nowMs, placed: false, halted: null },
-      restartBefore: before === undefined || before.state === "ACTIVE" ? (before?.restartBefore ?? "") : this.newId(),
+      run: before === undefined ? 1 : before.run + (before.state === "ACTIVE" ? 0 : 1),
     });
   }
 
@@ -88,7 +93,8 @@ export class TestFleet {
   }
 
   restart(name: string): void {
-    this.change(name, { state: "ACTIVE", restartBefore: this.newId(), halted: null, submittedAtMs: this.nowMs });
+    const run = (this.jobs.get(name)?.run ?? 0) + 1;
+    this.change(name, { state: "ACTIVE", run, halted: null, submittedAtMs: this.nowMs });
   }
 
   drain(nodeId: string, part: Partial<DrainRecord> = {}): void {
@@ -154,8 +160,7 @@ export class TestFleet {
   }
 
   newId(): string {
-    this.#ids += 1;
-    return `e${String(this.#ids).padStart(25, "0")}`;
+    return this.#ids.next(this.nowMs, this.#random);
   }
 
   #save(job: JobRecord): void {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import type { EndReason, ExecutionRecord, Observation, RecordedState } from "./execution.ts";
-import { isTerminal, mayFollow, settleEnd, settleGone, shownState, stopRevived } from "./execution-state.ts";
+import { isNewer, isTerminal, mayFollow, settleEnd, settleGone, shownState, stopRevived } from "./execution-state.ts";
 
 const RECORD: ExecutionRecord = {
-  ...{ id: "e1", job: "web", version: 1, index: 0, nodeId: "n", desired: "RUN", holds: true, previous: null },
+  ...{ id: "e1", job: "web", version: 1, run: 1, index: 0, nodeId: "n", desired: "RUN", holds: true, previous: null },
   grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
   ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 0, lostAtMs: null },
   endedAtMs: null,
@@ -126,4 +126,16 @@ describe("shownState()", () => {
       expect(shownState({ state }, RUNNING, null)).toBe(state);
     },
   );
+});
+
+describe("isNewer()", () => {
+  const [earlier, later] = ["0".repeat(26), `${"0".repeat(25)}1`];
+
+  it.each([
+    ["a later id", { run: 1, id: later }, { run: 1, id: earlier }],
+    ["a later run, whatever its id", { run: 2, id: earlier }, { run: 1, id: later }],
+    ["an id of a scheduler, after one that a node named", { run: 1, id: earlier }, { run: 1, id: "orphan" }],
+  ])("should take for newer %s", (_, one, other) => {
+    expect([isNewer(one, other), isNewer(other, one), isNewer(one, one)]).toEqual([true, false, false]);
+  });
 });

@@ -1,4 +1,5 @@
 import type { ExecutionRecord, ExecutionState, Observation, RecordedState, TerminalState } from "./execution.ts";
+import { EXECUTION_ID_PATTERN } from "./execution-id.ts";
 import type { JobType } from "./job-spec.ts";
 import type { WorkNode } from "./work-node.ts";
 
@@ -61,6 +62,16 @@ export function mayFollow(before: RecordedState, after: RecordedState): boolean 
 /** Whether a state is final. */
 export function isTerminal(state: RecordedState): state is TerminalState {
   return NEXT_STATES[state].length === 0;
+}
+
+/**
+ * Whether one of two executions of a place came after the other. Schedulers make ids in ascending order, whatever their
+ * clocks do. An id of another form belongs to an execution that was adopted, before the scheduler replaced it.
+ */
+export function isNewer(one: Pick<ExecutionRecord, "run" | "id">, other: Pick<ExecutionRecord, "run" | "id">): boolean {
+  if (one.run !== other.run) return one.run > other.run;
+  const [isOurs, isOtherOurs] = [EXECUTION_ID_PATTERN.test(one.id), EXECUTION_ID_PATTERN.test(other.id)];
+  return isOurs === isOtherOurs ? one.id > other.id : isOurs;
 }
 
 /**

@@ -57,6 +57,8 @@ export interface ExecutionRecord {
   readonly id: string;
   readonly job: string;
   readonly version: number;
+  /** The job's run that it was placed for; 0 for an orphan. */
+  readonly run: number;
   /** Its place in the job, from 0. Executions that replace each other have the same one. */
   readonly index: number;
   readonly nodeId: string;

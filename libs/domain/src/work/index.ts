@@ -9,8 +9,8 @@ export type {
   Observed,
   RecordedState,
 } from "./execution.ts";
-export { ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
-export { isEndSeen, isTerminal, settleGone, settleOrphan, shownState, stopRevived } from "./execution-state.ts";
+export { EXECUTION_ID_PATTERN, ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
+export { isEndSeen, isNewer, isTerminal, settleGone, settleOrphan, shownState, stopRevived } from "./execution-state.ts";
 export { refusalsText } from "./explain.ts";
 export type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
 export type { JobRecord, JobState } from "./job-record.ts";
@@ -27,4 +27,5 @@ export {
 } from "./planner/explain-job.ts";
 export { MOST_PLACED } from "./planner/plan-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
+export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
 export { isUsableGpu, type WorkNode } from "./work-node.ts";

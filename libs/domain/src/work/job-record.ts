@@ -19,11 +19,10 @@ export interface JobRecord {
   /** When it was submitted last, or started again: waiting for nodes counts from it. */
   readonly submittedAtMs: number;
   /**
-   * Executions with a smaller id are of an earlier run: those of a service or daemon are replaced as by an update,
-   * those of a batch or ops job that is submitted again after its end count no more. "" for none. A restart sets it to
-   * a new id.
+   * Counts the runs, from 1: a restart begins the next one, and so does submitting a job again that is over. Executions
+   * of an earlier run of a service or daemon are replaced as by an update; those of a batch or ops job no longer count.
    */
-  readonly restartBefore: string;
+  readonly run: number;
   /** Whether an ops job has been placed on all nodes that matched it. False for others. */
   readonly placed: boolean;
   /** Why the update to the newest version stopped; null while it goes on, or there is none. */

@@ -7,7 +7,17 @@ const RETRY = { attempts: 2, backoff: "exponential", intervalMs: 5_000, maxMs: 6
 
 function ended(state: ExecutionRecord["state"], reason: string, attempt = 0): ExecutionRecord {
   return {
-    ...{ id: "e1", job: "web", version: 1, index: 0, nodeId: "n", desired: "FORGET", holds: false, previous: null },
+    ...{
+      id: "e1",
+      job: "web",
+      version: 1,
+      run: 1,
+      index: 0,
+      nodeId: "n",
+      desired: "FORGET",
+      holds: false,
+      previous: null,
+    },
     grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
     ...{ replacedBy: null, attempt, state, reason, message: "", createdAtMs: 0, lostAtMs: null, endedAtMs: 1_000 },
   };

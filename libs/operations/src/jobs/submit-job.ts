@@ -1,12 +1,11 @@
 import type { JobSpec as SubmittedSpec } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { checkJob, ExecutionIds, type JobSpec, jobSubmittedEvent } from "@rollcall/domain";
+import { checkJob, type JobSpec, jobSubmittedEvent } from "@rollcall/domain";
 import {
   type Change,
   countJobs,
   type Db,
   lockJob,
   lockJobName,
-  recordTimeMs,
   type StoredJob,
   saveJobEdit,
   saveJobVersion,
@@ -72,19 +71,17 @@ export async function submitJobIn(
   if (isSame && !isOver && before.count === spec.count) {
     return { result: { job: before, changed: false }, events: [], audit };
   }
-  // An earlier run of a job that is over no longer counts.
-  const restart = isOver ? { restartBefore: new ExecutionIds("").next(await recordTimeMs(tx), Math.random) } : {};
   const { actor, message: reason } = operation.by;
   let after: StoredJob;
   if (isSame) {
-    after = await saveJobEdit(tx, name, { ...restart, count: spec.count, spec: text, state: "ACTIVE" });
+    after = await saveJobEdit(tx, name, { isNewRun: isOver, count: spec.count, spec: text, state: "ACTIVE" });
   } else {
     const version = (before?.version ?? 0) + 1;
     const { digest, bytes } = executionSpecOf(submitted, version);
     await saveSpec(tx, digest, bytes);
     const { type, count } = spec;
-    const made = { name, type, version, count, spec: text, specDigest: digest, actor, reason };
-    after = await saveJobVersion(tx, { ...made, ...restart });
+    const made = { name, type, version, count, spec: text, specDigest: digest, actor, reason, isNewRun: isOver };
+    after = await saveJobVersion(tx, made);
   }
   const event = jobSubmittedEvent({ name, type: spec.type, before, after, by: operation.by });
   return { result: { job: after, changed: true }, events: [event], audit };

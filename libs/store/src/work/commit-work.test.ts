@@ -35,7 +35,18 @@ async function nodeOf(id: string, options: Parameters<typeof addWorkNode>[2] = {
 
 function executionOf(id: string, nodeId: string, grant: Partial<ExecutionRecord["grant"]> = {}): ExecutionRecord {
   return {
-    ...{ id, job: "web", version: 1, index: 0, nodeId, desired: "RUN", holds: true, previous: null, replacedBy: null },
+    ...{
+      id,
+      job: "web",
+      version: 1,
+      run: 1,
+      index: 0,
+      nodeId,
+      desired: "RUN",
+      holds: true,
+      previous: null,
+      replacedBy: null,
+    },
     grant: { millicores: 1_000, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [], ...grant },
     ...{ attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 1_000, lostAtMs: null, endedAtMs: null },
   };

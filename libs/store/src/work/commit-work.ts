@@ -109,9 +109,9 @@ async function place(
 }
 
 const PLACEMENT_COLUMNS = sql`
-  id text, job text, version integer, index integer, "nodeId" text, generation bigint, digest text, ports jsonb,
-  "gpuUuids" text[], millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, previous text, attempt integer,
-  "createdAtMs" bigint`;
+  id text, job text, version integer, run integer, index integer, "nodeId" text, generation bigint, digest text,
+  ports jsonb, "gpuUuids" text[], millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, previous text,
+  attempt integer, "createdAtMs" bigint`;
 
 async function insert(
   tx: Tx,
@@ -123,10 +123,10 @@ async function insert(
   const items = placements.map((placement) => toItem(placement, taken, specs));
   await sql`${PREPARED}
     insert into executions (
-      id, job, version, index, node_id, desired, generation, spec_digest, ports, gpu_uuids, millicores, memory_bytes,
-      disk_bytes, previous, attempt, created_at
+      id, job, version, run, index, node_id, desired, generation, spec_digest, ports, gpu_uuids, millicores,
+      memory_bytes, disk_bytes, previous, attempt, created_at
     )
-    select i.id, i.job, i.version, i.index, i."nodeId", 'RUN', i.generation, decode(i.digest, 'hex'), i.ports,
+    select i.id, i.job, i.version, i.run, i.index, i."nodeId", 'RUN', i.generation, decode(i.digest, 'hex'), i.ports,
       i."gpuUuids", i.millicores, i."memoryBytes", i."diskBytes", i.previous, i.attempt,
       to_timestamp(i."createdAtMs" / 1000.0)
     from ${rowsFrom(items, PLACEMENT_COLUMNS)} as i`.execute(tx);
@@ -139,6 +139,7 @@ function toItem(placement: ExecutionRecord, taken: NodeGenerations, specs: SpecT
     id: placement.id,
     job: placement.job,
     version: placement.version,
+    run: placement.run,
     index: placement.index,
     nodeId: placement.nodeId,
     generation: String(taken.get(placement.nodeId)),
@@ -299,11 +300,11 @@ async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
   if (changes.length === 0) return;
   const items = changes.map(({ before, after: { name, state, message, placed, halted } }) => ({
     ...{ name, state, message, placed, halted },
-    ...{ was: before.state, version: before.version, count: before.count, restartBefore: before.restartBefore },
+    ...{ was: before.state, version: before.version, count: before.count, run: before.run },
   }));
   const columns = sql`
     name text, state text, message text, placed boolean, halted text, was text, version integer, count integer,
-    "restartBefore" text`;
+    run integer`;
   // One row is locked by its update alone; several, in the order in which others lock several.
   const names = items.map(({ name }) => name);
   if (names.length > 1) await lockJobRows(tx, names);
@@ -312,7 +313,7 @@ async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
       state = w.state, message = w.message, placed = w.placed, halted = w.halted, updated_at = now()
     from ${rowsFrom(items, columns)} as w
     where j.name = w.name and j.state = w.was and j.version = w.version and j.count = w.count
-      and j.restart_before = w."restartBefore"
+      and j.run = w.run
     returning j.name`.execute(tx);
   const written = new Set(rows.map(({ name }) => name));
   const stale = names.filter((name) => !written.has(name));

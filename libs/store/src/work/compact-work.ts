@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { LaneStore, Tx } from "../database/store.ts";
+import { newness } from "./executions.ts";
 
 /** What is kept of executions that have ended. */
 export interface KeptWork {
@@ -36,7 +37,7 @@ async function forgetExecutions(tx: Tx, { ageMs, ofJob }: KeptWork): Promise<num
     ),
     beyond as (
       select ranked.id from (
-        select e.id, row_number() over (partition by e.job order by e.id desc) as place
+        select e.id, row_number() over (partition by e.job order by ${newness("e")} desc) as place
         from executions as e join crowded as c on c.job = e.job
         where e.ended_at is not null
       ) as ranked
@@ -50,7 +51,7 @@ async function forgetExecutions(tx: Tx, { ageMs, ofJob }: KeptWork): Promise<num
         and not exists (
           select from jobs as j
           where j.name = e.job and j.state = 'ACTIVE' and not exists (
-            select from executions as n where n.job = e.job and n.index = e.index and n.id > e.id
+            select from executions as n where n.job = e.job and n.index = e.index and ${newness("n")} > ${newness("e")}
           )
         )
         -- One that a node still runs is shown until it has stopped.

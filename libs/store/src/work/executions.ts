@@ -1,4 +1,4 @@
-import type { Desired, ExecutionRecord, Observation } from "@rollcall/domain";
+import { type Desired, EXECUTION_ID_PATTERN, type ExecutionRecord, type Observation } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import { withSuggestion } from "../database/near-names.ts";
@@ -36,8 +36,9 @@ const NODE_IS_WELL = sql`(s.health = 'HEALTHY' and not s.marked)`;
 /** Read executions with what their nodes say: the query to which callers add which. `e` are executions. */
 function selectExecutions() {
   return sql<ExecutionRow>`
-    select e.id, e.job, e.version, e.index, e.node_id, e.desired, e.spec_digest, e.ports, e.gpu_uuids, e.millicores,
-      e.memory_bytes, e.disk_bytes, e.holds, e.previous, e.replaced_by, e.attempt, e.state, e.reason, e.message,
+    select e.id, e.job, e.version, e.run, e.index, e.node_id, e.desired, e.spec_digest, e.ports, e.gpu_uuids,
+      e.millicores, e.memory_bytes, e.disk_bytes, e.holds, e.previous, e.replaced_by, e.attempt, e.state, e.reason,
+      e.message,
       e.order_kind, e.order_actor, e.order_message, e.created_at, e.lost_at, e.ended_at,
       o.epoch, o.report, o.observed, o.started_at as o_started_at, o.ended_at as o_ended_at, o.end_reason,
       o.exit_code, o.signal, o.message as o_message, o.missing, o.ready_at, o.observed_at,
@@ -97,7 +98,7 @@ export async function readNewestEnded(
         from executions as x
         -- Orphans have version 0, and no place.
         where x.job = j.name and x.version > 0
-        order by x.index, x.id desc
+        order by x.index, ${newness("x")} desc
       ) as newest
       where j.state = 'ACTIVE' and not newest.holds and newest.state not in ('LIVE', 'LOST', 'ORPHANED')
         and newest.id > ${after}
@@ -106,6 +107,21 @@ export async function readNewestEnded(
     )
     order by e.id`,
   );
+}
+
+/** What orders the executions of a place: isNewer() of the domain says why. */
+export function newness(table: string): RawBuilder<unknown> {
+  const [run, id] = [sql.ref(`${table}.run`), sql.ref(`${table}.id`)];
+  return sql`(${run}, ${id} ~ ${ID_FORM}, ${id})`;
+}
+
+const ID_FORM = sql.lit(EXECUTION_ID_PATTERN.source);
+
+/** The greatest id that a scheduler made; "" for none. An orphan has an id that its node named. */
+export async function greatestExecutionId(db: Db): Promise<string> {
+  const { rows } = await sql<{ readonly id: string }>`
+    select id from executions where version > 0 and id ~ ${ID_FORM} order by id desc limit 1`.execute(db);
+  return rows[0]?.id ?? "";
 }
 
 /** Which executions to read; an absent field restricts nothing. */
@@ -208,7 +224,7 @@ export interface ExecutionTally {
 export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<readonly ExecutionTally[]> {
   if (jobs.length === 0) return [];
   const { rows } = await sql<Omit<ExecutionTally, "count"> & { readonly count: bigint }>`
-    select e.job, e.state, e.desired, o.observed, e.version = j.version and e.id >= j.restart_before as current,
+    select e.job, e.state, e.desired, o.observed, e.version = j.version and e.run >= j.run as current,
       e.replaced_by is not null as replaced, coalesce(${NODE_IS_WELL}, false) as "nodeWell", count(*) as count
     from executions as e
     join jobs as j on j.name = e.job
@@ -238,9 +254,9 @@ export interface PlacesOfJob {
   readonly count: number;
   /** Whether executions have to pass a check before they can be used. */
   readonly checked: boolean;
-  /** Whether what has completed is not run again, and since which id. */
+  /** Whether what has completed in a run is not run again in it. */
   readonly once: boolean;
-  readonly restartBefore: string;
+  readonly run: number;
 }
 
 /**
@@ -248,7 +264,7 @@ export interface PlacesOfJob {
  * cannot be used yet, or no longer; or else the least.
  */
 export async function indexToAdopt(db: Db, places: PlacesOfJob): Promise<number> {
-  const { name, count, checked, once, restartBefore } = places;
+  const { name, count, checked, once, run } = places;
   const { rows } = await sql<{ readonly index: number }>`
     with used as (
       select e.index, bool_or(
@@ -259,7 +275,7 @@ export async function indexToAdopt(db: Db, places: PlacesOfJob): Promise<number>
       left join execution_observations as o on o.execution_id = e.id
       where e.job = ${name} and (
         (e.state in ('LIVE', 'LOST') and e.desired = 'RUN' and e.replaced_by is null)
-        or (${once} and e.state = 'COMPLETED' and e.id >= ${restartBefore})
+        or (${once} and e.state = 'COMPLETED' and e.run >= ${run})
       )
       group by e.index
     )
@@ -325,6 +341,7 @@ function toRecord(row: ExecutionRow): ExecutionRecord {
     id: row.id,
     job: row.job,
     version: row.version,
+    run: row.run,
     index: row.index,
     nodeId: row.node_id,
     desired: row.desired,

@@ -11,6 +11,7 @@ export {
   findExecutions,
   freeIndex,
   getExecutions,
+  greatestExecutionId,
   indexToAdopt,
   lockExecution,
   type PlacesOfJob,

@@ -18,8 +18,8 @@ export interface StoredJob {
   readonly actor: string;
   /** When it was submitted last, or started again. */
   readonly submittedAtMs: number;
-  /** Executions with a smaller id are of an earlier run. */
-  readonly restartBefore: string;
+  /** Counts its runs, from 1. */
+  readonly run: number;
   readonly state: JobState;
   readonly message: string;
   /** Whether an ops job has been placed on all nodes that matched it. */
@@ -43,8 +43,8 @@ export interface NewJobVersion {
   readonly specDigest: Uint8Array;
   readonly actor: string;
   readonly reason: string;
-  /** Of a job that starts again: executions with a smaller id no longer count. */
-  readonly restartBefore?: string;
+  /** Whether it begins a new run: executions of earlier ones no longer count. False when absent. */
+  readonly isNewRun?: boolean;
 }
 
 /** What was submitted once. */
@@ -127,7 +127,7 @@ export async function getJobs(db: Db, names: readonly string[]): Promise<readonl
 
 /** Keep a version that was submitted as the newest of its job, which is new or locked. */
 export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<StoredJob> {
-  const { name, type, count, actor, reason, restartBefore } = version;
+  const { name, type, count, actor, reason, isNewRun = false } = version;
   const spec = JSON.stringify(version.spec);
   const columns = {
     ...{ type, version: version.version, count, spec, actor },
@@ -140,7 +140,7 @@ export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<St
       conflict.constraint("jobs_pkey").doUpdateSet({
         ...columns,
         ...{ state: "ACTIVE", message: "", halted: null, placed: false },
-        ...(restartBefore === undefined ? {} : { restart_before: restartBefore }),
+        ...(isNewRun ? { run: sql<number>`jobs.run + 1` } : {}),
         edition: sql<number>`jobs.edition + 1`,
         submitted_at: sql<Date>`now()`,
         updated_at: sql<Date>`now()`,
@@ -160,22 +160,20 @@ export interface JobEdit {
   readonly count?: number;
   /** With its count. */
   readonly spec?: Json;
-  /** It starts again: executions with a smaller id are of an earlier run. */
-  readonly restartBefore?: string;
+  /** Whether a new run begins; false when absent. */
+  readonly isNewRun?: boolean;
   readonly state?: JobState;
 }
 
 /** Change a job that is locked. */
 export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<StoredJob> {
-  const { count, spec, restartBefore, state } = edit;
+  const { count, spec, isNewRun = false, state } = edit;
   const row = await tx
     .updateTable("jobs")
     .set({
       ...(count === undefined ? {} : { count }),
       ...(spec === undefined ? {} : { spec: JSON.stringify(spec) }),
-      ...(restartBefore === undefined
-        ? {}
-        : { restart_before: restartBefore, halted: null, placed: false, submitted_at: sql<Date>`now()` }),
+      ...(isNewRun ? { run: sql<number>`run + 1`, halted: null, placed: false, submitted_at: sql<Date>`now()` } : {}),
       ...(state === undefined ? {} : { state, message: "" }),
       edition: sql<number>`edition + 1`,
       updated_at: sql<Date>`now()`,
@@ -211,7 +209,7 @@ function toStoredJob(row: Selectable<JobsTable>): StoredJob {
     specDigest: row.spec_digest,
     actor: row.actor,
     submittedAtMs: row.submitted_at.getTime(),
-    restartBefore: row.restart_before,
+    run: row.run,
     state: row.state,
     message: row.message,
     placed: row.placed,

@@ -18,10 +18,10 @@ export interface Orphan {
 /** Make executions that the record did not know their jobs' own, and tell their nodes so. They are counted already. */
 export async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
   if (adopted.length === 0) return;
-  const items = adopted.map(({ id, version, index, nodeId }) => ({ id, version, index, nodeId }));
+  const items = adopted.map(({ id, version, run, index, nodeId }) => ({ id, version, run, index, nodeId }));
   await sql`
     with wanted as materialized (
-      select * from ${rowsFrom(items, sql`id text, version integer, index integer, "nodeId" text`)} as i
+      select * from ${rowsFrom(items, sql`id text, version integer, run integer, index integer, "nodeId" text`)} as i
     ),
     raised as (
       update node_allocations as a set generation = nextval('work_generations'), changed = pg_current_xact_id()
@@ -29,7 +29,8 @@ export async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): 
       returning a.node_id, a.generation
     )
     update executions as e set
-      version = w.version, index = w.index, state = 'LIVE', reason = '', message = '', generation = r.generation,
+      version = w.version, run = w.run, index = w.index, state = 'LIVE', reason = '', message = '',
+      generation = r.generation,
       changed = pg_current_xact_id()
     from wanted as w
     join raised as r on r.node_id = w."nodeId"
@@ -47,10 +48,10 @@ export async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<vo
   }));
   await sql`
     insert into executions (
-      id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes, holds,
-      attempt, state, reason, ports, gpu_uuids
+      id, job, version, run, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes,
+      holds, attempt, state, reason, ports, gpu_uuids
     )
-    select w.id, w.job, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
+    select w.id, w.job, 0, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
       'UNKNOWN_TO_RECORD', w.ports, w."gpuUuids"
     from ${rowsFrom(items, ORPHAN_COLUMNS)} as w
     on conflict on constraint executions_pkey do nothing`.execute(tx);

@@ -71,7 +71,15 @@ let placed = 0;
 function executionOn(nodeId: string): ExecutionRecord {
   placed += 1;
   return {
-    ...{ id: `e${String(placed).padStart(6, "0")}`, job: "web", version: 1, index: placed, nodeId, desired: "RUN" },
+    ...{
+      id: `e${String(placed).padStart(6, "0")}`,
+      job: "web",
+      version: 1,
+      run: 1,
+      index: placed,
+      nodeId,
+      desired: "RUN",
+    },
     ...{ grant: { millicores: 1, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] }, holds: true },
     ...{ previous: null, replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 1_000 },
     ...{ lostAtMs: null, endedAtMs: null },

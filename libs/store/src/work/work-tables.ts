@@ -23,8 +23,8 @@ export interface JobsTable {
   readonly actor: string;
   /** When it was submitted last, or started again. */
   readonly submitted_at: Timestamp;
-  /** Executions with a smaller id are of an earlier run. */
-  readonly restart_before: Generated<string>;
+  /** Counts its runs, from 1. */
+  readonly run: Generated<number>;
   readonly state: Generated<JobState>;
   readonly message: Generated<string>;
   /** Whether an ops job has been placed on all nodes that matched it. */
@@ -59,6 +59,8 @@ export interface ExecutionsTable {
   readonly id: string;
   readonly job: string;
   readonly version: number;
+  /** The job's run that it was placed for; 0 for an orphan. */
+  readonly run: Generated<number>;
   readonly index: number;
   readonly node_id: string;
   readonly desired: Desired;

@@ -34,7 +34,7 @@ import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, isRevived, stateOf } from "./convert-execution.ts";
 
 /** How far the time in an execution's id may be ahead of the record's clock: two clocks are never the same. */
-const MOST_AHEAD_MS = 60_000;
+const MOST_AHEAD_MS = 3_600_000;
 
 /** Have one execution stopped. */
 export function stopExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.stopExecution> {

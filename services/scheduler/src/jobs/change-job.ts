@@ -7,7 +7,6 @@ import {
   ScaleJobResponseSchema,
   StopJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { ExecutionIds } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import {
   commit,
@@ -18,7 +17,7 @@ import {
   readOperation,
   stopJobIn,
 } from "@rollcall/operations";
-import { type Change, type JobEdit, recordTimeMs, type StoredJob, type Tx } from "@rollcall/store";
+import type { Change, JobEdit, StoredJob, Tx } from "@rollcall/store";
 import { jobFromText, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
@@ -47,10 +46,8 @@ export function restartJob(services: SchedulerServices): MethodImpl<typeof JobSe
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
-      // Executions that were placed before this moment are replaced.
-      const restartBefore = new ExecutionIds("").next(await recordTimeMs(tx), Math.random);
       const asked = { name: request.name, etag: "", reason: "JOB_RESTARTED" } as const;
-      const { result, ...rest } = await edit(tx, operation, asked, () => ({ restartBefore }));
+      const { result, ...rest } = await edit(tx, operation, asked, () => ({ isNewRun: true }));
       return { ...rest, result: create(RestartJobResponseSchema, { job: result }) };
     });
   };

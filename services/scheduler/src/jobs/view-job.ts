@@ -7,9 +7,9 @@ const EXECUTIONS_A_READ = 1_000;
 
 /** A job as the rules have it. */
 export function toJobRecord(job: StoredJob, { spec, violations }: KeptJob): JobRecord {
-  const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
+  const { name, version, state, message, count, submittedAtMs, run, placed, halted } = job;
   return {
-    ...{ name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted },
+    ...{ name, version, state, message, count, spec, submittedAtMs, run, placed, halted },
     ...(violations.length === 0 ? {} : { violations }),
   };
 }

@@ -2,9 +2,11 @@ import {
   type ExecutionChange,
   ExecutionIds,
   type ExecutionRecord,
+  executionIdTimeMs,
   isTerminal,
   type KeptJob,
   NO_OVERCOMMIT,
+  notAfter,
   type Observation,
   type Plan,
   type PlanInput,
@@ -43,8 +45,9 @@ export class LeaderMemory {
   }
 
   /** Read everything. What changes meanwhile has to be read again after it. Answers which executions have orders. */
-  async load(signal: AbortSignal): Promise<readonly string[]> {
+  async load(nowMs: number, signal: AbortSignal): Promise<readonly string[]> {
     const record = this.#record;
+    this.#sawId(await record.greatestExecutionId());
     const ordered: string[] = [];
     await this.#pages(signal, "", async (after) => {
       const ids = await record.readComputeNodeIds({ after, limit: NODES_A_READ });
@@ -53,14 +56,14 @@ export class LeaderMemory {
     });
     await this.#pages(signal, "", async (after) => {
       const jobs = await record.readJobs({ after, limit: JOBS_A_READ });
-      for (const job of jobs) this.#applyJob(job);
+      for (const job of jobs) this.#applyJob(job, Math.min(job.submittedAtMs, nowMs));
       return jobs.length < JOBS_A_READ ? null : (jobs.at(-1)?.name ?? null);
     });
     for (const read of [record.readLiveExecutions, record.readNewestEnded]) {
       await this.#pages(signal, "", async (after) => {
         const executions = await read({ after, limit: EXECUTIONS_A_READ });
         for (const stored of executions) {
-          this.applyExecution(stored);
+          this.#load(stored, nowMs);
           if (stored.order !== null) ordered.push(stored.execution.id);
         }
         return executions.length < EXECUTIONS_A_READ ? null : (executions.at(-1)?.execution.id ?? null);
@@ -96,11 +99,11 @@ export class LeaderMemory {
   }
 
   /** Read jobs again. */
-  async refreshJobs(names: readonly string[]): Promise<void> {
+  async refreshJobs(names: readonly string[], nowMs: number): Promise<void> {
     const gone = new Set(names);
     for (const job of await this.#record.getJobs(names)) {
       gone.delete(job.name);
-      this.#applyJob(job);
+      this.#applyJob(job, nowMs);
     }
     for (const name of gone) {
       this.#versions.delete(name);
@@ -130,15 +133,14 @@ export class LeaderMemory {
   }
 
   /** Take an execution in as the record has it. One that no job has is left out. */
-  applyExecution({ execution, isOrphan, observation }: StoredExecution): void {
-    // A node named it, and could name one after which no id comes.
-    if (isOrphan) return;
-    this.#sawId(execution.id);
-    this.#shell.applyExecution(execution, toObservation(observation));
+  #load({ execution, isOrphan, observation }: StoredExecution, nowMs: number): void {
+    if (!isOrphan) this.applyRecord(notAfter(execution, nowMs), toObservation(observation));
   }
 
   /** Take in what was written of an execution besides a plan. */
   applyRecord(record: ExecutionRecord, observation: Observation | null): void {
+    // An adopted one has the id that its node named.
+    this.#sawId(record.id);
     this.#shell.applyExecution(record, observation);
   }
 
@@ -170,13 +172,15 @@ export class LeaderMemory {
     return known.digest;
   }
 
-  #applyJob(job: StoredJob): void {
+  /** @param submittedAtMs when it was submitted by planning time, if it was submitted since it was read last. */
+  #applyJob(job: StoredJob, submittedAtMs: number): void {
     const known = this.#versions.get(job.name);
+    const isSame = known?.submitted.recordMs === job.submittedAtMs;
+    const submitted = isSame ? known.submitted : { recordMs: job.submittedAtMs, atMs: submittedAtMs };
     // Most changes of a job make no new version, and what it asks for stays prepared then.
     const kept = known?.version === job.version ? known.kept : this.#read(job);
-    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept });
-    this.#sawId(job.restartBefore);
-    this.#shell.applyJob(toJobRecord(job, kept));
+    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept, submitted });
+    this.#shell.applyJob({ ...toJobRecord(job, kept), submittedAtMs: submitted.atMs });
   }
 
   #read(job: StoredJob): KeptJob {
@@ -190,7 +194,7 @@ export class LeaderMemory {
 
   /** Ids that are made from now on are greater. */
   #sawId(id: string): void {
-    if (id <= this.#greatestId) return;
+    if (id <= this.#greatestId || executionIdTimeMs(id) === null) return;
     this.#greatestId = id;
     this.#ids = new ExecutionIds(id);
   }
@@ -219,6 +223,8 @@ interface KnownVersion {
   readonly version: number;
   readonly digest: Uint8Array;
   readonly kept: KeptJob;
+  /** When it was submitted last or started again: by the record's clock, which may step, and by planning time. */
+  readonly submitted: { readonly recordMs: number; readonly atMs: number };
 }
 
 function toDrain({ nodeId, drainedAtMs, unconfirmed, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {

@@ -9,6 +9,7 @@ import {
   freeIndex,
   getExecutions,
   getJobs,
+  greatestExecutionId,
   type HomelessOrphan,
   indexToAdopt,
   listDrains,
@@ -55,6 +56,7 @@ export interface LeaderRecord {
     query: PageQuery & { readonly position: ChangePosition | null },
   ): Promise<readonly UnknownExecution[]>;
   readHomelessOrphans(query: PageQuery): Promise<readonly HomelessOrphan[]>;
+  greatestExecutionId(): Promise<string>;
   readLiveExecutions(query: PageQuery): Promise<readonly StoredExecution[]>;
   readNewestEnded(query: PageQuery): Promise<readonly StoredExecution[]>;
   getExecutions(ids: readonly string[]): Promise<readonly StoredExecution[]>;
@@ -81,6 +83,7 @@ export function createPostgresRecord(store: ReservedStore): LeaderRecord {
     readUnsettledIds: (query) => readUnsettledIds(db, query),
     readUnknownExecutions: (query) => readUnknownExecutions(db, query),
     readHomelessOrphans: (query) => readHomelessOrphans(db, query),
+    greatestExecutionId: () => greatestExecutionId(db),
     readLiveExecutions: (query) => readLiveExecutions(db, query),
     readNewestEnded: (query) => readNewestEnded(db, query),
     getExecutions: (ids) => getExecutions(db, ids),

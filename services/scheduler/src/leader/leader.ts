@@ -1,4 +1,4 @@
-import { type Plan, schedulerActor, type WorkMemory } from "@rollcall/domain";
+import { followClock, type Plan, type PlanningTime, schedulerActor, type WorkMemory } from "@rollcall/domain";
 import { type Clock, WakeUp } from "@rollcall/process";
 import type { ChangePosition, WorkCommit, WorkCommitted } from "@rollcall/store";
 import { decide, type PlansOutcome } from "./decide.ts";
@@ -61,8 +61,8 @@ export class Leader {
     const unfollow = signals.follow("OBSERVED", () => this.#wakeUp.call());
     try {
       const memory = new LeaderMemory(this.#options, this.#createShell());
-      this.#dirty.addOrdered(await memory.load(signal));
-      const time = new RecordTime(this.#options);
+      const time = new LeaderTime(this.#options);
+      this.#dirty.addOrdered(await memory.load(await time.nowMs(), signal));
       await this.#catchUp(memory, { nowMs: await time.nowMs(), signal });
       await this.#step("loaded");
       this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
@@ -84,7 +84,7 @@ export class Leader {
 
   async #lead(
     memory: LeaderMemory,
-    from: { readonly position: ChangePosition; readonly time: RecordTime },
+    from: { readonly position: ChangePosition; readonly time: LeaderTime },
     signal: AbortSignal,
     succeeded: () => void,
   ): Promise<void> {
@@ -117,7 +117,7 @@ export class Leader {
     const commit: Commit = (work) => this.#commit(memory, work);
     const jobs = this.#dirty.takeJobs();
     const before = await this.#refreshNodes(memory);
-    for (const names of inPieces(jobs, 200)) await memory.refreshJobs(names);
+    for (const names of inPieces(jobs, 200)) await memory.refreshJobs(names, nowMs);
     const ordered = this.#dirty.takeOrdered(MOST_ORDERS);
     if (ordered.length > 0) await seeToOrders(memory, ordered, commit, this.#options);
     const after = await this.#refreshNodes(memory);
@@ -238,27 +238,27 @@ function* inPieces<T>(items: readonly T[], size: number): Generator<readonly T[]
   for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
 }
 
-/** The record's clock, asked now and then, and by this process's monotonic one in between. */
-class RecordTime {
+/** The time of plans: that of the record's clock, which is read now and then, unless that steps. */
+class LeaderTime {
   readonly #options: {
     readonly record: LeaderOptions["record"];
     readonly clock: Clock;
     readonly timing: LeaderOptions["timing"];
   };
-  #askedAtMs = Number.NEGATIVE_INFINITY;
-  #aheadMs = 0;
+  #time: PlanningTime | null = null;
 
   constructor(options: LeaderOptions) {
     this.#options = options;
   }
 
+  /** Throws after a step that is too far to follow: all times have to be read again. */
   async nowMs(): Promise<number> {
     const { record, clock, timing } = this.#options;
-    if (clock.nowMs() - this.#askedAtMs >= timing.clockEveryMs) {
+    if (this.#time === null || clock.nowMs() - this.#time.readAtMs >= timing.clockEveryMs) {
       const recordMs = await record.recordTimeMs();
-      this.#askedAtMs = clock.nowMs();
-      this.#aheadMs = recordMs - this.#askedAtMs;
+      this.#time = followClock(this.#time, clock.nowMs(), recordMs);
+      if (this.#time === null) throw new Error("the database's clock stepped by more than ten minutes");
     }
-    return Math.floor(clock.nowMs() + this.#aheadMs);
+    return Math.floor(clock.nowMs() + this.#time.aheadMs);
   }
 }

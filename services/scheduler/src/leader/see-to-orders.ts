@@ -61,7 +61,7 @@ async function adopt(
   const index = await indexOf(record, job, spec);
   const after: ExecutionRecord = {
     ...execution,
-    ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
+    ...{ version: job.version, run: job.run, index, holds: true, state: "LIVE", reason: "", message: "" },
     grant: { ...execution.grant, millicores, memoryBytes, diskBytes },
   };
   const event: NewEvent = executionEvent({

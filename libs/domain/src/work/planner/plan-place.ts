@@ -50,12 +50,13 @@ function placeExecution(
   const node = findNode(context, job, place);
   const grant = node === null ? null : chooseGrant(node, job.request);
   if (node === null || grant === null) return "no-node";
-  const { name, version } = job.record;
+  const { name, version, run } = job.record;
   // Written out, since thousands of these are made in a second: to spread objects costs several times as much.
   addExecution(context, {
     id: context.newId(),
     job: name,
     version,
+    run,
     index: place.index,
     nodeId: node.id,
     desired: "RUN",

@@ -1,5 +1,5 @@
 import type { ExecutionRecord, Observation } from "../execution.ts";
-import { isTerminal } from "../execution-state.ts";
+import { isNewer, isTerminal } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
 import { placementRequest } from "../placement/placement-request.ts";
 import { matchingNodes } from "../placement/refusals.ts";
@@ -97,7 +97,7 @@ export function putJob(state: WorkState, record: JobRecord): void {
     return;
   }
   if (before.version !== record.version || before.spec !== record.spec) replaceRequest(state, known);
-  const isRunAgain = before.restartBefore !== record.restartBefore || before.state !== record.state;
+  const isRunAgain = before.run !== record.run || before.state !== record.state;
   if (isRunAgain || before.version !== record.version || before.count !== record.count) {
     if (isRunAgain || before.version !== record.version) forgetOutcomes(known, isRunAgain);
     for (const place of known.places.values()) {
@@ -286,7 +286,7 @@ function forgetOutcomes(job: KnownJob, isRunAgain: boolean): void {
   job.unplaced = "";
   for (const place of [...job.places.values()]) {
     if (isRunAgain || place.outcome === "failed") setOutcome(job, place, null);
-    if (place.last !== null && isEarlierRun(place.last.id, job.record)) place.last = null;
+    if (place.last !== null && isEarlierRun(place.last, job.record)) place.last = null;
     place.waitingSinceMs = null;
   }
 }
@@ -352,7 +352,7 @@ function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): voi
     // It had ended in a plan that was taken back.
     if (place.last?.id === record.id) takeLast(job, place, place.last);
     place.executions.push(known);
-    place.executions.sort((one, other) => (one.record.id < other.record.id ? -1 : 1));
+    place.executions.sort((one, other) => (isNewer(other.record, one.record) ? -1 : 1));
   }
   indexPlace(job, place);
   job.todo.add(place.index);
@@ -366,18 +366,24 @@ function newPlaceOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place {
 }
 
 function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observation: Observation | null): void {
-  if (place.last !== null && place.last.id >= record.id) return;
+  if (place.last !== null && !isNewer(record, place.last)) return;
   if (isCounted(job, record)) {
     if (job.failures.size < MOST_FAILED_NODES || job.failures.has(record.nodeId)) {
       job.failures.set(record.nodeId, (job.failures.get(record.nodeId) ?? 0) + 1);
     }
   }
   const isPast =
-    isEarlierRun(record.id, job.record) && (job.record.spec.type === "batch" || job.record.spec.type === "ops");
+    isEarlierRun(record, job.record) && (job.record.spec.type === "batch" || job.record.spec.type === "ops");
   if (isPast) return;
   place.last = record;
   const { startedAtMs = null, endedAtMs = null } = observation ?? {};
-  place.lastRanMs = startedAtMs === null || endedAtMs === null ? null : endedAtMs - startedAtMs;
+  place.lastRanMs =
+    startedAtMs === null || endedAtMs === null ? null : Math.min(endedAtMs - startedAtMs, lasted(record));
+}
+
+/** How long ago an execution was placed when its end was recorded. Its node's clock may have stepped meanwhile. */
+function lasted({ createdAtMs, endedAtMs }: ExecutionRecord): number {
+  return endedAtMs === null ? Number.POSITIVE_INFINITY : endedAtMs - createdAtMs;
 }
 
 /** The opposite: an end is taken back. */
@@ -391,7 +397,7 @@ function takeLast(job: KnownJob, place: Place, last: ExecutionRecord): void {
 
 /** Whether an end counts against its node. */
 function isCounted({ record: job }: KnownJob, record: ExecutionRecord): boolean {
-  return !isEarlierRun(record.id, job) && isFailure(record, job.spec.type);
+  return !isEarlierRun(record, job) && isFailure(record, job.spec.type);
 }
 
 function removeFrom(place: Place, known: KnownExecution): void {

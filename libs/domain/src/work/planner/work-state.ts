@@ -140,13 +140,13 @@ export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Plac
 }
 
 /** Whether an execution is of a version, or of a run of the job, that an update replaces. */
-export function isOutdated({ id, version }: ExecutionRecord, job: JobRecord): boolean {
-  return version !== job.version || isEarlierRun(id, job);
+export function isOutdated(execution: ExecutionRecord, job: JobRecord): boolean {
+  return execution.version !== job.version || isEarlierRun(execution, job);
 }
 
 /** Whether an execution is of an earlier run of its job. */
-export function isEarlierRun(id: string, { restartBefore }: JobRecord): boolean {
-  return restartBefore !== "" && id < restartBefore;
+export function isEarlierRun({ run }: Pick<ExecutionRecord, "run">, job: Pick<JobRecord, "run">): boolean {
+  return run < job.run;
 }
 
 /** Whether an execution can be used, as far as its node has told. */

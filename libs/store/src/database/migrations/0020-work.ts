@@ -28,7 +28,7 @@ const TABLES = [
       spec_digest bytea not null,
       actor text not null,
       submitted_at timestamptz(3) not null default now(),
-      restart_before text collate "C" not null default '',
+      run integer not null default 1,
       state text not null default 'ACTIVE',
       message text not null default '',
       placed boolean not null default false,
@@ -65,6 +65,7 @@ const TABLES = [
       id text collate "C" not null,
       job text collate "C" not null,
       version integer not null,
+      run integer not null default 1,
       index integer not null,
       node_id text collate "C" not null,
       desired text not null,
@@ -153,7 +154,7 @@ const TABLES = [
 const COMMENTS = [
   sql`
     comment on table jobs is
-      'What should run. Spec, count, restart_before and STOPPED are written by the methods of JobService; the other states, message, placed and halted by the leading scheduler.'`,
+      'What should run. Spec, count, run and STOPPED are written by the methods of JobService; the other states, message, placed and halted by the leading scheduler.'`,
   sql`comment on table job_versions is 'What was submitted, each version as it was. Written by JobService.'`,
   sql`
     comment on table execution_specs is

@@ -105,9 +105,9 @@ class ProcessExecutor:
         if pid <= 1 or (not os.path.lexists(home / "exit") and not _is_execution(pid, execution.id)):
             return False
         try:
-            age = max(0.0, time.time() - (home / "pid").lstat().st_mtime)
-        except OSError:
-            age = 0.0
+            age = age_of(pid)
+        except (OSError, ValueError, IndexError):
+            age = 0.0  # It has ended.
         self._watch(execution, pid, tell, None, age)
         return True
 
@@ -244,6 +244,16 @@ def _is_execution(pid: int, execution_id: str) -> bool:
     except OSError:
         return False
     return f"{_MARK}{execution_id}\0".encode() in environ
+
+
+def age_of(pid: int) -> float:
+    """Seconds since a process began.
+
+    They are counted from the machine's boot: the wall clock may have been set since, and times of files with it.
+    """
+    # The second field is the program's name, which may hold anything; the 22nd is when the process began.
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
 
 
 def _environment(execution: Execution, home: Path) -> dict[str, str]:
