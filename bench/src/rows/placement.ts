@@ -25,7 +25,7 @@ export const placement: Bench = {
   async run(context) {
     const { nodes, seed } = context.size;
     context.progress(`seed ${seed}`);
-    const figures = (["bin-pack", "spread"] as const).flatMap((strategy) => {
+    const figures = (["bin-pack", "spread", "even"] as const).flatMap((strategy) => {
       const [many = 0, few = 0] = leastOf(context, [
         () => placeAll(nodes, strategy, seed),
         () => placeAll(FEW_NODES, strategy, seed),
@@ -141,7 +141,7 @@ function node(index: number, random: () => number): WorkNode {
   const isLarge = index % 2 === 0;
   return {
     ...{ id: `node-${index}`, type: "COMPUTE", membership: "APPROVED", connection: "CONNECTED", health: "HEALTHY" },
-    ...{ holds: [], conditionSinceMs: null, reactionAllowed: false },
+    ...{ holds: [], conditionSinceMs: null, disturbedUntilMs: null, reactionAllowed: false },
     ...{ labels, grantedLabels: labels, os: "linux", architecture: "x64" },
     ...{ agentVersion: "0.2.0", gpus: [] },
     capacity: {

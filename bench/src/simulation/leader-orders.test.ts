@@ -111,7 +111,7 @@ class OrdersWorld {
     if (state === undefined) return null;
     const stated = { sinceMs: 0, reason: "SIMULATED", message: "", actor: "system" } as const;
     return {
-      ...{ id, type: "COMPUTE", holds: [], labels: [] },
+      ...{ id, type: "COMPUTE", holds: [], disturbedAtMs: null, labels: [] },
       membership: { ...stated, state: "APPROVED" },
       connection: { ...stated, state: "CONNECTED" } as unknown as PlacedNode["connection"],
       health: { ...stated, state: state.health } as unknown as PlacedNode["health"],

@@ -198,7 +198,8 @@ export class SimulatedWorkWorld implements SimulatedWork {
       ...(drain === undefined ? [] : [{ kind: "DRAIN" as const, ...by }]),
     ];
     const membership = { state: "APPROVED", sinceMs: 0, reason: "SIMULATED", message: "", actor: "system" } as const;
-    return { id, type: "COMPUTE", membership, connection, health, holds, labels: [], info: INFO, loss };
+    const disturbedAtMs = null;
+    return { id, type: "COMPUTE", membership, connection, health, holds, disturbedAtMs, labels: [], info: INFO, loss };
   }
 
   #specOf(name: string): JobSpec | null {

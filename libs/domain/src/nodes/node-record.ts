@@ -53,6 +53,8 @@ export interface NodeRecord {
   readonly detectedHealth: Health;
   readonly mark: Mark | null;
   readonly holds: readonly Hold[];
+  /** When a drain or a hold for flapping was lifted last; null for never. */
+  readonly disturbedAtMs: number | null;
   readonly scheduling: Scheduling;
   readonly info: JsonInfo | null;
   readonly infoDigest: string | null;

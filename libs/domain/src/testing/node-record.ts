@@ -17,6 +17,7 @@ export function nodeRecord(changes: Partial<NodeRecord> = {}): NodeRecord {
     detectedHealth: recorded,
     mark: null,
     holds,
+    disturbedAtMs: null,
     scheduling: deriveScheduling(holds, 0),
     info: null,
     infoDigest: null,

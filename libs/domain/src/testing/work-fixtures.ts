@@ -11,6 +11,7 @@ export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
     health: "HEALTHY",
     holds: [],
     conditionSinceMs: null,
+    disturbedUntilMs: null,
     reactionAllowed: false,
     labels: new Map(),
     grantedLabels: new Map(),

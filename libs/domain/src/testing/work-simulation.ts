@@ -61,7 +61,7 @@ export class WorkSimulation {
         this.#undrain,
         this.#remove,
       ],
-      ...[this.#work, this.#work, this.#work, this.#work, this.#fail, this.#finish, this.#pass, this.#pass, this.#pass],
+      ...[this.#work, this.#work, this.#work, this.#work, this.#fail, this.#finish, this.#pass, this.#pass],
       ...[this.#reload, this.#loseCommit],
     ];
     const chosen = steps[Math.floor(this.#random() * steps.length)] ?? this.#work;
@@ -325,8 +325,7 @@ export class WorkSimulation {
   }
 
   #pass(): void {
-    // The clock may also be set back.
-    this.#fleet.pass(this.#pick([-60_000, 1_000, 10_000, 60_000, 400_000]));
+    this.#fleet.pass(this.#pick([1_000, 10_000, 60_000, 400_000]));
   }
 
   /** Another leader has nothing to do that the one before had not. */

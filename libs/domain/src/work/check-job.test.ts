@@ -81,6 +81,16 @@ describe("checkJob()", () => {
     expect(specOf({ ...DRAFT, type }).retry.attempts).toBe(attempts);
   });
 
+  it.each([
+    ["batch", null, "bin-pack"],
+    ["service", null, "even"],
+    ["service", "bin-pack", "bin-pack"],
+    ["service", "spread", "spread"],
+    ["batch", "spread", "spread"],
+  ] as const)("should place a job of type %s with strategy %j by %s", (type, strategy, expected) => {
+    expect(specOf({ ...DRAFT, type, placement: { ...DRAFT.placement, strategy } }).strategy).toBe(expected);
+  });
+
   it("should keep no user of a container for the node to check, and the ports by label", () => {
     const ports = [
       { label: "http", port: 0 },

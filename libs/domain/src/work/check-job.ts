@@ -203,7 +203,7 @@ function toSpec(draft: JobDraft, type: JobType): JobSpec {
       minReadyMs: updateTimes.minReadyMs,
       readyDeadlineMs: updateTimes.readyDeadlineMs,
     },
-    strategy: placement.strategy ?? "bin-pack",
+    strategy: placement.strategy ?? (type === "service" ? "even" : "bin-pack"),
     maxPerNode: perNode ? 1 : placement.maxPerNode,
     queueTimeoutMs: draft.queueTimeoutMs,
     stopGraceMs: task?.stop.graceMs ?? DEFAULT_STOP_GRACE_MS,

@@ -10,7 +10,15 @@ export type {
   RecordedState,
 } from "./execution.ts";
 export { EXECUTION_ID_PATTERN, ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
-export { isEndSeen, isNewer, isTerminal, settleGone, settleOrphan, shownState, stopRevived } from "./execution-state.ts";
+export {
+  isEndSeen,
+  isNewer,
+  isTerminal,
+  settleGone,
+  settleOrphan,
+  shownState,
+  stopRevived,
+} from "./execution-state.ts";
 export { refusalsText } from "./explain.ts";
 export type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
 export type { JobRecord, JobState } from "./job-record.ts";

@@ -72,7 +72,11 @@ export interface JobSpec {
   readonly loss: LossPolicy;
   readonly retry: RetryPolicy;
   readonly update: UpdatePolicy;
-  readonly strategy: "bin-pack" | "spread";
+  /**
+   * Which of the nodes that fit. "even" is what a service has that names no strategy: the fewest executions of the job,
+   * then nodes that were not disturbed recently, then the fullest.
+   */
+  readonly strategy: "bin-pack" | "spread" | "even";
   /** Executions of this job on one node at most; 0 for any number. */
   readonly maxPerNode: number;
   /** How long an execution may wait for a node; null for one that fits nowhere at once to fail at once. */

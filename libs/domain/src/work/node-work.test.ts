@@ -6,6 +6,7 @@ import { NO_OVERCOMMIT, toWorkNode } from "./node-work.ts";
 describe("toWorkNode()", () => {
   it("should read what placement has to know", () => {
     const node = nodeRecord({
+      disturbedAtMs: 1_000,
       loss: { ...NO_LOSS, reaction: "ALLOWED" },
       labels: [
         { key: "zone", value: "a", tier: "agent" },
@@ -30,6 +31,7 @@ describe("toWorkNode()", () => {
     expect(toWorkNode(node, { cores: 1.5, memory: 1, disk: 1 })).toEqual({
       ...{ id: "n", type: "COMPUTE", membership: "APPROVED", connection: "CONNECTED", health: "HEALTHY", holds: [] },
       conditionSinceMs: null,
+      disturbedUntilMs: 601_000,
       reactionAllowed: true,
       labels: new Map([
         ["disk", "ssd"],

@@ -7,11 +7,14 @@ import { type AllocatableFactors, isUsableGpu, type NodeCapacity, type NodeGpu, 
 /** What of a node's record placement reads. */
 export type PlacedNode = Pick<
   NodeRecord,
-  "id" | "type" | "membership" | "connection" | "health" | "holds" | "labels" | "info" | "loss"
+  "id" | "type" | "membership" | "connection" | "health" | "holds" | "disturbedAtMs" | "labels" | "info" | "loss"
 >;
 
 /** Nothing beyond what the node has. */
 export const NO_OVERCOMMIT: AllocatableFactors = { cores: 1, memory: 1, disk: 1 };
+
+/** How long a node counts as disturbed after a drain or a hold for flapping was lifted. */
+const DISTURBED_MS = 600_000;
 
 /** Read out of a node's record what placement has to know. What makes no sense in its information is left out. */
 export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkNode {
@@ -25,6 +28,7 @@ export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkN
     health: node.health.state,
     holds: node.holds.map(({ kind }) => kind),
     conditionSinceMs: node.holds.find(({ kind }) => kind === "CONDITION")?.sinceMs ?? null,
+    disturbedUntilMs: node.disturbedAtMs === null ? null : node.disturbedAtMs + DISTURBED_MS,
     reactionAllowed: node.loss.reaction === "ALLOWED",
     labels: labelsOf(node.labels),
     grantedLabels: labelsOf(node.labels.filter(({ tier }) => tier !== "agent")),

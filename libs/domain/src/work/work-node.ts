@@ -46,6 +46,8 @@ export interface WorkNode {
   readonly holds: readonly WorkHold[];
   /** Since when it has reported conditions, by the record's wall clock; null while it reports none. */
   readonly conditionSinceMs: number | null;
+  /** Until when it counts as disturbed, since a drain or a hold for flapping was lifted recently; null for not. */
+  readonly disturbedUntilMs: number | null;
   /** Whether others may react to its loss: `node.reactions.allowed` was written, and it is not HEALTHY since. */
   readonly reactionAllowed: boolean;
   /** Labels of all tiers as they are in effect. */

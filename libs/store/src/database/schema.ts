@@ -15,6 +15,7 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { JoinTokensTable, JoinTokenUsesTable } from "../access/join-token-tables.ts";
 import type { SignInCodesTable } from "../console/sign-in-codes-table.ts";
 import type { DeclaredObjectsTable } from "../declared/declared-tables.ts";
 import type { WebhookBacklogTable, WebhooksTable } from "../webhooks/webhook-tables.ts";
@@ -53,6 +54,8 @@ export interface NodesTable {
   /** Knows no drains: read scheduling_of(holds) instead. */
   readonly scheduling: Computed<"ELIGIBLE" | "INELIGIBLE">;
   readonly eligible_since: Timestamp;
+  /** When a drain or a hold for flapping was lifted last. */
+  readonly disturbed_at: Date | null;
   readonly mark_since: Date | null;
   readonly mark_message: string | null;
   readonly mark_actor: string | null;
@@ -347,34 +350,6 @@ export interface AccessTokensTable {
   readonly owner_subject: string | null;
   readonly ends_at: Date | null;
   readonly idle_ms: number | null;
-}
-
-/** Tokens by which machines join, stored as hashes. */
-export interface JoinTokensTable {
-  readonly id: string;
-  readonly number: Generated<bigint>;
-  readonly hash: Buffer;
-  readonly description: string;
-  readonly max_uses: number | null;
-  readonly expires_at: Date | null;
-  readonly node_name_pattern: string;
-  readonly labels: JsonColumn<Readonly<Record<string, string>>>;
-  readonly preauthorized: boolean;
-  readonly ephemeral: boolean;
-  readonly created_at: Timestamp;
-  readonly created_by: string;
-  readonly revoked_at: Date | null;
-  readonly revoked_by: string | null;
-  readonly revoke_reason: string | null;
-}
-
-/** Who joined with which token. */
-export interface JoinTokenUsesTable {
-  readonly id: Generated<bigint>;
-  readonly token_id: string;
-  readonly node_id: string;
-  readonly fingerprint: string;
-  readonly at: Timestamp;
 }
 
 /**

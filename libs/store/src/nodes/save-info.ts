@@ -24,10 +24,18 @@ export const HARDWARE_OF_ROW = sql<string>`
 export function holdsColumns(holds: readonly Hold[]) {
   return {
     holds: JSON.stringify(holds),
+    disturbed_at: sql<Date | null>`case when ${isCalmed(holds)} then now() else disturbed_at end`,
     ...(holds.length > 0
       ? {}
       : { eligible_since: sql<Date>`case when holds = '[]'::jsonb then eligible_since else now() end` }),
   };
+}
+
+/** Whether the row has a drain or a hold for flapping that these holds lack. */
+function isCalmed(holds: readonly Hold[]) {
+  const kinds = holds.map(({ kind }) => kind);
+  const lifted = (["DRAIN", "FLAPPING"] as const).filter((kind) => !kinds.includes(kind));
+  return sql<boolean>`jsonb_path_query_array(holds, '$[*].kind') ?| ${lifted}::text[]`;
 }
 
 /**

@@ -2133,7 +2133,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.PlacementStrategy": "PlacementStrategy chooses among nodes that fit.",
   "rollcall.work.v1.PlacementStrategy.PLACEMENT_STRATEGY_BIN_PACK": "The fullest node that fits.",
   "rollcall.work.v1.PlacementStrategy.PLACEMENT_STRATEGY_SPREAD": "The node with the fewest executions of this job, then the emptiest.",
-  "rollcall.work.v1.PlacementStrategy.PLACEMENT_STRATEGY_UNSPECIFIED": "As BIN_PACK.",
+  "rollcall.work.v1.PlacementStrategy.PLACEMENT_STRATEGY_UNSPECIFIED": "Batch jobs: as BIN_PACK. Services: the node with the fewest executions of this job, then one that was not drained or held for flapping in the last ten minutes, then the fullest.",
   "rollcall.work.v1.PortRequest": "PortRequest is one TCP or UDP port of the node.",
   "rollcall.work.v1.PortRequest.label": "The port's label, unique in the job: 1-32 characters of [a-z0-9_], starting with a letter.",
   "rollcall.work.v1.PortRequest.port": "The port, 1 to 65535. 0: the scheduler chooses one of the node's dynamic range.",

@@ -58,7 +58,7 @@ describe("FreeOrder", () => {
         const key: FreeKey | null = place === null ? null : keyOf({ id: `node-${place[1]}`, free: place[0] });
         const accept = ({ id }: FreeNode) => !id.endsWith(String(refused));
         const fit = sorted.filter((node) => fits(node.free, need) && accept(node));
-        const after = fit.filter((node) => key === null || isBefore(key, keyOf(node)));
+        const after = fit.filter((node) => key === null || !isBefore(keyOf(node), key));
         const before = fit.filter((node) => key === null || isBefore(keyOf(node), key));
         expect(order.firstFit(need, key, accept)).toBe(after[0] ?? null);
         expect(order.lastFit(need, key, accept)).toBe(before.at(-1) ?? null);
@@ -66,7 +66,7 @@ describe("FreeOrder", () => {
     );
   });
 
-  it("should find the nodes beside one of its own", () => {
+  it("should find one of its own nodes, and the one before it", () => {
     fc.assert(
       fc.property(frees, changes, fc.nat(), (all, list, number) => {
         const { order, sorted } = orderOf(all, list);
@@ -74,7 +74,7 @@ describe("FreeOrder", () => {
         const own = sorted[at];
         if (own === undefined) return;
         const none = { millicores: -1, memoryBytes: 0, diskBytes: 0, gpus: 0 };
-        expect(order.firstFit(none, keyOf(own), () => true)).toBe(sorted[at + 1] ?? null);
+        expect(order.firstFit(none, keyOf(own), () => true)).toBe(own);
         expect(order.lastFit(none, keyOf(own), () => true)).toBe(sorted[at - 1] ?? null);
       }),
     );

@@ -98,14 +98,14 @@ export class FreeOrder<Node extends FreeNode> {
     this.#leaves.write(at, leaf.most());
   }
 
-  /** The first node in the order, after a place in it, that has what is needed and is accepted. */
-  firstFit(need: Amounts, after: FreeKey | null, accept: (node: Node) => boolean): Node | null {
+  /** The first node in the order, from a place in it on, that has what is needed and is accepted. */
+  firstFit(need: Amounts, from: FreeKey | null, accept: (node: Node) => boolean): Node | null {
     const leaves = this.#leaves;
-    const first = after === null ? -1 : this.#leafOf(after);
-    const from = Math.max(first, this.#firstLeafWith(need.millicores));
-    for (let at = leaves.nextFit(from, need); at >= 0; at = leaves.nextFit(at + 1, need)) {
+    const first = from === null ? -1 : this.#leafOf(from);
+    const least = Math.max(first, this.#firstLeafWith(need.millicores));
+    for (let at = leaves.nextFit(least, need); at >= 0; at = leaves.nextFit(at + 1, need)) {
       const leaf = leaves.items[at] as Leaf<Node>;
-      const start = after !== null && at === first ? placeIn(leaf, after, true) : 0;
+      const start = from !== null && at === first ? placeIn(leaf, from) : 0;
       for (let place = leaf.nextFit(start, need); place >= 0; place = leaf.nextFit(place + 1, need)) {
         const node = leaf.items[place] as Node;
         if (accept(node)) return node;
@@ -197,20 +197,19 @@ function endsBefore(leaf: Leaf<FreeNode>, mostCores: number, key: FreeKey): bool
   return (leaf.items[last] as FreeNode).id < key.id;
 }
 
-/** Where a place is in a leaf: behind all that come before it, and behind a node of that very place if told so. */
-function placeIn(leaf: Leaf<FreeNode>, key: FreeKey, isBehind = false): number {
+/** Where a place is in a leaf: behind all that come before it. */
+function placeIn(leaf: Leaf<FreeNode>, key: FreeKey): number {
   let [low, high] = [0, leaf.count];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (comesBefore(leaf, middle, key, isBehind)) low = middle + 1;
+    if (comesBefore(leaf, middle, key)) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-function comesBefore(leaf: Leaf<FreeNode>, place: number, key: FreeKey, isEqualBefore: boolean): boolean {
+function comesBefore(leaf: Leaf<FreeNode>, place: number, key: FreeKey): boolean {
   const difference = leaf.coresAt(place) - key.millicores || leaf.memoryAt(place) - key.memoryBytes;
   if (difference !== 0) return difference < 0;
-  const { id } = leaf.items[place] as FreeNode;
-  return id < key.id || (isEqualBefore && id === key.id);
+  return (leaf.items[place] as FreeNode).id < key.id;
 }

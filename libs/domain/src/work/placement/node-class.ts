@@ -39,6 +39,8 @@ export interface ClassFacts {
   /** Why nodes of the class take no work at all; empty when they do. */
   readonly obstacles: readonly PlacementReason[];
   readonly isConnected: boolean;
+  /** Whether no drain or hold for flapping was lifted recently. */
+  readonly isCalm: boolean;
   readonly os: string;
   readonly architecture: string;
   readonly agentVersion: string;
@@ -62,6 +64,7 @@ export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassF
   return {
     obstacles: obstaclesToWork(node),
     isConnected: node.connection === "CONNECTED",
+    isCalm: node.disturbedUntilMs === null,
     os: node.os,
     architecture: node.architecture,
     agentVersion: node.agentVersion,

@@ -12,11 +12,22 @@ export interface NodeClass {
   readonly order: FreeOrder<PoolNode>;
   /** Rises whenever something that did not fit may fit now. */
   gains: number;
+  /** The nodes of the last gains: that of each is at its number modulo MOST_GAINED. */
+  readonly gained: string[];
   /** When anything of it changed last, by the pool's count of changes; 0 before. */
   changedAt: number;
   /** Neighbours in the list of classes by their last change. */
   older: NodeClass | null;
   newer: NodeClass | null;
+}
+
+/** Gains of a class of which the nodes are remembered. */
+const MOST_GAINED = 256;
+
+/** The nodes of a class that have gained something since a count of its gains; null when they are not remembered. */
+export function gainedSince({ gains, gained }: NodeClass, seenGains: number): readonly string[] | null {
+  if (seenGains < 0 || gains - seenGains > MOST_GAINED) return null;
+  return Array.from({ length: gains - seenGains }, (_, at) => gained[(seenGains + 1 + at) % MOST_GAINED] as string);
 }
 
 /** Label keys that no job asks for any more are given up when there are so many of them. */
@@ -138,7 +149,7 @@ export class NodePool {
     if (node === undefined || of === undefined) return;
     change(node);
     of.order.change(node, freeOf(node.node, node.taken));
-    if (isGain) this.#gain(of);
+    if (isGain) this.#gain(of, nodeId);
     this.#touch(of);
   }
 
@@ -147,11 +158,11 @@ export class NodePool {
     const key = JSON.stringify(Object.values(facts));
     let of = this.#classes.get(key);
     if (of === undefined) {
-      of = { key, facts, order: new FreeOrder(), gains: 0, changedAt: 0, older: null, newer: null };
+      of = { key, facts, order: new FreeOrder(), gains: 0, gained: [], changedAt: 0, older: null, newer: null };
       this.#classes.set(key, of);
     }
     of.order.insert(node);
-    this.#gain(of);
+    this.#gain(of, node.id);
     this.#classOf.set(node.id, of);
     this.#touch(of);
   }
@@ -167,8 +178,9 @@ export class NodePool {
     this.#unlink(of);
   }
 
-  #gain(of: NodeClass): void {
+  #gain(of: NodeClass, nodeId: string): void {
     of.gains += 1;
+    of.gained[of.gains % MOST_GAINED] = nodeId;
     this.#gains += 1;
   }
 

@@ -19,7 +19,7 @@ function begin(nodes: readonly WorkNode[], part: Partial<JobSpec> = {}) {
   const request = placementRequest(jobSpec(part));
   pool.use(request);
   const counts = new Map<string, number>();
-  const search = new PlacementSearch(pool, request, counts);
+  const search = new PlacementSearch(pool, request, { counts, staying: counts });
   /** Place one execution; the node's id, or null. */
   const place = (): { nodeId: string; grant: Grant } | null => {
     const node = search.best();
@@ -58,7 +58,60 @@ describe("PlacementSearch", () => {
     expect(placeAll(7)).toEqual(["c", "a", "b", "c", "a", "b", "c", "a"].slice(0, 7));
   });
 
-  it.each(["bin-pack", "spread"] as const)("should prefer machines that enforce limits (%s)", (strategy) => {
+  it("should place evenly: fewest executions of the job first, then calm nodes, then the fullest", () => {
+    const nodes = [...NODES, workNode("d", { disturbedUntilMs: 1_000 })];
+    const { pool, placeAll } = begin(nodes, { strategy: "even" });
+    const taken = { millicores: 1_500, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] };
+    for (const id of ["b", "d"]) pool.take(id, taken);
+    expect(placeAll(6)).toEqual(["b", "a", "c", "d", "b", "a"]);
+  });
+
+  it("should avoid nodes and place evenly on the others", () => {
+    const { counts, pool, search } = begin(NODES, { strategy: "even" });
+    const grant = { millicores: 1_000, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] };
+    for (const id of ["a", "a", "b"]) {
+      pool.take(id, grant);
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
+    expect(search.best()?.id).toBe("c");
+    expect(search.bestBut(new Set(["c"]))?.id).toBe("b");
+    expect(search.bestBut(new Set(["b", "c"]))?.id).toBe("a");
+    expect(search.bestBut(new Set(["a", "b", "c"]))).toBeNull();
+  });
+
+  it.each(["even", "spread"] as const)("should look at few nodes for each placement (%s)", (strategy) => {
+    const looked = (size: number) => {
+      const { pool, counts, search, request } = begin(
+        Array.from({ length: size }, (_, at) => workNode(`n${at}`)),
+        { strategy, resources: { ...jobSpec().resources, millicores: 100, memoryBytes: 0 } },
+      );
+      let reads = 0;
+      const get = counts.get.bind(counts);
+      counts.get = (id) => {
+        reads += 1;
+        return get(id);
+      };
+      const held: { id: string; grant: Grant }[] = [];
+      // Two for each node, with one of them returned now and then, as in an update.
+      for (let placed = 0; placed < 2 * size; placed += 1) {
+        const node = search.best();
+        if (node === null) throw new Error("nothing fits");
+        const grant = chooseGrant(node, request) as Grant;
+        pool.take(node.id, grant);
+        counts.set(node.id, (get(node.id) ?? 0) + 1);
+        held.push({ id: node.id, grant });
+        if (placed % 3 !== 2) continue;
+        const [gone] = held.splice((placed * 7919) % held.length, 1);
+        if (gone === undefined) continue;
+        pool.release(gone.id, gone.grant);
+        counts.set(gone.id, (get(gone.id) ?? 0) - 1);
+      }
+      return reads / (2 * size);
+    };
+    expect(looked(2_000)).toBeLessThan(2 * looked(200) + 10);
+  });
+
+  it.each(["bin-pack", "spread", "even"] as const)("should prefer machines that enforce limits (%s)", (strategy) => {
     const { capacity } = workNode("a");
     const lax = workNode("a", { capacity: capacity && { ...capacity, limits: ["cpu"] } });
     const nodes = [lax, workNode("b")];
@@ -177,13 +230,14 @@ describe("PlacementSearch", () => {
       memory: fc.integer({ min: 0, max: 4 }),
       zone: fc.constantFrom("x", "y"),
       holds: fc.constantFrom([], [], [], ["OPERATOR" as const]),
+      disturbedUntilMs: fc.constantFrom(null, null, 1_000),
     });
     const request = fc.record({
       millicores: fc.integer({ min: 0, max: 1_500 }),
       memory: fc.integer({ min: 0, max: 2 }),
       port: fc.constantFrom(null, 80, 81, 0),
       selector: fc.constantFrom("", "zone = x"),
-      strategy: fc.constantFrom("spread" as const, "bin-pack" as const),
+      strategy: fc.constantFrom("spread" as const, "bin-pack" as const, "even" as const),
       maxPerNode: fc.constantFrom(0, 0, 1, 2),
     });
     const step = fc.oneof(
@@ -193,7 +247,13 @@ describe("PlacementSearch", () => {
     );
     const toNode = (
       id: number,
-      it: { millicores: number; memory: number; zone: string; holds: readonly "OPERATOR"[] },
+      it: {
+        millicores: number;
+        memory: number;
+        zone: string;
+        holds: readonly "OPERATOR"[];
+        disturbedUntilMs: number | null;
+      },
     ) =>
       workNode(`n${id}`, {
         capacity: {
@@ -202,6 +262,7 @@ describe("PlacementSearch", () => {
         },
         grantedLabels: new Map([["zone", it.zone]]),
         holds: it.holds,
+        disturbedUntilMs: it.disturbedUntilMs,
       });
     fc.assert(
       fc.property(
@@ -220,7 +281,7 @@ describe("PlacementSearch", () => {
             const prepared = placementRequest(jobSpec({ resources, selector, strategy, maxPerNode }));
             pool.use(prepared);
             const counts = new Map<string, number>();
-            return { prepared, counts, search: new PlacementSearch(pool, prepared, counts) };
+            return { prepared, counts, search: new PlacementSearch(pool, prepared, { counts, staying: counts }) };
           });
           const held: { job: number; nodeId: string; grant: Grant }[] = [];
           for (const it of steps) {
@@ -248,9 +309,13 @@ describe("PlacementSearch", () => {
             expect(best === null).toBe(possible.length === 0);
             if (best === null) continue;
             expect(possible.map(({ id }) => id)).toContain(best.id);
-            if (prepared.spec.strategy === "spread") {
+            if (prepared.spec.strategy !== "bin-pack") {
               const fewest = Math.min(...possible.map(({ id }) => counts.get(id) ?? 0));
               expect(counts.get(best.id) ?? 0).toBe(fewest);
+              const isAnyCalm = possible.some(
+                (other) => (counts.get(other.id) ?? 0) === fewest && other.node.disturbedUntilMs === null,
+              );
+              if (prepared.spec.strategy === "even") expect(best.node.disturbedUntilMs === null).toBe(isAnyCalm);
             } else if (!prepared.isPicky) {
               expect(best.free.millicores).toBe(Math.min(...possible.map(({ free }) => free.millicores)));
             }

@@ -1,9 +1,10 @@
 import { Heap } from "../heap.ts";
+import type { JobSpec } from "../job-spec.ts";
 import { fits } from "./amount-rows.ts";
 import { hasPortsAndGpus } from "./choose-grant.ts";
 import { type FreeKey, isBefore, keyOf } from "./free-order.ts";
 import { enforces, mismatches } from "./node-class.ts";
-import type { NodeClass, NodePool } from "./node-pool.ts";
+import { gainedSince, type NodeClass, type NodePool } from "./node-pool.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import type { PoolNode } from "./pool-node.ts";
 
@@ -14,14 +15,27 @@ interface Entry {
   readonly isEnforced: boolean;
   /** The best node of the class when it was looked at; null for none. */
   node: PoolNode | null;
-  /** Of a job that is spread: executions of it that the node has at most. */
+  /** Executions of the job that are to stay on that node. Not counted where their number does not matter. */
   level: number;
-  /** All before it, in the direction of the search, will not do as long as the class gains nothing. */
+  /**
+   * All before the cursor, in the direction of the search, will not do as long as the class gains nothing. Where levels
+   * matter: none of them has so few executions of the job as `passedLevel`, except nodes in `gained`.
+   */
   cursor: FreeKey | null;
+  passedLevel: number;
+  readonly gained: Set<string>;
   seenChange: number;
   seenGains: number;
   /** Entries of the heap with another stamp are of the past. */
   stamp: number;
+}
+
+/** Executions of a job by node. */
+interface JobCounts {
+  /** Those that hold resources. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** Those that are to stay, too: nodes with fewer of them come first where a job is spread. */
+  readonly staying: ReadonlyMap<string, number>;
 }
 
 /** A candidate as it was when it was found. */
@@ -29,10 +43,22 @@ interface Candidate {
   readonly entry: Entry;
   readonly stamp: number;
   readonly isConnected: boolean;
+  readonly isCalm: boolean;
   readonly isEnforced: boolean;
   readonly level: number;
   readonly key: FreeKey;
 }
+
+/** The best node of a class by levels, and how far the class has been searched. */
+interface Leveled {
+  readonly node: PoolNode | null;
+  readonly level: number;
+  readonly cursor: FreeKey | null;
+  readonly passedLevel: number;
+}
+
+/** Nodes of a class that are looked at one by one, since they gained something; with more it is searched again. */
+const MOST_LOOKED_AT = 64;
 
 /**
  * Finds the best node for a request again and again while nodes are taken and returned. It remembers the best of each
@@ -41,18 +67,24 @@ interface Candidate {
 export class PlacementSearch {
   readonly #pool: NodePool;
   readonly #request: PlacementRequest;
-  readonly #counts: ReadonlyMap<string, number>;
+  readonly #counts: JobCounts;
+  /** Whether nodes with fewer executions of the job come first. */
+  readonly #isLeveled: boolean;
+  readonly #isBetter: (one: Candidate, other: Candidate) => boolean;
   /** Null for a class that does not match. */
   readonly #entries = new Map<NodeClass, Entry | null>();
   readonly #heap: Heap<Candidate>;
   #seenChange = 0;
 
-  /** @param counts executions of the job that hold resources, by node; read at every search. */
-  constructor(pool: NodePool, request: PlacementRequest, counts: ReadonlyMap<string, number>) {
+  /** @param counts read at every search. Null for a search that jobs share whose executions do not matter. */
+  constructor(pool: NodePool, request: PlacementRequest, counts: JobCounts | null) {
+    const { strategy } = request.spec;
     this.#pool = pool;
     this.#request = request;
-    this.#counts = counts;
-    this.#heap = new Heap(request.spec.strategy === "spread" ? isBetterSpread : isBetterPacked);
+    this.#counts = counts ?? NO_COUNTS;
+    this.#isLeveled = counts !== null && strategy !== "bin-pack";
+    this.#isBetter = BETTER[strategy];
+    this.#heap = new Heap(this.#isBetter);
   }
 
   /** The node to place the next execution on, which is not taken yet; null when none will do. */
@@ -77,17 +109,15 @@ export class PlacementSearch {
     if (best === null || !avoided.has(best.id)) return best;
     if (this.#request.spec.constraints.nodeId !== null) return null;
     let found: Candidate | null = null;
+    const accept = (it: PoolNode) => !avoided.has(it.id) && this.#accepts(it);
     for (const entry of this.#entries.values()) {
       if (entry === null) continue;
-      const { order, facts } = entry.of;
-      const node = order.firstFit(this.#request.amounts, null, (it) => !avoided.has(it.id) && this.#accepts(it));
+      const { node, level } = this.#isLeveled
+        ? this.#findLeveled(entry, accept)
+        : { node: entry.of.order.firstFit(this.#request.amounts, null, accept), level: 0 };
       if (node === null) continue;
-      const level = this.#counts.get(node.id) ?? 0;
-      const other: Candidate = {
-        entry: { ...entry, node },
-        ...{ stamp: 0, isConnected: facts.isConnected, isEnforced: entry.isEnforced, level, key: keyOf(node) },
-      };
-      if (found === null || isBetterPacked(other, found)) found = other;
+      const other = candidateOf({ ...entry, node, level }, node);
+      if (found === null || this.#isBetter(other, found)) found = other;
     }
     return found?.entry.node ?? null;
   }
@@ -128,28 +158,37 @@ export class PlacementSearch {
   /** Find the best node of a class again. */
   #look(entry: Entry): void {
     const { of } = entry;
-    if (of.gains !== entry.seenGains) {
-      entry.node = null;
-      entry.level = 0;
-      entry.cursor = null;
-    }
     const hadNone = entry.node === null && entry.seenGains === of.gains;
+    if (of.gains !== entry.seenGains) this.#noteGains(entry);
     entry.seenChange = of.changedAt;
     entry.seenGains = of.gains;
     entry.stamp += 1;
     // Nothing was returned to a class where nothing fitted.
     if (hadNone) return;
-    const { strategy } = this.#request.spec;
-    if (!this.#request.isPicky) {
-      entry.node = of.order.firstFit(this.#request.amounts, null, acceptAll);
-    } else if (strategy === "spread") {
-      this.#lookSpread(entry);
-    } else {
+    if (this.#isLeveled) {
+      Object.assign(
+        entry,
+        this.#findLeveled(entry, (it) => this.#accepts(it)),
+      );
+    } else if (this.#request.isPicky) {
       this.#lookPicky(entry);
+    } else {
+      entry.node = of.order.firstFit(this.#request.amounts, null, acceptAll);
     }
     if (entry.node === null) return;
     if (this.#heap.size > 2 * this.#entries.size + 64) this.#clean();
-    this.#push(entry, entry.node);
+    this.#heap.push(candidateOf(entry, entry.node));
+  }
+
+  /** Nodes that were passed may do now. Where levels matter they are looked at one by one, as long as they are few. */
+  #noteGains(entry: Entry): void {
+    const gained = this.#isLeveled ? gainedSince(entry.of, entry.seenGains) : null;
+    for (const id of gained ?? []) if (this.#levelOf(id) <= entry.passedLevel) entry.gained.add(id);
+    if (gained !== null && entry.gained.size <= MOST_LOOKED_AT) return;
+    entry.node = null;
+    entry.cursor = null;
+    entry.passedLevel = 0;
+    entry.gained.clear();
   }
 
   /** The fullest node, which often is the one that was used last. */
@@ -165,34 +204,68 @@ export class PlacementSearch {
     if (found !== null) entry.cursor = keyOf(found);
   }
 
-  /** The emptiest of the nodes that have the fewest executions of the job. */
-  #lookSpread(entry: Entry): void {
-    const { of } = entry;
-    const { amounts } = this.#request;
-    for (let level: number | null = entry.level; level !== null; level = this.#levelAfter(level)) {
-      if (level !== entry.level) entry.cursor = null;
-      entry.level = level;
-      const most = level;
-      const accept = (it: PoolNode) => (this.#counts.get(it.id) ?? 0) <= most && this.#accepts(it);
-      const found = of.order.lastFit(amounts, entry.cursor, accept);
-      entry.node = found;
-      if (found !== null) {
-        // The next search begins with this very node: it may not be taken.
-        entry.cursor = { ...keyOf(found), id: `${found.id}\u0000` };
-        return;
-      }
+  /** The fullest, or the emptiest, of the nodes that have the fewest executions of the job. */
+  #findLeveled(entry: Entry, isAccepted: (node: PoolNode) => boolean): Leveled {
+    const passed = this.#bestGained(entry, isAccepted);
+    let { cursor, passedLevel } = entry;
+    if (passed !== null && this.#levelOf(passed.id) < passedLevel) {
+      return { node: passed, level: this.#levelOf(passed.id), cursor, passedLevel };
+    }
+    for (;;) {
+      const most = passedLevel;
+      let next = Number.POSITIVE_INFINITY;
+      const accept = (it: PoolNode) => {
+        const level = this.#levelOf(it.id);
+        if (level > most && level >= next) return false;
+        if (!isAccepted(it)) return false;
+        if (level <= most) return true;
+        next = level;
+        return false;
+      };
+      // Others may have taken from nodes beyond the cursor, which are before it since.
+      const found = this.#fit(entry.of, cursor, accept) ?? (cursor === null ? null : this.#fit(entry.of, null, accept));
+      if (found !== null) cursor = keyOf(found);
+      const node = passed !== null && (found === null || this.#isFirst(passed, found)) ? passed : found;
+      if (node !== null) return { node, level: this.#levelOf(node.id), cursor, passedLevel };
+      if (next === Number.POSITIVE_INFINITY) return { node: null, level: 0, cursor, passedLevel };
+      [cursor, passedLevel] = [null, next];
     }
   }
 
-  #levelAfter(level: number): number | null {
-    let next: number | null = null;
-    for (const count of this.#counts.values()) if (count > level && (next === null || count < next)) next = count;
-    return next;
+  /** The best of the nodes that gained something since they were passed; those that will not do are forgotten. */
+  #bestGained(entry: Entry, isAccepted: (node: PoolNode) => boolean): PoolNode | null {
+    let best: PoolNode | null = null;
+    for (const id of entry.gained) {
+      const node = this.#pool.get(id);
+      const isHere = node !== undefined && this.#pool.classOf(id) === entry.of;
+      const mayDo = isHere && this.#levelOf(id) <= entry.passedLevel && fits(node.free, this.#request.amounts);
+      if (!mayDo || !this.#accepts(node)) entry.gained.delete(id);
+      else if (isAccepted(node) && (best === null || this.#isFirst(node, best))) best = node;
+    }
+    return best;
+  }
+
+  /** Whether one of two nodes of a class comes before the other. */
+  #isFirst(one: PoolNode, other: PoolNode): boolean {
+    const difference = this.#levelOf(one.id) - this.#levelOf(other.id);
+    if (difference !== 0) return difference < 0;
+    return isBefore(keyOf(one), keyOf(other)) !== (this.#request.spec.strategy === "spread");
+  }
+
+  #fit({ order }: NodeClass, cursor: FreeKey | null, accept: (node: PoolNode) => boolean): PoolNode | null {
+    const { amounts, spec } = this.#request;
+    if (spec.strategy !== "spread") return order.firstFit(amounts, cursor, accept);
+    // The node at the cursor comes first: it may not be taken yet.
+    return order.lastFit(amounts, cursor === null ? null : { ...cursor, id: `${cursor.id}\u0000` }, accept);
+  }
+
+  #levelOf(nodeId: string): number {
+    return this.#counts.staying.get(nodeId) ?? 0;
   }
 
   #accepts(node: PoolNode): boolean {
     const { maxPerNode } = this.#request.spec;
-    if (maxPerNode > 0 && (this.#counts.get(node.id) ?? 0) >= maxPerNode) return false;
+    if (maxPerNode > 0 && (this.#counts.counts.get(node.id) ?? 0) >= maxPerNode) return false;
     return this.#request.plainGrant !== null || hasPortsAndGpus(node, this.#request);
   }
 
@@ -200,13 +273,8 @@ export class PlacementSearch {
     this.#heap.clear();
     for (const entry of this.#entries.values()) {
       if (entry === null || entry.node === null || entry.of.changedAt > entry.seenChange) continue;
-      this.#push(entry, entry.node);
+      this.#heap.push(candidateOf(entry, entry.node));
     }
-  }
-
-  #push(entry: Entry, node: PoolNode): void {
-    const { of, stamp, isEnforced, level } = entry;
-    this.#heap.push({ entry, stamp, isConnected: of.facts.isConnected, isEnforced, level, key: keyOf(node) });
   }
 }
 
@@ -219,18 +287,37 @@ const acceptAll = () => true;
 
 function newEntry(of: NodeClass, request: PlacementRequest): Entry {
   const isEnforced = enforces(of.facts, request);
-  return { of, isEnforced, node: null, level: 0, cursor: null, seenChange: 0, seenGains: -1, stamp: 0 };
+  return {
+    ...{ of, isEnforced, node: null, level: 0, cursor: null, passedLevel: 0, gained: new Set() },
+    ...{ seenChange: 0, seenGains: -1, stamp: 0 },
+  };
 }
 
-function isBetterPacked(one: Candidate, other: Candidate): boolean {
-  if (one.isConnected !== other.isConnected) return one.isConnected;
-  if (one.isEnforced !== other.isEnforced) return one.isEnforced;
-  return isBefore(one.key, other.key);
+function candidateOf(entry: Entry, node: PoolNode): Candidate {
+  const { of, stamp, isEnforced, level } = entry;
+  const { isConnected, isCalm } = of.facts;
+  return { entry, stamp, isConnected, isCalm, isEnforced, level, key: keyOf(node) };
 }
 
-function isBetterSpread(one: Candidate, other: Candidate): boolean {
-  if (one.isConnected !== other.isConnected) return one.isConnected;
-  if (one.level !== other.level) return one.level < other.level;
-  if (one.isEnforced !== other.isEnforced) return one.isEnforced;
-  return isBefore(other.key, one.key);
-}
+const NO_COUNTS: JobCounts = { counts: new Map(), staying: new Map() };
+
+const BETTER: Readonly<Record<JobSpec["strategy"], (one: Candidate, other: Candidate) => boolean>> = {
+  "bin-pack": (one, other) => {
+    if (one.isConnected !== other.isConnected) return one.isConnected;
+    if (one.isEnforced !== other.isEnforced) return one.isEnforced;
+    return isBefore(one.key, other.key);
+  },
+  spread: (one, other) => {
+    if (one.isConnected !== other.isConnected) return one.isConnected;
+    if (one.level !== other.level) return one.level < other.level;
+    if (one.isEnforced !== other.isEnforced) return one.isEnforced;
+    return isBefore(other.key, one.key);
+  },
+  even: (one, other) => {
+    if (one.isConnected !== other.isConnected) return one.isConnected;
+    if (one.level !== other.level) return one.level < other.level;
+    if (one.isCalm !== other.isCalm) return one.isCalm;
+    if (one.isEnforced !== other.isEnforced) return one.isEnforced;
+    return isBefore(one.key, other.key);
+  },
+};

@@ -104,8 +104,10 @@ function previewCounted(
 ): Omit<JobPreview, "couldFit"> {
   const { pool } = state;
   const { spec } = request;
-  const search = new PlacementSearch(pool, request, counts);
   const isRolled = known !== undefined && spec.type === "service";
+  // What runs is replaced, and none of it stays.
+  const staying = new Map(isRolled ? [] : known?.staying);
+  const search = new PlacementSearch(pool, request, { counts, staying });
   const places: PreviewedPlace[] = [];
   const taken: (() => void)[] = [];
   let waiting = 0;
@@ -125,7 +127,7 @@ function previewCounted(
       continue;
     }
     pool.take(node.id, grant);
-    counts.set(node.id, (counts.get(node.id) ?? 0) + 1);
+    for (const sums of [counts, staying]) sums.set(node.id, (sums.get(node.id) ?? 0) + 1);
     taken.push(() => pool.release(node.id, grant));
     places.push({ index, nodeId: node.id, executionId: live?.id ?? null, isReplaced: live !== undefined });
   }
@@ -142,7 +144,7 @@ function previewPerNode(
   counts: Map<string, number>,
 ): Omit<JobPreview, "couldFit"> {
   const { pool } = state;
-  const search = new PlacementSearch(pool, { ...request, spec: { ...request.spec, maxPerNode: 0 } }, counts);
+  const search = new PlacementSearch(pool, { ...request, spec: { ...request.spec, maxPerNode: 0 } }, null);
   const places: PreviewedPlace[] = [];
   let waiting = 0;
   for (const [index, nodeId] of matchingNodes(pool, request).entries()) {

@@ -126,7 +126,7 @@ function findNode({ state }: PlanContext, job: KnownJob, place: Place): PoolNode
   return search.bestBut(new Set(avoided)) ?? best;
 }
 
-/** Jobs that ask for the same, and for the amounts alone, share one search. */
+/** Jobs that ask for the same, and for the amounts alone, share a search as long as their executions do not matter. */
 function searchOf(
   shared: Map<string, PlacementSearch>,
   pool: ConstructorParameters<typeof PlacementSearch>[0],
@@ -134,18 +134,19 @@ function searchOf(
 ): PlacementSearch {
   if (job.search !== null) return job.search;
   const { request } = job;
-  if (request.isPicky) {
-    job.search = new PlacementSearch(pool, request, job.counts);
+  const isLeveled = request.spec.strategy === "even" && job.staying.size > 0;
+  if (request.isPicky || isLeveled) {
+    job.search = new PlacementSearch(pool, request, job);
     return job.search;
   }
   const known = shared.get(request.signature);
-  job.search = known ?? new PlacementSearch(pool, request, NO_COUNTS);
+  const search = known ?? new PlacementSearch(pool, request, null);
   if (known === undefined) {
     if (shared.size >= MOST_SHARED_SEARCHES) shared.clear();
-    shared.set(request.signature, job.search);
+    shared.set(request.signature, search);
   }
-  return job.search;
+  if (request.spec.strategy !== "even") job.search = search;
+  return search;
 }
 
 const FIRST = { kind: "again", attempt: 0, notBeforeMs: 0 } as const;
-const NO_COUNTS: ReadonlyMap<string, number> = new Map();

@@ -5,7 +5,9 @@ import { placementRequest } from "../placement/placement-request.ts";
 import { matchingNodes } from "../placement/refusals.ts";
 import { isFailure } from "../retry-place.ts";
 import type { WorkNode } from "../work-node.ts";
+import { countStaying, moveGrant } from "./job-counts.ts";
 import {
+  forgetExecution,
   isEarlierRun,
   isOutdated,
   isPerNode,
@@ -14,6 +16,7 @@ import {
   liveIn,
   type Place,
   placeOf,
+  rememberExecution,
   type WorkState,
 } from "./work-state.ts";
 
@@ -29,6 +32,7 @@ export function putNode(state: WorkState, node: WorkNode): void {
     return;
   }
   state.pool.put(node);
+  if (node.disturbedUntilMs !== null) state.disturbed.add(node.id);
   const here = state.byNode.get(node.id);
   if (before === undefined) {
     for (const id of here ?? []) {
@@ -99,7 +103,10 @@ export function putJob(state: WorkState, record: JobRecord): void {
   if (before.version !== record.version || before.spec !== record.spec) replaceRequest(state, known);
   const isRunAgain = before.run !== record.run || before.state !== record.state;
   if (isRunAgain || before.version !== record.version || before.count !== record.count) {
-    if (isRunAgain || before.version !== record.version) forgetOutcomes(known, isRunAgain);
+    if (isRunAgain || before.version !== record.version) {
+      forgetOutcomes(known, isRunAgain);
+      countStaying(known);
+    }
     for (const place of known.places.values()) {
       indexPlace(known, place);
       known.todo.add(place.index);
@@ -254,7 +261,16 @@ export function indexPlace(job: KnownJob, place: Place): void {
 
 function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
   return {
-    ...{ record, request, search: null, places: new Map(), placeByNode: new Map(), counts: new Map(), fresh: 0 },
+    ...{
+      record,
+      request,
+      search: null,
+      places: new Map(),
+      placeByNode: new Map(),
+      counts: new Map(),
+      staying: new Map(),
+      fresh: 0,
+    },
     ...{
       todo: new Set(),
       nodesToCheck: new Set(),
@@ -305,40 +321,6 @@ function touchNode(state: WorkState, name: string, nodeId: string, isNew: boolea
   else if (job.record.spec.type === "daemon" || (isNew && !job.record.placed)) job.nodesToCheck.add(nodeId);
   else return;
   touchJob(state, job);
-}
-
-function moveGrant(
-  state: WorkState,
-  job: KnownJob | undefined,
-  before: ExecutionRecord | null,
-  after: ExecutionRecord | null,
-): void {
-  const held = before?.holds === true;
-  const holds = after?.holds === true;
-  if (held === holds) return;
-  const { nodeId, grant } = (after ?? before) as ExecutionRecord;
-  if (holds) state.pool.take(nodeId, grant);
-  else state.pool.release(nodeId, grant);
-  if (job === undefined) return;
-  const count = (job.counts.get(nodeId) ?? 0) + (holds ? 1 : -1);
-  if (count > 0) job.counts.set(nodeId, count);
-  else job.counts.delete(nodeId);
-}
-
-function rememberExecution(state: WorkState, known: KnownExecution): void {
-  const { id, nodeId } = known.record;
-  state.executions.set(id, known);
-  const here = state.byNode.get(nodeId);
-  if (here === undefined) state.byNode.set(nodeId, new Set([id]));
-  else here.add(id);
-}
-
-function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): void {
-  state.executions.delete(id);
-  state.dirtyExecutions.delete(id);
-  const here = state.byNode.get(nodeId);
-  here?.delete(id);
-  if (here?.size === 0) state.byNode.delete(nodeId);
 }
 
 function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): void {

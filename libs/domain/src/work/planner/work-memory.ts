@@ -2,7 +2,7 @@ import type { ExecutionRecord, Observation } from "../execution.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
 import type { Plan, PlanInput } from "../plan.ts";
 import type { WorkNode } from "../work-node.ts";
-import { finishPlan, hasRoom, type PlanContext, planContext, takeDue } from "./plan-context.ts";
+import { finishPlan, hasRoom, lookAt, type PlanContext, planContext, takeDue } from "./plan-context.ts";
 import { planDrain } from "./plan-drain.ts";
 import { canRetry, planJob } from "./plan-job.ts";
 import { settleExecution } from "./settle-execution.ts";
@@ -80,6 +80,7 @@ export class WorkMemory {
     const context = planContext(this.#state, input);
     forgetEnded(this.#state);
     lookAtDue(context);
+    calmNodes(context);
     retryWaiting(context);
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const isWhole = planRound(context);
@@ -127,6 +128,10 @@ function forgetEnded(state: WorkState): void {
 function lookAtDue(context: PlanContext): void {
   const { state } = context;
   for (let due = takeDue(context); due !== undefined; due = takeDue(context)) {
+    if (due.kind === "node") {
+      state.disturbed.add(due.name);
+      continue;
+    }
     if (due.kind === "drain") {
       if (state.drains.has(due.name)) state.dirtyDrains.add(due.name);
       continue;
@@ -136,6 +141,18 @@ function lookAtDue(context: PlanContext): void {
     if (due.index !== null) job.todo.add(due.index);
     touchJob(state, job);
   }
+}
+
+/** Nodes count as disturbed until a time only. */
+function calmNodes(context: PlanContext): void {
+  const { state, nowMs } = context;
+  for (const id of state.disturbed) {
+    const node = state.pool.get(id)?.node;
+    if (node === undefined || node.disturbedUntilMs === null) continue;
+    if (node.disturbedUntilMs <= nowMs) state.pool.put({ ...node, disturbedUntilMs: null });
+    else lookAt(context, { atMs: node.disturbedUntilMs, kind: "node", name: id, index: null });
+  }
+  state.disturbed.clear();
 }
 
 /** One round over all there is to look at; false when the plan is full. */

@@ -43,6 +43,8 @@ export interface KnownJob {
   readonly placeByNode: Map<string, Place>;
   /** Executions that hold resources, by node. */
   readonly counts: Map<string, number>;
+  /** Those of them, by node, that are to stay: of the newest version and the present run, and not told to stop. */
+  readonly staying: Map<string, number>;
   /** All places below it have been looked at. */
   fresh: number;
   /** Places to look at. */
@@ -75,7 +77,7 @@ export interface KnownJob {
 /** Something that happens by time alone. */
 export interface LookDue {
   readonly atMs: number;
-  readonly kind: "job" | "drain";
+  readonly kind: "job" | "drain" | "node";
   readonly name: string;
   /** The place to look at; null for the job as a whole. */
   readonly index: number | null;
@@ -88,6 +90,8 @@ export interface WorkState {
   readonly executions: Map<string, KnownExecution>;
   readonly byNode: Map<string, Set<string>>;
   readonly drains: Map<string, DrainRecord>;
+  /** Nodes that count as disturbed until a time. */
+  readonly disturbed: Set<string>;
   readonly perNodeJobs: Set<string>;
   /** To be looked at: executions to settle, jobs, drains. */
   readonly dirtyExecutions: Set<string>;
@@ -115,6 +119,7 @@ export function workState(): WorkState {
     executions: new Map(),
     byNode: new Map(),
     drains: new Map(),
+    disturbed: new Set(),
     perNodeJobs: new Set(),
     dirtyExecutions: new Set(),
     dirtyJobs: new Set(),
@@ -127,6 +132,24 @@ export function workState(): WorkState {
     endedJobs: new Set(),
     searches: new Map(),
   };
+}
+
+/** Keep an execution, also by its node. */
+export function rememberExecution(state: WorkState, known: KnownExecution): void {
+  const { id, nodeId } = known.record;
+  state.executions.set(id, known);
+  const here = state.byNode.get(nodeId);
+  if (here === undefined) state.byNode.set(nodeId, new Set([id]));
+  else here.add(id);
+}
+
+/** The opposite of rememberExecution(). */
+export function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): void {
+  state.executions.delete(id);
+  state.dirtyExecutions.delete(id);
+  const here = state.byNode.get(nodeId);
+  here?.delete(id);
+  if (here?.size === 0) state.byNode.delete(nodeId);
 }
 
 /** The execution that is wanted in a place; undefined for none. One that was replaced, and kept, is not it. */

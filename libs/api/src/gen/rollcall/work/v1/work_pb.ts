@@ -1168,7 +1168,8 @@ export const BackoffSchema: GenEnum<Backoff> = /*@__PURE__*/
  */
 export const PlacementStrategy = {
   /**
-   * As BIN_PACK.
+   * Batch jobs: as BIN_PACK. Services: the node with the fewest executions of this job, then one that was not drained or held for
+   * flapping in the last ten minutes, then the fullest.
    *
    * @generated from enum value: PLACEMENT_STRATEGY_UNSPECIFIED = 0;
    */
