@@ -128,7 +128,7 @@ export class SimulatedScheduler implements Reached {
     };
   }
 
-  #follow(options: FollowOptions): Following {
+  #follow(options: FollowOptions): Omit<Following, "caughtUpTo"> {
     const follower: Follower = { options, position: Number(options.after ?? 0n) };
     this.#followers.add(follower);
     return {

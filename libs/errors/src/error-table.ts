@@ -96,6 +96,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   EXECUTION_ENDED: Code.FailedPrecondition,
   EXECUTION_NOT_ORPHANED: Code.FailedPrecondition,
   EXECUTION_ID_AHEAD: Code.FailedPrecondition,
+  SERVICE_BEHIND: Code.Unavailable,
   NO_SCHEDULER: Code.FailedPrecondition,
   NODE_NOT_DRAINING: Code.FailedPrecondition,
   LOG_UNAVAILABLE: Code.Unavailable,

@@ -1,6 +1,7 @@
 import { EVERY_EVENT, type EventInterest, isOfInterest, unitedInterest } from "@rollcall/domain";
 import { type Clock, fullJitter, type Logger, systemClock, WakeUp } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
+import { createDeferred, type Deferred } from "./deferred.ts";
 import { currentRevision, type EventBatch, readEvents, type StoredEvent } from "./events.ts";
 import { listenUntil } from "./notifications.ts";
 
@@ -38,6 +39,11 @@ export interface Following {
   readonly position: bigint;
   /** Resolves when the follower is where the feed is; rejects when the feed is closed before. */
   readonly caughtUp: Promise<void>;
+  /**
+   * Resolves once everything of interest up to a revision has been delivered to this follower; rejects when it leaves,
+   * the feed is closed, or `signal` aborts before.
+   */
+  caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void>;
   /** Stop. Nothing is delivered afterwards. */
   leave(): void;
 }
@@ -62,6 +68,8 @@ interface Follower {
 
 interface Waiter extends Deferred {
   readonly revision: bigint;
+  /** Null for the feed as a whole. */
+  readonly follower: Follower | null;
 }
 
 const CHANNEL = "rollcall_events";
@@ -125,9 +133,12 @@ export class EventFeed {
         return follower.position;
       },
       caughtUp: follower.caughtUp.promise,
+      caughtUpTo: (revision, signal) => this.#reach(revision, follower, signal),
       leave: () => {
+        const reason = new Error("the follower has left");
         this.#followers.delete(follower);
-        follower.caughtUp.reject(new Error("the follower has left"));
+        follower.caughtUp.reject(reason);
+        for (const waiter of this.#waiters) if (waiter.follower === follower) waiter.reject(reason);
       },
     };
   }
@@ -194,13 +205,17 @@ export class EventFeed {
 
   /**
    * Resolves once everything up to `revision` has been delivered to those who have caught up; rejects when the feed is
-   * closed first or `signal` aborts.
+   * closed first or `signal` aborts. A follower may still be behind: its own caughtUpTo() says when it is not.
    */
-  async caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void> {
+  caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void> {
+    return this.#reach(revision, null, signal);
+  }
+
+  async #reach(revision: bigint, follower: Follower | null, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.#ending.signal.throwIfAborted();
-    if (this.#position >= revision) return;
-    const waiter: Waiter = { revision, ...createDeferred() };
+    if ((follower ?? { position: this.#position }).position >= revision) return;
+    const waiter: Waiter = { revision, follower, ...createDeferred() };
     const onAbort = () => waiter.reject(signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
     this.#waiters.add(waiter);
@@ -290,9 +305,7 @@ export class EventFeed {
     this.#position = batch.through;
     if (batch.through > this.#head) this.#head = batch.through;
     this.#deliver(batch, followers);
-    for (const waiter of this.#waiters) {
-      if (waiter.revision <= this.#position) waiter.resolve();
-    }
+    this.#endWaits();
     return batch.events.length < batchSize;
   }
 
@@ -324,6 +337,7 @@ export class EventFeed {
     const batch = await this.#read(followers, lowest, next);
     if (this.#ending.signal.aborted) return false;
     this.#deliver(batch, followers);
+    this.#endWaits();
     if (batch.through < next && batch.events.length < batchSize) {
       // The log ends before what was delivered: it may have been restored, which is looked at in the next turn.
       this.#isHistoryKnown = false;
@@ -336,6 +350,12 @@ export class EventFeed {
     const { store, batchSize: limit = DEFAULT_BATCH_SIZE } = this.#options;
     const interest = unitedInterest(followers.map((follower) => follower.interest));
     return readEvents(store.db, { after, limit, interest, ...(upTo === undefined ? {} : { upTo }) });
+  }
+
+  #endWaits(): void {
+    for (const { revision, follower, resolve } of this.#waiters) {
+      if (revision <= (follower ?? { position: this.#position }).position) resolve();
+    }
   }
 
   #deliver({ events, through }: EventBatch, followers: readonly Follower[]): void {
@@ -369,23 +389,4 @@ export class EventFeed {
     // Only the end of the feed interrupts it, and the loop sees that itself.
     await this.#clock.sleep(ms, this.#ending.signal).catch(() => {});
   }
-}
-
-/** A promise that is settled from outside. */
-interface Deferred {
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-/** Create a promise that is settled from outside. A rejection that is not awaited is ignored. */
-function createDeferred(): Deferred {
-  let resolve: () => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<void>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  promise.catch(() => {});
-  return { promise, resolve, reject };
 }

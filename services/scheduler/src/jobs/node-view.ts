@@ -16,12 +16,14 @@ import {
   toWorkNode,
   WorkMemory,
 } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import {
   type AllocationRecord,
   type CallStore,
   currentRevision,
   type EventFeed,
+  type Following,
   readAllocations,
   readComputeNodeIds,
   readNodes,
@@ -38,6 +40,21 @@ export interface ViewedJob {
   readonly executions: readonly StoredExecution[];
 }
 
+/** What a view of nodes needs. */
+export interface NodeViewOptions {
+  readonly store: CallStore;
+  readonly feed: Pick<EventFeed, "start" | "follow">;
+  readonly log: Logger;
+  /** How long a call waits until the log has been read up to the present; 5000. */
+  readonly readWithinMs?: number;
+}
+
+/** Nodes as they were read, and the reader of what has changed since. */
+interface KnownNodes {
+  readonly memory: WorkMemory;
+  readonly following: Following;
+}
+
 /** Whether nodes could run a job. */
 export interface CouldFit {
   readonly fits: boolean;
@@ -46,6 +63,9 @@ export interface CouldFit {
   readonly why: Refusals;
 }
 
+/** How long a call waits until the log has been read. */
+const READ_WITHIN_MS = 5_000;
+const RETRY_AFTER_MS = 1_000;
 const NODES_A_READ = 500;
 const ALLOCATIONS_A_READ = 1_000;
 
@@ -55,16 +75,18 @@ const ALLOCATIONS_A_READ = 1_000;
  */
 export class NodeView {
   readonly #store: CallStore;
-  readonly #feed: EventFeed;
+  readonly #feed: NodeViewOptions["feed"];
   readonly #log: Logger;
+  readonly #readWithinMs: number;
   readonly #dirty = new Dirty();
-  #memory: WorkMemory | null = null;
+  #known: KnownNodes | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(options: { readonly store: CallStore; readonly feed: EventFeed; readonly log: Logger }) {
+  constructor(options: NodeViewOptions) {
     this.#store = options.store;
     this.#feed = options.feed;
     this.#log = options.log;
+    this.#readWithinMs = options.readWithinMs ?? READ_WITHIN_MS;
   }
 
   /** Whether there is a node that could run an execution if nothing else ran there; else why not. */
@@ -104,8 +126,9 @@ export class NodeView {
   }
 
   async #refreshed(signal: AbortSignal): Promise<WorkMemory> {
-    const memory = this.#memory ?? (await this.#begin(signal));
-    await this.#feed.caughtUpTo(await currentRevision(this.#store.db), signal);
+    const { memory, following } = this.#known ?? (await this.#begin(signal));
+    // Whatever its caller has seen is in the log by now.
+    await this.#readUpTo(await currentRevision(this.#store.db), following, signal);
     const ids = this.#dirty.takeNodes();
     // Jobs and orders are nothing to a view of nodes.
     this.#dirty.clear();
@@ -120,7 +143,21 @@ export class NodeView {
     return memory;
   }
 
-  async #begin(signal: AbortSignal): Promise<WorkMemory> {
+  /** Throws SERVICE_BEHIND rather than plan against nodes as they were. */
+  async #readUpTo(revision: bigint, following: Following, signal: AbortSignal): Promise<void> {
+    const timeout = AbortSignal.timeout(this.#readWithinMs);
+    try {
+      await following.caughtUpTo(revision, AbortSignal.any([signal, timeout]));
+    } catch (cause) {
+      if (signal.aborted || !timeout.aborted) throw cause;
+      const { position } = following;
+      const metadata = { revision: String(revision), position: String(position) };
+      const text = `the scheduler has read the log up to revision ${position}, and needs ${revision}: try again`;
+      throw refuse("SERVICE_BEHIND", text, { metadata, retryAfterMs: RETRY_AFTER_MS });
+    }
+  }
+
+  async #begin(signal: AbortSignal): Promise<KnownNodes> {
     await this.#feed.start();
     const after = await currentRevision(this.#store.db);
     const following = this.#feed.follow({
@@ -141,8 +178,8 @@ export class NodeView {
         last = ids.at(-1) ?? last;
       }
       this.#log.debug({ nodes: memory.state.pool.size }, "nodes read to plan against");
-      this.#memory = memory;
-      return memory;
+      this.#known = { memory, following };
+      return this.#known;
     } catch (error) {
       following.leave();
       throw error;

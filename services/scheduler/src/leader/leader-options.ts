@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@rollcall/process";
-import type { EventFeed, WorkSignals } from "@rollcall/store";
+import type { Following, FollowOptions, WorkSignals } from "@rollcall/store";
 import type { LeaderRecord } from "./leader-record.ts";
 
 /** The steps of a leader, between any two of which it may end. */
@@ -21,7 +21,7 @@ export interface LeaderTiming {
 /** What a leader needs. */
 export interface LeaderOptions {
   readonly record: LeaderRecord;
-  readonly feed: Pick<EventFeed, "follow">;
+  readonly feed: { follow(options: FollowOptions): Omit<Following, "caughtUpTo"> };
   readonly signals: Pick<WorkSignals, "follow">;
   readonly instance: string;
   readonly clock: Clock;
