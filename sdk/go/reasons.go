@@ -19,7 +19,8 @@ const (
 	// ReasonInvalidPublicKey: [INVALID_ARGUMENT] A public key is not a raw Ed25519 key of 32 bytes, not in its canonical encoding, or a point of small order, for which
 	// anyone can sign.
 	ReasonInvalidPublicKey = "INVALID_PUBLIC_KEY"
-	// ReasonNodeNotFound: [NOT_FOUND] No node has this id or prefix.
+	// ReasonNodeNotFound: [NOT_FOUND] No node has this id. As of every reason for a name that does not exist, metadata "suggestion" is the name that was most
+	// likely meant, if one is close and the caller can list such objects.
 	ReasonNodeNotFound = "NODE_NOT_FOUND"
 	// ReasonAmbiguousNode: [FAILED_PRECONDITION] Several nodes share this prefix; the text names up to three.
 	ReasonAmbiguousNode = "AMBIGUOUS_NODE"
@@ -67,7 +68,8 @@ const (
 	ReasonNodeKeyRetired = "NODE_KEY_RETIRED"
 	// ReasonTokenMissing: [UNAUTHENTICATED] The call carries no access token.
 	ReasonTokenMissing = "TOKEN_MISSING"
-	// ReasonTokenInvalid: [UNAUTHENTICATED] The access token is unknown or malformed.
+	// ReasonTokenInvalid: [UNAUTHENTICATED] The access token is unknown, malformed or too long, or an issuer made it, and it is not one for here: for another
+	// audience, with a time out of range, or with an e-mail address that was not verified and that would decide who the caller is.
 	ReasonTokenInvalid = "TOKEN_INVALID"
 	// ReasonRoleTooLow: [PERMISSION_DENIED] The caller's role does not allow this method.
 	ReasonRoleTooLow = "ROLE_TOO_LOW"
@@ -197,9 +199,9 @@ const (
 	ReasonJobFitsNowhere = "JOB_FITS_NOWHERE"
 	// ReasonTooManyJobs: [RESOURCE_EXHAUSTED] There are as many jobs, or executions of the job, as can be.
 	ReasonTooManyJobs = "TOO_MANY_JOBS"
-	// ReasonExecutionNotFound: [NOT_FOUND] There is no execution of this id.
+	// ReasonExecutionNotFound: [NOT_FOUND] No execution has this id.
 	ReasonExecutionNotFound = "EXECUTION_NOT_FOUND"
-	// ReasonAmbiguousExecution: [FAILED_PRECONDITION] The prefix is that of several executions; metadata has up to three: use a longer prefix.
+	// ReasonAmbiguousExecution: [FAILED_PRECONDITION] Several executions share this prefix; metadata names up to three: use a longer prefix.
 	ReasonAmbiguousExecution = "AMBIGUOUS_EXECUTION"
 	// ReasonExecutionEnded: [FAILED_PRECONDITION] The execution has ended.
 	ReasonExecutionEnded = "EXECUTION_ENDED"
@@ -256,4 +258,7 @@ const (
 	ReasonUpstreamUnavailable = "UPSTREAM_UNAVAILABLE"
 	// ReasonExecutionIDAhead: [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
 	ReasonExecutionIDAhead = "EXECUTION_ID_AHEAD"
+	// ReasonServiceBehind: [UNAVAILABLE] The service has not read the log up to the present within 5 s, and would decide by what was true before. RetryInfo says
+	// when to try again.
+	ReasonServiceBehind = "SERVICE_BEHIND"
 )

@@ -49,7 +49,7 @@ afterAll(async () => {
 
 describe("HealthQueryService of one of two replicas", () => {
   it("should answer a node that the other one holds", async () => {
-    const { nodeHealth } = await reader.client.getNodeHealth({ node: "d" });
+    const { nodeHealth } = await reader.client.getNodeHealth({ node: "d", allowPrefix: true });
     expect(nodeHealth).toMatchObject({
       nodeId: "d-right",
       replicaId: right.instance,

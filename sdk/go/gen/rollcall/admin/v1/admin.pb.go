@@ -40,6 +40,8 @@ const (
 	DrainState_DRAIN_STATE_DRAINED DrainState = 3
 	// It was cancelled.
 	DrainState_DRAIN_STATE_CANCELLED DrainState = 4
+	// It is over, and the node's agent has not confirmed that all of it ended: some may still run here. DRAINED once it has.
+	DrainState_DRAIN_STATE_UNCONFIRMED DrainState = 5
 )
 
 // Enum value maps for DrainState.
@@ -50,6 +52,7 @@ var (
 		2: "DRAIN_STATE_DRAINING",
 		3: "DRAIN_STATE_DRAINED",
 		4: "DRAIN_STATE_CANCELLED",
+		5: "DRAIN_STATE_UNCONFIRMED",
 	}
 	DrainState_value = map[string]int32{
 		"DRAIN_STATE_UNSPECIFIED": 0,
@@ -57,6 +60,7 @@ var (
 		"DRAIN_STATE_DRAINING":    2,
 		"DRAIN_STATE_DRAINED":     3,
 		"DRAIN_STATE_CANCELLED":   4,
+		"DRAIN_STATE_UNCONFIRMED": 5,
 	}
 )
 
@@ -91,7 +95,7 @@ func (DrainState) EnumDescriptor() ([]byte, []int) {
 // refused with INVALID_REQUEST, so that no call means every node by accident.
 type NodeSelector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Ids or unambiguous prefixes of nodes. A name of no node, or of several, has an outcome of its own.
+	// Exact ids of nodes. The outcomes name each id that no node has.
 	Nodes []string `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// Label selector in Kubernetes' syntax, for example "zone=a,!spot".
 	LabelSelector string `protobuf:"bytes,2,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
@@ -360,7 +364,7 @@ func (x *NodeRefusal) GetMetadata() map[string]string {
 // ApproveNodeRequest names the node, or nodes, and says why.
 type ApproveNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -524,7 +528,7 @@ func (x *ApproveNodeResponse) GetNextPageToken() string {
 // RejectNodeRequest names the node, or nodes, and says why.
 type RejectNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why; stored, shown by describe and told to the node.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -688,7 +692,7 @@ func (x *RejectNodeResponse) GetNextPageToken() string {
 // DeleteNodeRequest names the node, or nodes, and says why.
 type DeleteNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why; kept in the tombstone.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -852,7 +856,7 @@ func (x *DeleteNodeResponse) GetNextPageToken() string {
 // RequireKeyRotationRequest names the node, or nodes, and says why.
 type RequireKeyRotationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1016,7 +1020,7 @@ func (x *RequireKeyRotationResponse) GetNextPageToken() string {
 // AcceptNodeHardwareRequest names the node, or nodes, and says why.
 type AcceptNodeHardwareRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1180,7 +1184,7 @@ func (x *AcceptNodeHardwareResponse) GetNextPageToken() string {
 // CordonNodeRequest names the node, or nodes, and says why.
 type CordonNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1353,7 +1357,7 @@ func (x *CordonNodeResponse) GetNextPageToken() string {
 // UncordonNodeRequest names the node, or nodes, and says why.
 type UncordonNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1517,7 +1521,7 @@ func (x *UncordonNodeResponse) GetNextPageToken() string {
 // MarkNodeUnhealthyRequest names the node, or nodes, and says why.
 type MarkNodeUnhealthyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1681,7 +1685,7 @@ func (x *MarkNodeUnhealthyResponse) GetNextPageToken() string {
 // ClearNodeMarkRequest names the node, or nodes, and says why.
 type ClearNodeMarkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1845,8 +1849,7 @@ func (x *ClearNodeMarkResponse) GetNextPageToken() string {
 // BanNodeRequest names the node, nodes or the key, and says why.
 type BanNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. When no node is meant, the id is banned in advance. Exactly one of this, selector,
-	// node_id and fingerprint.
+	// The exact id of a node. Exactly one of this, selector, node_id and fingerprint.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why; stored, and told to machines that try to join.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1860,7 +1863,7 @@ type BanNodeRequest struct {
 	ValidateOnly bool `protobuf:"varint,6,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// next_page_token of the answer before, with the same selector, to go on with the nodes after it.
 	PageToken string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// The exact id to ban, whether there is such a node or not. In place of node.
+	// The exact id to ban, whether or not a node has it: without one, it is banned in advance. Instead of node.
 	NodeId string `protobuf:"bytes,8,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	// The fingerprint of the key to ban, as Node.key_fingerprint. The node that has it, if there is one, is banned with it. In place of node.
 	Fingerprint   string `protobuf:"bytes,9,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
@@ -2119,7 +2122,7 @@ func (x *Ban) GetCreateTime() *timestamppb.Timestamp {
 // UnbanNodeRequest names the node, nodes or the key, and says why.
 type UnbanNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A banned id, or an unambiguous prefix of a node's; an exact id always wins. Exactly one of this, selector and fingerprint.
+	// The exact id of a node, or one that was banned without a node. Exactly one of this, selector and fingerprint.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2411,7 +2414,7 @@ func (x *ListBansResponse) GetNextPageToken() string {
 // SetNodeLabelsRequest names the node, or nodes, and what to set and remove. At least one label is named, and none twice.
 type SetNodeLabelsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2593,9 +2596,9 @@ func (x *SetNodeLabelsResponse) GetNextPageToken() string {
 // DrainNodeRequest names the node, or nodes, and says why.
 type DrainNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	// Why, for people.
+	// Why, for people. Empty: the reason of the node's present drain stays.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The etag that the node must still have; only with node. Empty: any.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
@@ -2607,16 +2610,17 @@ type DrainNodeRequest struct {
 	ValidateOnly bool `protobuf:"varint,6,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// next_page_token of the answer before, with the same selector, to go on with the nodes after it.
 	PageToken string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Time until what still runs is ended. Absent: 1 hour. At most 7 days.
+	// Time from now until what still runs is ended. Absent: that of the node's present drain, counted from now; 1 hour for a new one. At most
+	// 7 days.
 	Deadline *durationpb.Duration `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED.
 	// What another node has not confirmed ends so at the deadline, but not before its job's grace and 10 s have passed since the node was
-	// told to stop it.
-	Force bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
-	// True: daemons keep running.
-	IgnoreDaemons bool `protobuf:"varint,10,opt,name=ignore_daemons,json=ignoreDaemons,proto3" json:"ignore_daemons,omitempty"`
-	// True: the node stays cordoned when the drain is cancelled.
-	KeepIneligible bool `protobuf:"varint,11,opt,name=keep_ineligible,json=keepIneligible,proto3" json:"keep_ineligible,omitempty"`
+	// told to stop it. Absent: as the node's present drain has it; false for a new one.
+	Force *bool `protobuf:"varint,9,opt,name=force,proto3,oneof" json:"force,omitempty"`
+	// True: daemons keep running. Absent: as the node's present drain has it; false for a new one.
+	IgnoreDaemons *bool `protobuf:"varint,10,opt,name=ignore_daemons,json=ignoreDaemons,proto3,oneof" json:"ignore_daemons,omitempty"`
+	// True: the node stays cordoned when the drain is cancelled. Absent: as the node's present drain has it; false for a new one.
+	KeepIneligible *bool `protobuf:"varint,11,opt,name=keep_ineligible,json=keepIneligible,proto3,oneof" json:"keep_ineligible,omitempty"`
 	// With a selector: nodes that are drained at a time. 0: all.
 	MaxParallel   uint32 `protobuf:"varint,12,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2710,22 +2714,22 @@ func (x *DrainNodeRequest) GetDeadline() *durationpb.Duration {
 }
 
 func (x *DrainNodeRequest) GetForce() bool {
-	if x != nil {
-		return x.Force
+	if x != nil && x.Force != nil {
+		return *x.Force
 	}
 	return false
 }
 
 func (x *DrainNodeRequest) GetIgnoreDaemons() bool {
-	if x != nil {
-		return x.IgnoreDaemons
+	if x != nil && x.IgnoreDaemons != nil {
+		return *x.IgnoreDaemons
 	}
 	return false
 }
 
 func (x *DrainNodeRequest) GetKeepIneligible() bool {
-	if x != nil {
-		return x.KeepIneligible
+	if x != nil && x.KeepIneligible != nil {
+		return *x.KeepIneligible
 	}
 	return false
 }
@@ -2804,7 +2808,7 @@ func (x *DrainNodeResponse) GetNextPageToken() string {
 // CancelDrainRequest names the node, or nodes, and says why.
 type CancelDrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+	// The exact id. Either this or selector.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -3177,7 +3181,7 @@ func (x *DrainingExecution) GetWaitingFor() string {
 // GetDrainRequest names one node.
 type GetDrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins.
+	// The exact id.
 	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3269,7 +3273,7 @@ func (x *GetDrainResponse) GetDrain() *Drain {
 // WatchDrainRequest names one node.
 type WatchDrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins.
+	// The exact id.
 	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3577,7 +3581,7 @@ const file_rollcall_admin_v1_admin_proto_rawDesc = "" +
 	"\x15SetNodeLabelsResponse\x12*\n" +
 	"\x04node\x18\x01 \x01(\v2\x16.rollcall.node.v1.NodeR\x04node\x12:\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1e.rollcall.admin.v1.NodeOutcomeR\boutcomes\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xbe\x03\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xfe\x03\n" +
 	"\x10DrainNodeRequest\x12\x14\n" +
 	"\x04node\x18\x01 \x01(\tB\x00R\x04node\x12\x18\n" +
 	"\x06reason\x18\x02 \x01(\tB\x00R\x06reason\x12\x14\n" +
@@ -3588,12 +3592,15 @@ const file_rollcall_admin_v1_admin_proto_rawDesc = "" +
 	"\rvalidate_only\x18\x06 \x01(\bR\fvalidateOnly\x12\x1f\n" +
 	"\n" +
 	"page_token\x18\a \x01(\tB\x00R\tpageToken\x125\n" +
-	"\bdeadline\x18\b \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12\x14\n" +
-	"\x05force\x18\t \x01(\bR\x05force\x12%\n" +
+	"\bdeadline\x18\b \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12\x19\n" +
+	"\x05force\x18\t \x01(\bH\x00R\x05force\x88\x01\x01\x12*\n" +
 	"\x0eignore_daemons\x18\n" +
-	" \x01(\bR\rignoreDaemons\x12'\n" +
-	"\x0fkeep_ineligible\x18\v \x01(\bR\x0ekeepIneligible\x12!\n" +
-	"\fmax_parallel\x18\f \x01(\rR\vmaxParallel:\x00\"\xa3\x01\n" +
+	" \x01(\bH\x01R\rignoreDaemons\x88\x01\x01\x12,\n" +
+	"\x0fkeep_ineligible\x18\v \x01(\bH\x02R\x0ekeepIneligible\x88\x01\x01\x12!\n" +
+	"\fmax_parallel\x18\f \x01(\rR\vmaxParallel:\x00B\b\n" +
+	"\x06_forceB\x11\n" +
+	"\x0f_ignore_daemonsB\x12\n" +
+	"\x10_keep_ineligible\"\xa3\x01\n" +
 	"\x11DrainNodeResponse\x12*\n" +
 	"\x04node\x18\x01 \x01(\v2\x16.rollcall.node.v1.NodeR\x04node\x12:\n" +
 	"\boutcomes\x18\x02 \x03(\v2\x1e.rollcall.admin.v1.NodeOutcomeR\boutcomes\x12&\n" +
@@ -3640,14 +3647,15 @@ const file_rollcall_admin_v1_admin_proto_rawDesc = "" +
 	"\x11WatchDrainRequest\x12\x14\n" +
 	"\x04node\x18\x01 \x01(\tB\x00R\x04node\"D\n" +
 	"\x12WatchDrainResponse\x12.\n" +
-	"\x05drain\x18\x01 \x01(\v2\x18.rollcall.admin.v1.DrainR\x05drain*\x8f\x01\n" +
+	"\x05drain\x18\x01 \x01(\v2\x18.rollcall.admin.v1.DrainR\x05drain*\xac\x01\n" +
 	"\n" +
 	"DrainState\x12\x1b\n" +
 	"\x17DRAIN_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12DRAIN_STATE_QUEUED\x10\x01\x12\x18\n" +
 	"\x14DRAIN_STATE_DRAINING\x10\x02\x12\x17\n" +
 	"\x13DRAIN_STATE_DRAINED\x10\x03\x12\x19\n" +
-	"\x15DRAIN_STATE_CANCELLED\x10\x042\xf2\f\n" +
+	"\x15DRAIN_STATE_CANCELLED\x10\x04\x12\x1b\n" +
+	"\x17DRAIN_STATE_UNCONFIRMED\x10\x052\xf2\f\n" +
 	"\fAdminService\x12\\\n" +
 	"\vApproveNode\x12%.rollcall.admin.v1.ApproveNodeRequest\x1a&.rollcall.admin.v1.ApproveNodeResponse\x12Y\n" +
 	"\n" +
@@ -3855,6 +3863,7 @@ func file_rollcall_admin_v1_admin_proto_init() {
 		(*NodeOutcome_Node)(nil),
 		(*NodeOutcome_Refusal)(nil),
 	}
+	file_rollcall_admin_v1_admin_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -44,9 +44,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its id or an
-// unambiguous prefix (NODE_NOT_FOUND, AMBIGUOUS_NODE), an etag to guard against changes in between (ETAG_MISMATCH), and a request id: the
-// same id twice has one effect and the same answer.
+// AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its exact id
+// (NODE_NOT_FOUND; metadata "suggestion" is the id that was most likely meant), an etag to guard against changes in between (ETAG_MISMATCH),
+// and a request id: the same id twice has one effect and the same answer.
 //
 // In place of a node a verb takes a selector of many. Then the answer tells each node's outcome; the refusal of one never fails another.
 // 500 nodes are done in one call at most, in order of id, 100 in one transaction; next_page_token says that there are more. A call that failed half
@@ -82,7 +82,7 @@ type AdminServiceClient interface {
 	// was missing is lifted. Refused with NODE_HARDWARE_UNCHANGED, NODE_HARDWARE_UNKNOWN or NODE_IS_ORCHESTRATOR.
 	AcceptNodeHardware(ctx context.Context, in *AcceptNodeHardwareRequest, opts ...grpc.CallOption) (*AcceptNodeHardwareResponse, error)
 	// BanNode keeps a node out for good: it is REJECTED, its stream is closed at once with NODE_BANNED, and neither its id nor its key can
-	// register until the ban is lifted, even when the node is deleted. Without such a node, its id or a key is banned in advance.
+	// register until the ban is lifted, even when the node is deleted. An id (node_id) or a key that no node has is banned in advance.
 	// Refused with NODE_ALREADY_BANNED, NODE_IS_ORCHESTRATOR or INVALID_NODE_ID.
 	BanNode(ctx context.Context, in *BanNodeRequest, opts ...grpc.CallOption) (*BanNodeResponse, error)
 	// UnbanNode lifts every ban on a node, on an id or on a key. A node that is there stays REJECTED until it is approved.
@@ -97,14 +97,14 @@ type AdminServiceClient interface {
 	SetNodeLabels(ctx context.Context, in *SetNodeLabelsRequest, opts ...grpc.CallOption) (*SetNodeLabelsResponse, error)
 	// DrainNode lets no new work come to a node and has what runs there moved or ended, until its deadline by the record's clock. Services are
 	// moved, batch executions and ops jobs may finish until the deadline, daemons stop last. The node is DRAINING until its agent has confirmed
-	// that the work has stopped, then DRAINED. To drain a node again replaces the drain's conditions. With a selector max_parallel nodes are
+	// that the work has stopped, then DRAINED; UNCONFIRMED where it ended without that. To drain a node again changes the conditions that are given. With a selector max_parallel nodes are
 	// drained at a time, the others wait as DRAINING. Refused with NO_SCHEDULER while no scheduler has ever run, and NODE_IS_ORCHESTRATOR.
 	DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeResponse, error)
 	// CancelDrain ends a drain that goes on or is done: work may come again. What was moved stays where it is. Refused with NODE_NOT_DRAINING.
 	CancelDrain(ctx context.Context, in *CancelDrainRequest, opts ...grpc.CallOption) (*CancelDrainResponse, error)
 	// GetDrain answers a node's drain and what it waits for. Refused with NODE_NOT_DRAINING.
 	GetDrain(ctx context.Context, in *GetDrainRequest, opts ...grpc.CallOption) (*GetDrainResponse, error)
-	// WatchDrain sends a node's drain, then each change of it, and ends when it is done or cancelled. Refused with NODE_NOT_DRAINING.
+	// WatchDrain sends a node's drain, then each change of it, and ends when it is DRAINED, UNCONFIRMED or cancelled. Refused with NODE_NOT_DRAINING.
 	WatchDrain(ctx context.Context, in *WatchDrainRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDrainResponse], error)
 }
 
@@ -299,9 +299,9 @@ type AdminService_WatchDrainClient = grpc.ServerStreamingClient[WatchDrainRespon
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its id or an
-// unambiguous prefix (NODE_NOT_FOUND, AMBIGUOUS_NODE), an etag to guard against changes in between (ETAG_MISMATCH), and a request id: the
-// same id twice has one effect and the same answer.
+// AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its exact id
+// (NODE_NOT_FOUND; metadata "suggestion" is the id that was most likely meant), an etag to guard against changes in between (ETAG_MISMATCH),
+// and a request id: the same id twice has one effect and the same answer.
 //
 // In place of a node a verb takes a selector of many. Then the answer tells each node's outcome; the refusal of one never fails another.
 // 500 nodes are done in one call at most, in order of id, 100 in one transaction; next_page_token says that there are more. A call that failed half
@@ -337,7 +337,7 @@ type AdminServiceServer interface {
 	// was missing is lifted. Refused with NODE_HARDWARE_UNCHANGED, NODE_HARDWARE_UNKNOWN or NODE_IS_ORCHESTRATOR.
 	AcceptNodeHardware(context.Context, *AcceptNodeHardwareRequest) (*AcceptNodeHardwareResponse, error)
 	// BanNode keeps a node out for good: it is REJECTED, its stream is closed at once with NODE_BANNED, and neither its id nor its key can
-	// register until the ban is lifted, even when the node is deleted. Without such a node, its id or a key is banned in advance.
+	// register until the ban is lifted, even when the node is deleted. An id (node_id) or a key that no node has is banned in advance.
 	// Refused with NODE_ALREADY_BANNED, NODE_IS_ORCHESTRATOR or INVALID_NODE_ID.
 	BanNode(context.Context, *BanNodeRequest) (*BanNodeResponse, error)
 	// UnbanNode lifts every ban on a node, on an id or on a key. A node that is there stays REJECTED until it is approved.
@@ -352,14 +352,14 @@ type AdminServiceServer interface {
 	SetNodeLabels(context.Context, *SetNodeLabelsRequest) (*SetNodeLabelsResponse, error)
 	// DrainNode lets no new work come to a node and has what runs there moved or ended, until its deadline by the record's clock. Services are
 	// moved, batch executions and ops jobs may finish until the deadline, daemons stop last. The node is DRAINING until its agent has confirmed
-	// that the work has stopped, then DRAINED. To drain a node again replaces the drain's conditions. With a selector max_parallel nodes are
+	// that the work has stopped, then DRAINED; UNCONFIRMED where it ended without that. To drain a node again changes the conditions that are given. With a selector max_parallel nodes are
 	// drained at a time, the others wait as DRAINING. Refused with NO_SCHEDULER while no scheduler has ever run, and NODE_IS_ORCHESTRATOR.
 	DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error)
 	// CancelDrain ends a drain that goes on or is done: work may come again. What was moved stays where it is. Refused with NODE_NOT_DRAINING.
 	CancelDrain(context.Context, *CancelDrainRequest) (*CancelDrainResponse, error)
 	// GetDrain answers a node's drain and what it waits for. Refused with NODE_NOT_DRAINING.
 	GetDrain(context.Context, *GetDrainRequest) (*GetDrainResponse, error)
-	// WatchDrain sends a node's drain, then each change of it, and ends when it is done or cancelled. Refused with NODE_NOT_DRAINING.
+	// WatchDrain sends a node's drain, then each change of it, and ends when it is DRAINED, UNCONFIRMED or cancelled. Refused with NODE_NOT_DRAINING.
 	WatchDrain(*WatchDrainRequest, grpc.ServerStreamingServer[WatchDrainResponse]) error
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -76,8 +76,10 @@ type GetDiagnosisResponse struct {
 	AgentVersions []*AgentVersion `protobuf:"bytes,4,rep,name=agent_versions,json=agentVersions,proto3" json:"agent_versions,omitempty"`
 	// Where health replicas take agents' streams, as HOST:PORT. An empty host (":7701") means the host by which the registry was reached.
 	AgentEndpoints []string `protobuf:"bytes,5,rep,name=agent_endpoints,json=agentEndpoints,proto3" json:"agent_endpoints,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Nodes whose identity two agents use in turns, by id, 100 at most.
+	DuplicatedNodes []*DuplicatedNode `protobuf:"bytes,6,rep,name=duplicated_nodes,json=duplicatedNodes,proto3" json:"duplicated_nodes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GetDiagnosisResponse) Reset() {
@@ -145,6 +147,68 @@ func (x *GetDiagnosisResponse) GetAgentEndpoints() []string {
 	return nil
 }
 
+func (x *GetDiagnosisResponse) GetDuplicatedNodes() []*DuplicatedNode {
+	if x != nil {
+		return x.DuplicatedNodes
+	}
+	return nil
+}
+
+// DuplicatedNode is a node whose identity two agents use in turns.
+type DuplicatedNode struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node.
+	NodeId string `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// Where the streams of the two came from, as HOST:PORT.
+	Addresses     []string `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DuplicatedNode) Reset() {
+	*x = DuplicatedNode{}
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DuplicatedNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DuplicatedNode) ProtoMessage() {}
+
+func (x *DuplicatedNode) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DuplicatedNode.ProtoReflect.Descriptor instead.
+func (*DuplicatedNode) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DuplicatedNode) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *DuplicatedNode) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
 // RecordFacts is what Postgres says of itself.
 type RecordFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -172,7 +236,7 @@ type RecordFacts struct {
 
 func (x *RecordFacts) Reset() {
 	*x = RecordFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -184,7 +248,7 @@ func (x *RecordFacts) String() string {
 func (*RecordFacts) ProtoMessage() {}
 
 func (x *RecordFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -197,7 +261,7 @@ func (x *RecordFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFacts.ProtoReflect.Descriptor instead.
 func (*RecordFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{2}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RecordFacts) GetVersion() string {
@@ -284,7 +348,7 @@ type StandbyFacts struct {
 
 func (x *StandbyFacts) Reset() {
 	*x = StandbyFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +360,7 @@ func (x *StandbyFacts) String() string {
 func (*StandbyFacts) ProtoMessage() {}
 
 func (x *StandbyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +373,7 @@ func (x *StandbyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandbyFacts.ProtoReflect.Descriptor instead.
 func (*StandbyFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{3}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StandbyFacts) GetName() string {
@@ -391,7 +455,7 @@ type ProcessFacts struct {
 
 func (x *ProcessFacts) Reset() {
 	*x = ProcessFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -403,7 +467,7 @@ func (x *ProcessFacts) String() string {
 func (*ProcessFacts) ProtoMessage() {}
 
 func (x *ProcessFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -416,7 +480,7 @@ func (x *ProcessFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessFacts.ProtoReflect.Descriptor instead.
 func (*ProcessFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{4}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ProcessFacts) GetInstance() string {
@@ -530,7 +594,7 @@ type AgentVersion struct {
 
 func (x *AgentVersion) Reset() {
 	*x = AgentVersion{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +606,7 @@ func (x *AgentVersion) String() string {
 func (*AgentVersion) ProtoMessage() {}
 
 func (x *AgentVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +619,7 @@ func (x *AgentVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentVersion.ProtoReflect.Descriptor instead.
 func (*AgentVersion) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{5}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AgentVersion) GetVersion() string {
@@ -577,13 +641,17 @@ var File_rollcall_admin_v1_diagnosis_proto protoreflect.FileDescriptor
 const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
 	"!rollcall/admin/v1/diagnosis.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x15\n" +
-	"\x13GetDiagnosisRequest\"\xae\x02\n" +
+	"\x13GetDiagnosisRequest\"\xfc\x02\n" +
 	"\x14GetDiagnosisResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
 	"\x06record\x18\x02 \x01(\v2\x1e.rollcall.admin.v1.RecordFactsR\x06record\x12=\n" +
 	"\tprocesses\x18\x03 \x03(\v2\x1f.rollcall.admin.v1.ProcessFactsR\tprocesses\x12F\n" +
 	"\x0eagent_versions\x18\x04 \x03(\v2\x1f.rollcall.admin.v1.AgentVersionR\ragentVersions\x12'\n" +
-	"\x0fagent_endpoints\x18\x05 \x03(\tR\x0eagentEndpoints\"\xc7\x03\n" +
+	"\x0fagent_endpoints\x18\x05 \x03(\tR\x0eagentEndpoints\x12L\n" +
+	"\x10duplicated_nodes\x18\x06 \x03(\v2!.rollcall.admin.v1.DuplicatedNodeR\x0fduplicatedNodes\"G\n" +
+	"\x0eDuplicatedNode\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1c\n" +
+	"\taddresses\x18\x02 \x03(\tR\taddresses\"\xc7\x03\n" +
 	"\vRecordFacts\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12%\n" +
 	"\x0eversion_number\x18\x02 \x01(\x05R\rversionNumber\x12H\n" +
@@ -642,39 +710,41 @@ func file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP() []byte {
 	return file_rollcall_admin_v1_diagnosis_proto_rawDescData
 }
 
-var file_rollcall_admin_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_rollcall_admin_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_rollcall_admin_v1_diagnosis_proto_goTypes = []any{
 	(*GetDiagnosisRequest)(nil),   // 0: rollcall.admin.v1.GetDiagnosisRequest
 	(*GetDiagnosisResponse)(nil),  // 1: rollcall.admin.v1.GetDiagnosisResponse
-	(*RecordFacts)(nil),           // 2: rollcall.admin.v1.RecordFacts
-	(*StandbyFacts)(nil),          // 3: rollcall.admin.v1.StandbyFacts
-	(*ProcessFacts)(nil),          // 4: rollcall.admin.v1.ProcessFacts
-	(*AgentVersion)(nil),          // 5: rollcall.admin.v1.AgentVersion
-	nil,                           // 6: rollcall.admin.v1.RecordFacts.SettingsEntry
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*DuplicatedNode)(nil),        // 2: rollcall.admin.v1.DuplicatedNode
+	(*RecordFacts)(nil),           // 3: rollcall.admin.v1.RecordFacts
+	(*StandbyFacts)(nil),          // 4: rollcall.admin.v1.StandbyFacts
+	(*ProcessFacts)(nil),          // 5: rollcall.admin.v1.ProcessFacts
+	(*AgentVersion)(nil),          // 6: rollcall.admin.v1.AgentVersion
+	nil,                           // 7: rollcall.admin.v1.RecordFacts.SettingsEntry
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
 }
 var file_rollcall_admin_v1_diagnosis_proto_depIdxs = []int32{
-	7,  // 0: rollcall.admin.v1.GetDiagnosisResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 1: rollcall.admin.v1.GetDiagnosisResponse.record:type_name -> rollcall.admin.v1.RecordFacts
-	4,  // 2: rollcall.admin.v1.GetDiagnosisResponse.processes:type_name -> rollcall.admin.v1.ProcessFacts
-	5,  // 3: rollcall.admin.v1.GetDiagnosisResponse.agent_versions:type_name -> rollcall.admin.v1.AgentVersion
-	6,  // 4: rollcall.admin.v1.RecordFacts.settings:type_name -> rollcall.admin.v1.RecordFacts.SettingsEntry
-	8,  // 5: rollcall.admin.v1.RecordFacts.latency:type_name -> google.protobuf.Duration
-	3,  // 6: rollcall.admin.v1.RecordFacts.standbys:type_name -> rollcall.admin.v1.StandbyFacts
-	8,  // 7: rollcall.admin.v1.StandbyFacts.behind:type_name -> google.protobuf.Duration
-	8,  // 8: rollcall.admin.v1.ProcessFacts.clock_ahead:type_name -> google.protobuf.Duration
-	8,  // 9: rollcall.admin.v1.ProcessFacts.record_latency:type_name -> google.protobuf.Duration
-	7,  // 10: rollcall.admin.v1.ProcessFacts.certificate_expire_time:type_name -> google.protobuf.Timestamp
-	8,  // 11: rollcall.admin.v1.ProcessFacts.feed_lag:type_name -> google.protobuf.Duration
-	8,  // 12: rollcall.admin.v1.ProcessFacts.age:type_name -> google.protobuf.Duration
-	0,  // 13: rollcall.admin.v1.DiagnosisService.GetDiagnosis:input_type -> rollcall.admin.v1.GetDiagnosisRequest
-	1,  // 14: rollcall.admin.v1.DiagnosisService.GetDiagnosis:output_type -> rollcall.admin.v1.GetDiagnosisResponse
-	14, // [14:15] is the sub-list for method output_type
-	13, // [13:14] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	8,  // 0: rollcall.admin.v1.GetDiagnosisResponse.time:type_name -> google.protobuf.Timestamp
+	3,  // 1: rollcall.admin.v1.GetDiagnosisResponse.record:type_name -> rollcall.admin.v1.RecordFacts
+	5,  // 2: rollcall.admin.v1.GetDiagnosisResponse.processes:type_name -> rollcall.admin.v1.ProcessFacts
+	6,  // 3: rollcall.admin.v1.GetDiagnosisResponse.agent_versions:type_name -> rollcall.admin.v1.AgentVersion
+	2,  // 4: rollcall.admin.v1.GetDiagnosisResponse.duplicated_nodes:type_name -> rollcall.admin.v1.DuplicatedNode
+	7,  // 5: rollcall.admin.v1.RecordFacts.settings:type_name -> rollcall.admin.v1.RecordFacts.SettingsEntry
+	9,  // 6: rollcall.admin.v1.RecordFacts.latency:type_name -> google.protobuf.Duration
+	4,  // 7: rollcall.admin.v1.RecordFacts.standbys:type_name -> rollcall.admin.v1.StandbyFacts
+	9,  // 8: rollcall.admin.v1.StandbyFacts.behind:type_name -> google.protobuf.Duration
+	9,  // 9: rollcall.admin.v1.ProcessFacts.clock_ahead:type_name -> google.protobuf.Duration
+	9,  // 10: rollcall.admin.v1.ProcessFacts.record_latency:type_name -> google.protobuf.Duration
+	8,  // 11: rollcall.admin.v1.ProcessFacts.certificate_expire_time:type_name -> google.protobuf.Timestamp
+	9,  // 12: rollcall.admin.v1.ProcessFacts.feed_lag:type_name -> google.protobuf.Duration
+	9,  // 13: rollcall.admin.v1.ProcessFacts.age:type_name -> google.protobuf.Duration
+	0,  // 14: rollcall.admin.v1.DiagnosisService.GetDiagnosis:input_type -> rollcall.admin.v1.GetDiagnosisRequest
+	1,  // 15: rollcall.admin.v1.DiagnosisService.GetDiagnosis:output_type -> rollcall.admin.v1.GetDiagnosisResponse
+	15, // [15:16] is the sub-list for method output_type
+	14, // [14:15] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_diagnosis_proto_init() }
@@ -688,7 +758,7 @@ func file_rollcall_admin_v1_diagnosis_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_diagnosis_proto_rawDesc), len(file_rollcall_admin_v1_diagnosis_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -181,7 +181,7 @@ type HealthPolicyScope_Group struct {
 }
 
 type HealthPolicyScope_Node struct {
-	// One compute node: its id, or in requests an unambiguous prefix of it. The policy goes when the node is removed.
+	// One compute node, by its exact id. The policy is deleted with the node.
 	Node string `protobuf:"bytes,3,opt,name=node,proto3,oneof"`
 }
 
@@ -209,8 +209,8 @@ type HealthPolicyValues struct {
 	InfoInterval *durationpb.Duration `protobuf:"bytes,6,opt,name=info_interval,json=infoInterval,proto3" json:"info_interval,omitempty"`
 	// Time between reports of usage while the node is watched: 100 ms to 1 day.
 	UsageInterval *durationpb.Duration `protobuf:"bytes,7,opt,name=usage_interval,json=usageInterval,proto3" json:"usage_interval,omitempty"`
-	// For how long a node that flaps takes no new work, counted from its last change of health: at most 30 days. 0: it is never held, and
-	// shown as it is at each moment.
+	// For how long a node that flaps takes no new work, counted from when its last outage began or ended: at most 30 days. 0: it is never
+	// held. Its health, and the work that runs there, follow what is detected in any case.
 	FlappingHold *durationpb.Duration `protobuf:"bytes,8,opt,name=flapping_hold,json=flappingHold,proto3" json:"flapping_hold,omitempty"`
 	// Whether a node takes no new work while its hardware is less than was approved, or a GPU of it is gone or too hot.
 	HardwareHold *bool `protobuf:"varint,9,opt,name=hardware_hold,json=hardwareHold,proto3,oneof" json:"hardware_hold,omitempty"`

@@ -39,16 +39,16 @@ const (
 type HealthPolicyServiceClient interface {
 	// SetHealthPolicy makes or changes one policy.
 	// Refused with HEALTH_POLICY_CONTRADICTION when values contradict each other, alone or together with the policies that meet on any node;
-	// NODE_NOT_FOUND, AMBIGUOUS_NODE, NODE_IS_ORCHESTRATOR, INVALID_SELECTOR, ETAG_MISMATCH, or TOO_MANY_HEALTH_POLICIES.
+	// NODE_NOT_FOUND, NODE_IS_ORCHESTRATOR, INVALID_SELECTOR, ETAG_MISMATCH, or TOO_MANY_HEALTH_POLICIES.
 	SetHealthPolicy(ctx context.Context, in *SetHealthPolicyRequest, opts ...grpc.CallOption) (*SetHealthPolicyResponse, error)
 	// GetHealthPolicy answers one policy, or what results for its scope with the source of each value.
-	// Refused with HEALTH_POLICY_NOT_FOUND, NODE_NOT_FOUND or AMBIGUOUS_NODE.
+	// Refused with HEALTH_POLICY_NOT_FOUND or NODE_NOT_FOUND.
 	GetHealthPolicy(ctx context.Context, in *GetHealthPolicyRequest, opts ...grpc.CallOption) (*GetHealthPolicyResponse, error)
 	// ListHealthPolicies answers the policies a page at a time: the default, then groups by name, then nodes by id.
 	// Refused with INVALID_PAGE_TOKEN.
 	ListHealthPolicies(ctx context.Context, in *ListHealthPoliciesRequest, opts ...grpc.CallOption) (*ListHealthPoliciesResponse, error)
 	// DeleteHealthPolicy removes one policy: what it set falls back to what lies below.
-	// Refused with HEALTH_POLICY_NOT_FOUND, HEALTH_POLICY_CONTRADICTION, NODE_NOT_FOUND, AMBIGUOUS_NODE or ETAG_MISMATCH.
+	// Refused with HEALTH_POLICY_NOT_FOUND, HEALTH_POLICY_CONTRADICTION, NODE_NOT_FOUND or ETAG_MISMATCH.
 	DeleteHealthPolicy(ctx context.Context, in *DeleteHealthPolicyRequest, opts ...grpc.CallOption) (*DeleteHealthPolicyResponse, error)
 	// PreviewHealthPolicy tells which nodes a change would change, and to what, and changes nothing.
 	// Refused as the change itself would be, or with INVALID_PAGE_TOKEN.
@@ -124,16 +124,16 @@ func (c *healthPolicyServiceClient) PreviewHealthPolicy(ctx context.Context, in 
 type HealthPolicyServiceServer interface {
 	// SetHealthPolicy makes or changes one policy.
 	// Refused with HEALTH_POLICY_CONTRADICTION when values contradict each other, alone or together with the policies that meet on any node;
-	// NODE_NOT_FOUND, AMBIGUOUS_NODE, NODE_IS_ORCHESTRATOR, INVALID_SELECTOR, ETAG_MISMATCH, or TOO_MANY_HEALTH_POLICIES.
+	// NODE_NOT_FOUND, NODE_IS_ORCHESTRATOR, INVALID_SELECTOR, ETAG_MISMATCH, or TOO_MANY_HEALTH_POLICIES.
 	SetHealthPolicy(context.Context, *SetHealthPolicyRequest) (*SetHealthPolicyResponse, error)
 	// GetHealthPolicy answers one policy, or what results for its scope with the source of each value.
-	// Refused with HEALTH_POLICY_NOT_FOUND, NODE_NOT_FOUND or AMBIGUOUS_NODE.
+	// Refused with HEALTH_POLICY_NOT_FOUND or NODE_NOT_FOUND.
 	GetHealthPolicy(context.Context, *GetHealthPolicyRequest) (*GetHealthPolicyResponse, error)
 	// ListHealthPolicies answers the policies a page at a time: the default, then groups by name, then nodes by id.
 	// Refused with INVALID_PAGE_TOKEN.
 	ListHealthPolicies(context.Context, *ListHealthPoliciesRequest) (*ListHealthPoliciesResponse, error)
 	// DeleteHealthPolicy removes one policy: what it set falls back to what lies below.
-	// Refused with HEALTH_POLICY_NOT_FOUND, HEALTH_POLICY_CONTRADICTION, NODE_NOT_FOUND, AMBIGUOUS_NODE or ETAG_MISMATCH.
+	// Refused with HEALTH_POLICY_NOT_FOUND, HEALTH_POLICY_CONTRADICTION, NODE_NOT_FOUND or ETAG_MISMATCH.
 	DeleteHealthPolicy(context.Context, *DeleteHealthPolicyRequest) (*DeleteHealthPolicyResponse, error)
 	// PreviewHealthPolicy tells which nodes a change would change, and to what, and changes nothing.
 	// Refused as the change itself would be, or with INVALID_PAGE_TOKEN.

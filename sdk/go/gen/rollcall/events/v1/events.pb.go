@@ -45,8 +45,8 @@ type Event struct {
 	// node.key.rotation.required: an operator wants a node to rotate its key. Before and after: keyFingerprint, still the same.
 	// node.key.offered: a node offered the key that it will use next. Before (absent without one) and after: nextKeyFingerprint.
 	// node.key.rotated: a node used its next key for the first time; the one before is refused. Before and after: keyFingerprint.
-	// node.identity.duplicated: two machines use one node's identity in turns. After: machines, each with fingerprint, bootId and address.
-	// node.identity.cleared: one machine has had a duplicated identity to itself for ten minutes.
+	// node.identity.duplicated: two agents use one node's identity in turns. After: machines, each with instanceId, fingerprint, bootId and address.
+	// node.identity.cleared: only one agent has used a duplicated identity for ten minutes.
 	// node.info.changed: what a node says about itself changed. Before (absent the first time) and after: infoDigest.
 	// node.labels.changed: labels in effect changed, or who set them. Before and after: labels, those that differ alone.
 	// node.connection.changed: a node's connection was made or lost. Before and after: connection.
@@ -56,11 +56,12 @@ type Event struct {
 	// node.scheduling.changed: a hold on new work was placed or lifted. Before and after: scheduling, holds.
 	// node.drain.started: an operator drains a node, or one that waited for others begins. Before (absent for a new drain) and after: its conditions.
 	// node.drain.cancelled: an operator ended a drain. Before: its conditions. After: absent.
-	// node.flapping.started: a node changed health more than five times in ten minutes. After: changes, withinMs.
+	// node.flapping.started: a node has had three outages in ten minutes. After: outages, withinMs.
 	// node.flapping.ended: a node that flapped has been steady for long enough. Before: flappingMs. After: steadyMs.
 	// node.hardware.degraded: less hardware than was approved, or a GPU gone or too hot. Before and after: troubles.
 	// node.hardware.restored: troubles with a node's hardware are over. Before and after: troubles.
 	// node.hardware.accepted: an operator accepted a node's hardware as it is. Before (absent for none) and after: hardware.
+	// node.conditions.changed: a node reports other conditions than before. Before and after: conditions.
 	// node.rebooted: a node came back from another boot without having said goodbye. Before and after: bootId.
 	// node.reboot.cleared: an unexpected reboot is not shown any more.
 	// join.token.created: an operator made a join token. Before: absent. After: what it grants.

@@ -600,7 +600,10 @@ type Hello struct {
 	WishedInfoInterval *durationpb.Duration `protobuf:"bytes,9,opt,name=wished_info_interval,json=wishedInfoInterval,proto3" json:"wished_info_interval,omitempty"`
 	// Whether the agent takes part in work: one that offers no executor does as well, since it confirms what should stop. An agent that does
 	// not is sent no Executions.
-	RunsWork      bool `protobuf:"varint,10,opt,name=runs_work,json=runsWork,proto3" json:"runs_work,omitempty"`
+	RunsWork bool `protobuf:"varint,10,opt,name=runs_work,json=runsWork,proto3" json:"runs_work,omitempty"`
+	// Chosen at random by each agent process at its start, and the same on all of its streams. Two that take a node's session from each other
+	// in turns are two agents with one identity, whatever their machines say. Empty: the boot id and the fingerprint stand for it.
+	InstanceId    string `protobuf:"bytes,11,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -703,6 +706,13 @@ func (x *Hello) GetRunsWork() bool {
 		return x.RunsWork
 	}
 	return false
+}
+
+func (x *Hello) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
 }
 
 // Welcome takes the agent in.
@@ -1751,7 +1761,7 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\tChallenge\x12\x14\n" +
 	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x02 \x01(\tR\tclusterId\"\xc8\x03\n" +
+	"cluster_id\x18\x02 \x01(\tR\tclusterId\"\xeb\x03\n" +
 	"\x05Hello\x12\x19\n" +
 	"\anode_id\x18\x01 \x01(\tB\x00R\x06nodeId\x12\x1e\n" +
 	"\tsignature\x18\x02 \x01(\fB\x00R\tsignature\x12%\n" +
@@ -1763,7 +1773,9 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\ragent_time_ms\x18\b \x01(\x03R\vagentTimeMs\x12K\n" +
 	"\x14wished_info_interval\x18\t \x01(\v2\x19.google.protobuf.DurationR\x12wishedInfoInterval\x12\x1b\n" +
 	"\truns_work\x18\n" +
-	" \x01(\bR\brunsWork\"\xd7\x02\n" +
+	" \x01(\bR\brunsWork\x12!\n" +
+	"\vinstance_id\x18\v \x01(\tB\x00R\n" +
+	"instanceId\"\xd7\x02\n" +
 	"\aWelcome\x12#\n" +
 	"\rsession_epoch\x18\x01 \x01(\x04R\fsessionEpoch\x12;\n" +
 	"\vserver_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +

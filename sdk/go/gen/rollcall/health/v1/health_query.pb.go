@@ -319,8 +319,11 @@ func (x *UsageSample) GetUsage() *v1.ResourceUsage {
 // GetNodeHealthRequest names one node.
 type GetNodeHealthRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins.
-	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The exact id.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Whether node can be an unambiguous prefix of an id, for commands that people read; an exact id always wins. Refused with AMBIGUOUS_NODE
+	// when several nodes have the prefix. Programs leave it out: which node a prefix means depends on which others exist.
+	AllowPrefix   bool `protobuf:"varint,2,opt,name=allow_prefix,json=allowPrefix,proto3" json:"allow_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -360,6 +363,13 @@ func (x *GetNodeHealthRequest) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *GetNodeHealthRequest) GetAllowPrefix() bool {
+	if x != nil {
+		return x.AllowPrefix
+	}
+	return false
 }
 
 // GetNodeHealthResponse is the node's health.
@@ -694,8 +704,8 @@ type GetClusterHealthResponse struct {
 	Unknown uint32 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	// Nodes whose usage counts in what follows.
 	Reporting uint32 `protobuf:"varint,4,opt,name=reporting,proto3" json:"reporting,omitempty"`
-	// Average share of processors in use, 0 to 100, each node weighted by its processors.
-	CpuPercent float64 `protobuf:"fixed64,5,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
+	// Average share of processors in use, 0 to 100, each node weighted by its processors. Absent while no node tells its share.
+	CpuPercent *float64 `protobuf:"fixed64,5,opt,name=cpu_percent,json=cpuPercent,proto3,oneof" json:"cpu_percent,omitempty"`
 	// Processors that this average is over.
 	Cores uint64 `protobuf:"varint,6,opt,name=cores,proto3" json:"cores,omitempty"`
 	// Memory in use, in MiB.
@@ -775,8 +785,8 @@ func (x *GetClusterHealthResponse) GetReporting() uint32 {
 }
 
 func (x *GetClusterHealthResponse) GetCpuPercent() float64 {
-	if x != nil {
-		return x.CpuPercent
+	if x != nil && x.CpuPercent != nil {
+		return *x.CpuPercent
 	}
 	return 0
 }
@@ -1519,9 +1529,10 @@ const file_rollcall_health_v1_health_query_proto_rawDesc = "" +
 	"\x14wished_info_interval\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x12wishedInfoInterval\"q\n" +
 	"\vUsageSample\x12+\n" +
 	"\x03age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03age\x125\n" +
-	"\x05usage\x18\x02 \x01(\v2\x1f.rollcall.node.v1.ResourceUsageR\x05usage\",\n" +
+	"\x05usage\x18\x02 \x01(\v2\x1f.rollcall.node.v1.ResourceUsageR\x05usage\"O\n" +
 	"\x14GetNodeHealthRequest\x12\x14\n" +
-	"\x04node\x18\x01 \x01(\tB\x00R\x04node\"X\n" +
+	"\x04node\x18\x01 \x01(\tB\x00R\x04node\x12!\n" +
+	"\fallow_prefix\x18\x02 \x01(\bR\vallowPrefix\"X\n" +
 	"\x15GetNodeHealthResponse\x12?\n" +
 	"\vnode_health\x18\x01 \x01(\v2\x1e.rollcall.health.v1.NodeHealthR\n" +
 	"nodeHealth\"\x9d\x01\n" +
@@ -1540,14 +1551,14 @@ const file_rollcall_health_v1_health_query_proto_rawDesc = "" +
 	"\x17WatchNodeHealthResponse\x124\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x1e.rollcall.health.v1.NodeHealthR\x05nodes\x12\x19\n" +
 	"\bgone_ids\x18\x02 \x03(\tR\agoneIds\"\x19\n" +
-	"\x17GetClusterHealthRequest\"\x8e\x04\n" +
+	"\x17GetClusterHealthRequest\"\xa3\x04\n" +
 	"\x18GetClusterHealthResponse\x12\x18\n" +
 	"\ahealthy\x18\x01 \x01(\rR\ahealthy\x12\x1c\n" +
 	"\tunhealthy\x18\x02 \x01(\rR\tunhealthy\x12\x18\n" +
 	"\aunknown\x18\x03 \x01(\rR\aunknown\x12\x1c\n" +
-	"\treporting\x18\x04 \x01(\rR\treporting\x12\x1f\n" +
-	"\vcpu_percent\x18\x05 \x01(\x01R\n" +
-	"cpuPercent\x12\x14\n" +
+	"\treporting\x18\x04 \x01(\rR\treporting\x12$\n" +
+	"\vcpu_percent\x18\x05 \x01(\x01H\x00R\n" +
+	"cpuPercent\x88\x01\x01\x12\x14\n" +
 	"\x05cores\x18\x06 \x01(\x04R\x05cores\x12&\n" +
 	"\x0fmemory_used_mib\x18\a \x01(\x04R\rmemoryUsedMib\x12(\n" +
 	"\x10memory_total_mib\x18\b \x01(\x04R\x0ememoryTotalMib\x12\x12\n" +
@@ -1556,7 +1567,8 @@ const file_rollcall_health_v1_health_query_proto_rawDesc = "" +
 	" \x01(\rR\bgpusBusy\x12L\n" +
 	"\x0fhottest_average\x18\v \x01(\v2#.rollcall.health.v1.NodeTemperatureR\x0ehottestAverage\x12J\n" +
 	"\x0ehottest_sensor\x18\f \x01(\v2#.rollcall.health.v1.NodeTemperatureR\rhottestSensor\x12.\n" +
-	"\x13missing_replica_ids\x18\r \x03(\tR\x11missingReplicaIds\"D\n" +
+	"\x13missing_replica_ids\x18\r \x03(\tR\x11missingReplicaIdsB\x0e\n" +
+	"\f_cpu_percent\"D\n" +
 	"\x0fNodeTemperature\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x18\n" +
 	"\acelsius\x18\x02 \x01(\x02R\acelsius\"\xec\x01\n" +
@@ -1714,6 +1726,7 @@ func file_rollcall_health_v1_health_query_proto_init() {
 		return
 	}
 	file_rollcall_health_v1_health_proto_init()
+	file_rollcall_health_v1_health_query_proto_msgTypes[9].OneofWrappers = []any{}
 	file_rollcall_health_v1_health_query_proto_msgTypes[11].OneofWrappers = []any{
 		(*ReportHeartbeatRequest_Open)(nil),
 		(*ReportHeartbeatRequest_Beat)(nil),

@@ -36,7 +36,7 @@ const (
 // HealthQueryService answers what only health replicas know: when a node was last heard of, and what it is doing. Every replica answers for
 // all nodes: it asks those that hold them. Where one does not answer in time, what it knows is missing, and telemetry_unavailable says so.
 type HealthQueryServiceClient interface {
-	// GetNodeHealth answers one node by its id or an unambiguous prefix, with its last 60 samples.
+	// GetNodeHealth answers one node by its id, with its last 60 samples.
 	GetNodeHealth(ctx context.Context, in *GetNodeHealthRequest, opts ...grpc.CallOption) (*GetNodeHealthResponse, error)
 	// ListNodeHealth answers many nodes, each with its latest sample. Nodes that no replica holds are left out. It has no revision: what it tells
 	// is not in the log, and WatchNodeHealth begins with the present by itself.
@@ -55,7 +55,8 @@ type HealthQueryServiceClient interface {
 	// STREAM_STALE (the last three: begin again without a token), SEQUENCE_NOT_RISING, OWNER_UNAVAILABLE, OVERLOADED.
 	ReportHeartbeat(ctx context.Context, in *ReportHeartbeatRequest, opts ...grpc.CallOption) (*ReportHeartbeatResponse, error)
 	// ReadExecutionLog sends what an execution wrote, from its node, and goes on with what it writes when asked to follow. It takes the role
-	// submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE.
+	// submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE; ends with MESSAGE_TOO_LARGE or
+	// MALFORMED_MESSAGE when the control plane refuses what the node sends.
 	ReadExecutionLog(ctx context.Context, in *ReadExecutionLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadExecutionLogResponse], error)
 }
 
@@ -152,7 +153,7 @@ type HealthQueryService_ReadExecutionLogClient = grpc.ServerStreamingClient[Read
 // HealthQueryService answers what only health replicas know: when a node was last heard of, and what it is doing. Every replica answers for
 // all nodes: it asks those that hold them. Where one does not answer in time, what it knows is missing, and telemetry_unavailable says so.
 type HealthQueryServiceServer interface {
-	// GetNodeHealth answers one node by its id or an unambiguous prefix, with its last 60 samples.
+	// GetNodeHealth answers one node by its id, with its last 60 samples.
 	GetNodeHealth(context.Context, *GetNodeHealthRequest) (*GetNodeHealthResponse, error)
 	// ListNodeHealth answers many nodes, each with its latest sample. Nodes that no replica holds are left out. It has no revision: what it tells
 	// is not in the log, and WatchNodeHealth begins with the present by itself.
@@ -171,7 +172,8 @@ type HealthQueryServiceServer interface {
 	// STREAM_STALE (the last three: begin again without a token), SEQUENCE_NOT_RISING, OWNER_UNAVAILABLE, OVERLOADED.
 	ReportHeartbeat(context.Context, *ReportHeartbeatRequest) (*ReportHeartbeatResponse, error)
 	// ReadExecutionLog sends what an execution wrote, from its node, and goes on with what it writes when asked to follow. It takes the role
-	// submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE.
+	// submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE; ends with MESSAGE_TOO_LARGE or
+	// MALFORMED_MESSAGE when the control plane refuses what the node sends.
 	ReadExecutionLog(*ReadExecutionLogRequest, grpc.ServerStreamingServer[ReadExecutionLogResponse]) error
 	mustEmbedUnimplementedHealthQueryServiceServer()
 }

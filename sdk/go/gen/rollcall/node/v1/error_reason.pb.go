@@ -45,7 +45,8 @@ const (
 	// [INVALID_ARGUMENT] A public key is not a raw Ed25519 key of 32 bytes, not in its canonical encoding, or a point of small order, for which
 	// anyone can sign.
 	ErrorReason_ERROR_REASON_INVALID_PUBLIC_KEY ErrorReason = 7
-	// [NOT_FOUND] No node has this id or prefix.
+	// [NOT_FOUND] No node has this id. As of every reason for a name that does not exist, metadata "suggestion" is the name that was most
+	// likely meant, if one is close and the caller can list such objects.
 	ErrorReason_ERROR_REASON_NODE_NOT_FOUND ErrorReason = 10
 	// [FAILED_PRECONDITION] Several nodes share this prefix; the text names up to three.
 	ErrorReason_ERROR_REASON_AMBIGUOUS_NODE ErrorReason = 11
@@ -93,7 +94,8 @@ const (
 	ErrorReason_ERROR_REASON_NODE_KEY_RETIRED ErrorReason = 38
 	// [UNAUTHENTICATED] The call carries no access token.
 	ErrorReason_ERROR_REASON_TOKEN_MISSING ErrorReason = 40
-	// [UNAUTHENTICATED] The access token is unknown or malformed.
+	// [UNAUTHENTICATED] The access token is unknown, malformed or too long, or an issuer made it, and it is not one for here: for another
+	// audience, with a time out of range, or with an e-mail address that was not verified and that would decide who the caller is.
 	ErrorReason_ERROR_REASON_TOKEN_INVALID ErrorReason = 41
 	// [PERMISSION_DENIED] The caller's role does not allow this method.
 	ErrorReason_ERROR_REASON_ROLE_TOO_LOW ErrorReason = 42
@@ -223,9 +225,9 @@ const (
 	ErrorReason_ERROR_REASON_JOB_FITS_NOWHERE ErrorReason = 117
 	// [RESOURCE_EXHAUSTED] There are as many jobs, or executions of the job, as can be.
 	ErrorReason_ERROR_REASON_TOO_MANY_JOBS ErrorReason = 118
-	// [NOT_FOUND] There is no execution of this id.
+	// [NOT_FOUND] No execution has this id.
 	ErrorReason_ERROR_REASON_EXECUTION_NOT_FOUND ErrorReason = 119
-	// [FAILED_PRECONDITION] The prefix is that of several executions; metadata has up to three: use a longer prefix.
+	// [FAILED_PRECONDITION] Several executions share this prefix; metadata names up to three: use a longer prefix.
 	ErrorReason_ERROR_REASON_AMBIGUOUS_EXECUTION ErrorReason = 120
 	// [FAILED_PRECONDITION] The execution has ended.
 	ErrorReason_ERROR_REASON_EXECUTION_ENDED ErrorReason = 121
@@ -282,6 +284,9 @@ const (
 	ErrorReason_ERROR_REASON_UPSTREAM_UNAVAILABLE ErrorReason = 165
 	// [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
 	ErrorReason_ERROR_REASON_EXECUTION_ID_AHEAD ErrorReason = 166
+	// [UNAVAILABLE] The service has not read the log up to the present within 5 s, and would decide by what was true before. RetryInfo says
+	// when to try again.
+	ErrorReason_ERROR_REASON_SERVICE_BEHIND ErrorReason = 167
 )
 
 // Enum value maps for ErrorReason.
@@ -412,6 +417,7 @@ var (
 		164: "ERROR_REASON_SESSION_NOT_ALLOWED",
 		165: "ERROR_REASON_UPSTREAM_UNAVAILABLE",
 		166: "ERROR_REASON_EXECUTION_ID_AHEAD",
+		167: "ERROR_REASON_SERVICE_BEHIND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -539,6 +545,7 @@ var (
 		"ERROR_REASON_SESSION_NOT_ALLOWED":           164,
 		"ERROR_REASON_UPSTREAM_UNAVAILABLE":          165,
 		"ERROR_REASON_EXECUTION_ID_AHEAD":            166,
+		"ERROR_REASON_SERVICE_BEHIND":                167,
 	}
 )
 
@@ -573,7 +580,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\x99$\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xbb$\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -700,7 +707,8 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_SIGN_IN_FAILED\x10\xa3\x01\x12%\n" +
 	" ERROR_REASON_SESSION_NOT_ALLOWED\x10\xa4\x01\x12&\n" +
 	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01\x12$\n" +
-	"\x1fERROR_REASON_EXECUTION_ID_AHEAD\x10\xa6\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x1fERROR_REASON_EXECUTION_ID_AHEAD\x10\xa6\x01\x12 \n" +
+	"\x1bERROR_REASON_SERVICE_BEHIND\x10\xa7\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

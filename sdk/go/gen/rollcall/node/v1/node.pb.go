@@ -258,6 +258,8 @@ const (
 	SchedulingState_SCHEDULING_STATE_DRAINING SchedulingState = 3
 	// A drain is done: nothing that it concerned runs here any more.
 	SchedulingState_SCHEDULING_STATE_DRAINED SchedulingState = 4
+	// A drain is over, and the node's agent has not confirmed that all of it ended: some may still run here. DRAINED once it has.
+	SchedulingState_SCHEDULING_STATE_UNCONFIRMED SchedulingState = 5
 )
 
 // Enum value maps for SchedulingState.
@@ -268,6 +270,7 @@ var (
 		2: "SCHEDULING_STATE_INELIGIBLE",
 		3: "SCHEDULING_STATE_DRAINING",
 		4: "SCHEDULING_STATE_DRAINED",
+		5: "SCHEDULING_STATE_UNCONFIRMED",
 	}
 	SchedulingState_value = map[string]int32{
 		"SCHEDULING_STATE_UNSPECIFIED": 0,
@@ -275,6 +278,7 @@ var (
 		"SCHEDULING_STATE_INELIGIBLE":  2,
 		"SCHEDULING_STATE_DRAINING":    3,
 		"SCHEDULING_STATE_DRAINED":     4,
+		"SCHEDULING_STATE_UNCONFIRMED": 5,
 	}
 )
 
@@ -313,12 +317,17 @@ const (
 	HoldKind_HOLD_KIND_UNSPECIFIED HoldKind = 0
 	// An operator cordoned the node.
 	HoldKind_HOLD_KIND_OPERATOR HoldKind = 1
-	// The node's health changes too often; lifted once it has been steady for as long as its policy says.
+	// The node has had three outages in ten minutes; lifted once it has been steady for as long as its policy says.
 	HoldKind_HOLD_KIND_FLAPPING HoldKind = 2
 	// The node's hardware is not what was approved, or not well; lifted when it is again, or when an operator accepts it as it is.
 	HoldKind_HOLD_KIND_HARDWARE HoldKind = 3
 	// An operator drains the node, or drained it; lifted when the drain is cancelled or the node uncordoned.
 	HoldKind_HOLD_KIND_DRAIN HoldKind = 4
+	// The node reports conditions; lifted with the report that has none any more.
+	HoldKind_HOLD_KIND_CONDITION HoldKind = 5
+	// Two agents use the node's identity in turns, most often since a state directory was copied; lifted once one of them has been the only
+	// one for ten minutes. What runs goes on.
+	HoldKind_HOLD_KIND_IDENTITY HoldKind = 6
 )
 
 // Enum value maps for HoldKind.
@@ -329,6 +338,8 @@ var (
 		2: "HOLD_KIND_FLAPPING",
 		3: "HOLD_KIND_HARDWARE",
 		4: "HOLD_KIND_DRAIN",
+		5: "HOLD_KIND_CONDITION",
+		6: "HOLD_KIND_IDENTITY",
 	}
 	HoldKind_value = map[string]int32{
 		"HOLD_KIND_UNSPECIFIED": 0,
@@ -336,6 +347,8 @@ var (
 		"HOLD_KIND_FLAPPING":    2,
 		"HOLD_KIND_HARDWARE":    3,
 		"HOLD_KIND_DRAIN":       4,
+		"HOLD_KIND_CONDITION":   5,
+		"HOLD_KIND_IDENTITY":    6,
 	}
 )
 
@@ -476,9 +489,12 @@ type Node struct {
 	JoinedFrom string `protobuf:"bytes,34,opt,name=joined_from,json=joinedFrom,proto3" json:"joined_from,omitempty"`
 	// What executions have been given of the node. Absent for a node that takes no work. GetNode and ListNodes alone have it: it changes with
 	// work, of which WatchExecutions tells.
-	Allocated     *AllocatedResources `protobuf:"bytes,33,opt,name=allocated,proto3" json:"allocated,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Allocated *AllocatedResources `protobuf:"bytes,33,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	// The two agents that use the node's identity in turns, in the order in which they took its session last. Empty where one agent does. Each
+	// takeover changes the addresses, and no event tells of that: a watch has them as of the last event about the node.
+	DuplicateAgents []*NodeAgent `protobuf:"bytes,35,rep,name=duplicate_agents,json=duplicateAgents,proto3" json:"duplicate_agents,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
@@ -666,6 +682,95 @@ func (x *Node) GetAllocated() *AllocatedResources {
 	return nil
 }
 
+func (x *Node) GetDuplicateAgents() []*NodeAgent {
+	if x != nil {
+		return x.DuplicateAgents
+	}
+	return nil
+}
+
+// NodeAgent is an agent process that took a node's session over from another one.
+type NodeAgent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The process, as its Hello names it. Empty for an agent that sends no instance id.
+	InstanceId string `protobuf:"bytes,1,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// The machine's boot.
+	BootId string `protobuf:"bytes,2,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
+	// What distinguishes the machine from a copy of its disk.
+	MachineFingerprint string `protobuf:"bytes,3,opt,name=machine_fingerprint,json=machineFingerprint,proto3" json:"machine_fingerprint,omitempty"`
+	// Where its stream came from, as HOST:PORT.
+	Address string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// When it took the session over.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeAgent) Reset() {
+	*x = NodeAgent{}
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeAgent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeAgent) ProtoMessage() {}
+
+func (x *NodeAgent) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeAgent.ProtoReflect.Descriptor instead.
+func (*NodeAgent) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NodeAgent) GetInstanceId() string {
+	if x != nil {
+		return x.InstanceId
+	}
+	return ""
+}
+
+func (x *NodeAgent) GetBootId() string {
+	if x != nil {
+		return x.BootId
+	}
+	return ""
+}
+
+func (x *NodeAgent) GetMachineFingerprint() string {
+	if x != nil {
+		return x.MachineFingerprint
+	}
+	return ""
+}
+
+func (x *NodeAgent) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *NodeAgent) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // AllocatedResources is what is taken of a node.
 type AllocatedResources struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -685,7 +790,7 @@ type AllocatedResources struct {
 
 func (x *AllocatedResources) Reset() {
 	*x = AllocatedResources{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[1]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +802,7 @@ func (x *AllocatedResources) String() string {
 func (*AllocatedResources) ProtoMessage() {}
 
 func (x *AllocatedResources) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[1]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +815,7 @@ func (x *AllocatedResources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatedResources.ProtoReflect.Descriptor instead.
 func (*AllocatedResources) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{1}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AllocatedResources) GetMillicores() uint32 {
@@ -767,7 +872,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[2]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +884,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[2]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +897,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{2}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Membership) GetState() MembershipState {
@@ -849,7 +954,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[3]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +966,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[3]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +979,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{3}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Connection) GetState() ConnectionState {
@@ -931,7 +1036,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[4]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1048,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[4]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1061,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{4}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Health) GetState() HealthState {
@@ -1015,7 +1120,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[5]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1132,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[5]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1145,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{5}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Scheduling) GetState() SchedulingState {
@@ -1104,7 +1209,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[6]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1221,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[6]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1234,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{6}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Hold) GetKind() HoldKind {
@@ -1184,7 +1289,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[7]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1301,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[7]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1314,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{7}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Label) GetKey() string {
@@ -1253,7 +1358,7 @@ type OverriddenLabel struct {
 
 func (x *OverriddenLabel) Reset() {
 	*x = OverriddenLabel{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[8]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1370,7 @@ func (x *OverriddenLabel) String() string {
 func (*OverriddenLabel) ProtoMessage() {}
 
 func (x *OverriddenLabel) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[8]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1383,7 @@ func (x *OverriddenLabel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverriddenLabel.ProtoReflect.Descriptor instead.
 func (*OverriddenLabel) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{8}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OverriddenLabel) GetTier() LabelTier {
@@ -1327,14 +1432,18 @@ type NodeInfo struct {
 	// The node's own labels. Keys with the prefix "rollcall.io/" are refused.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What work the node takes. Absent: none.
-	Work          *WorkCapacity `protobuf:"bytes,14,opt,name=work,proto3" json:"work,omitempty"`
+	Work *WorkCapacity `protobuf:"bytes,14,opt,name=work,proto3" json:"work,omitempty"`
+	// What keeps the node from running new work, the gravest first. Empty: nothing.
+	Conditions []*NodeCondition `protobuf:"bytes,15,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// Facts that could not be determined. Their fields hold the last value that was, if there is one. Empty: everything was read.
+	UnknownFacts  []*UnknownFact `protobuf:"bytes,16,rep,name=unknown_facts,json=unknownFacts,proto3" json:"unknown_facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeInfo) Reset() {
 	*x = NodeInfo{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[9]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1455,7 @@ func (x *NodeInfo) String() string {
 func (*NodeInfo) ProtoMessage() {}
 
 func (x *NodeInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[9]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1468,7 @@ func (x *NodeInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeInfo.ProtoReflect.Descriptor instead.
 func (*NodeInfo) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{9}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NodeInfo) GetHostname() string {
@@ -1460,6 +1569,146 @@ func (x *NodeInfo) GetWork() *WorkCapacity {
 	return nil
 }
 
+func (x *NodeInfo) GetConditions() []*NodeCondition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *NodeInfo) GetUnknownFacts() []*UnknownFact {
+	if x != nil {
+		return x.UnknownFacts
+	}
+	return nil
+}
+
+// UnknownFact is one fact about the machine that could not be determined: its probe failed or gave no answer.
+type UnknownFact struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The field of NodeInfo: "gpus", "disk_bytes", "numa_nodes", "vfio_gpus". No GPU is given to new executions while "gpus" is unknown.
+	Fact string `protobuf:"bytes,1,opt,name=fact,proto3" json:"fact,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// When the value that is reported was read, by the machine's clock. Absent: never, and the field is empty.
+	KnownTime     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=known_time,json=knownTime,proto3" json:"known_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnknownFact) Reset() {
+	*x = UnknownFact{}
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnknownFact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnknownFact) ProtoMessage() {}
+
+func (x *UnknownFact) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnknownFact.ProtoReflect.Descriptor instead.
+func (*UnknownFact) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *UnknownFact) GetFact() string {
+	if x != nil {
+		return x.Fact
+	}
+	return ""
+}
+
+func (x *UnknownFact) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *UnknownFact) GetKnownTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.KnownTime
+	}
+	return nil
+}
+
+// NodeCondition is a fault that a node has found in itself: in its machine, its agent, or what runs executions there. While a node reports one
+// it has a hold of kind CONDITION and gets no new work; what runs there stays. The condition ends when the node no longer reports it.
+type NodeCondition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wrong, for machines. Agents of Rollcall report:
+	// KEEPER_DOWN: the keeper, which runs executions, has died or does not answer;
+	// DISK_FULL, DISK_READ_ONLY, DISK_FAILED: a directory of the agent or the keeper cannot be written;
+	// OUT_OF_DESCRIPTORS, OUT_OF_PROCESSES: the agent or the keeper can open no file, or start no process;
+	// ENGINE_UNRESPONSIVE: the container engine takes connections and does not answer;
+	// EXECUTORS_UNKNOWN: what runs executions has not answered yet, so it is not known which executors the node has.
+	// An agent of another kind can report reasons of its own.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What is wrong, where and why, for people.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeCondition) Reset() {
+	*x = NodeCondition{}
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeCondition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeCondition) ProtoMessage() {}
+
+func (x *NodeCondition) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeCondition.ProtoReflect.Descriptor instead.
+func (*NodeCondition) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *NodeCondition) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *NodeCondition) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // WorkCapacity is what a node offers to executions.
 type WorkCapacity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1490,7 +1739,7 @@ type WorkCapacity struct {
 
 func (x *WorkCapacity) Reset() {
 	*x = WorkCapacity{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[10]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1751,7 @@ func (x *WorkCapacity) String() string {
 func (*WorkCapacity) ProtoMessage() {}
 
 func (x *WorkCapacity) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[10]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1764,7 @@ func (x *WorkCapacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkCapacity.ProtoReflect.Descriptor instead.
 func (*WorkCapacity) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{10}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WorkCapacity) GetExecutors() []string {
@@ -1605,7 +1854,7 @@ type OperatingSystem struct {
 
 func (x *OperatingSystem) Reset() {
 	*x = OperatingSystem{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1866,7 @@ func (x *OperatingSystem) String() string {
 func (*OperatingSystem) ProtoMessage() {}
 
 func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1879,7 @@ func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatingSystem.ProtoReflect.Descriptor instead.
 func (*OperatingSystem) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{11}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OperatingSystem) GetFamily() string {
@@ -1680,7 +1929,7 @@ type Cpu struct {
 
 func (x *Cpu) Reset() {
 	*x = Cpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1941,7 @@ func (x *Cpu) String() string {
 func (*Cpu) ProtoMessage() {}
 
 func (x *Cpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1954,7 @@ func (x *Cpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cpu.ProtoReflect.Descriptor instead.
 func (*Cpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{12}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Cpu) GetModel() string {
@@ -1760,7 +2009,7 @@ type NumaNode struct {
 
 func (x *NumaNode) Reset() {
 	*x = NumaNode{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +2021,7 @@ func (x *NumaNode) String() string {
 func (*NumaNode) ProtoMessage() {}
 
 func (x *NumaNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +2034,7 @@ func (x *NumaNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumaNode.ProtoReflect.Descriptor instead.
 func (*NumaNode) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{13}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NumaNode) GetId() uint32 {
@@ -1833,13 +2082,16 @@ type Gpu struct {
 	MemoryMib uint32 `protobuf:"varint,6,opt,name=memory_mib,json=memoryMib,proto3" json:"memory_mib,omitempty"`
 	// Version of the driver.
 	DriverVersion string `protobuf:"bytes,7,opt,name=driver_version,json=driverVersion,proto3" json:"driver_version,omitempty"`
+	// Why executions cannot be given it, for people: the driver tells no id, or the GPU is split into instances (MIG). Empty: they can. A GPU that
+	// cannot be given away is not counted among those of the node.
+	Unusable      string `protobuf:"bytes,8,opt,name=unusable,proto3" json:"unusable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Gpu) Reset() {
 	*x = Gpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +2103,7 @@ func (x *Gpu) String() string {
 func (*Gpu) ProtoMessage() {}
 
 func (x *Gpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +2116,7 @@ func (x *Gpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gpu.ProtoReflect.Descriptor instead.
 func (*Gpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Gpu) GetIndex() uint32 {
@@ -1916,6 +2168,13 @@ func (x *Gpu) GetDriverVersion() string {
 	return ""
 }
 
+func (x *Gpu) GetUnusable() string {
+	if x != nil {
+		return x.Unusable
+	}
+	return ""
+}
+
 // VmCapability says whether the machine can run hardware-assisted virtual machines.
 type VmCapability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1931,7 +2190,7 @@ type VmCapability struct {
 
 func (x *VmCapability) Reset() {
 	*x = VmCapability{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +2202,7 @@ func (x *VmCapability) String() string {
 func (*VmCapability) ProtoMessage() {}
 
 func (x *VmCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +2215,7 @@ func (x *VmCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VmCapability.ProtoReflect.Descriptor instead.
 func (*VmCapability) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *VmCapability) GetCapable() bool {
@@ -1997,7 +2256,7 @@ type VfioGpu struct {
 
 func (x *VfioGpu) Reset() {
 	*x = VfioGpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2268,7 @@ func (x *VfioGpu) String() string {
 func (*VfioGpu) ProtoMessage() {}
 
 func (x *VfioGpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2281,7 @@ func (x *VfioGpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VfioGpu.ProtoReflect.Descriptor instead.
 func (*VfioGpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VfioGpu) GetPciAddress() string {
@@ -2070,7 +2329,7 @@ type NetworkInterface struct {
 
 func (x *NetworkInterface) Reset() {
 	*x = NetworkInterface{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2341,7 @@ func (x *NetworkInterface) String() string {
 func (*NetworkInterface) ProtoMessage() {}
 
 func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2354,7 @@ func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkInterface.ProtoReflect.Descriptor instead.
 func (*NetworkInterface) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NetworkInterface) GetName() string {
@@ -2130,7 +2389,7 @@ var File_rollcall_node_v1_node_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\n" +
-	"\x1brollcall/node/v1/node.proto\x12\x10rollcall.node.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb6\b\n" +
+	"\x1brollcall/node/v1/node.proto\x12\x10rollcall.node.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\b\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1a.rollcall.node.v1.NodeTypeR\x04type\x12<\n" +
@@ -2163,7 +2422,15 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x14joined_without_token\x18  \x01(\bR\x12joinedWithoutToken\x12\x1f\n" +
 	"\vjoined_from\x18\" \x01(\tR\n" +
 	"joinedFrom\x12B\n" +
-	"\tallocated\x18! \x01(\v2$.rollcall.node.v1.AllocatedResourcesR\tallocated\"\xb3\x01\n" +
+	"\tallocated\x18! \x01(\v2$.rollcall.node.v1.AllocatedResourcesR\tallocated\x12F\n" +
+	"\x10duplicate_agents\x18# \x03(\v2\x1b.rollcall.node.v1.NodeAgentR\x0fduplicateAgents\"\xc0\x01\n" +
+	"\tNodeAgent\x12\x1f\n" +
+	"\vinstance_id\x18\x01 \x01(\tR\n" +
+	"instanceId\x12\x17\n" +
+	"\aboot_id\x18\x02 \x01(\tR\x06bootId\x12/\n" +
+	"\x13machine_fingerprint\x18\x03 \x01(\tR\x12machineFingerprint\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb3\x01\n" +
 	"\x12AllocatedResources\x12\x1e\n" +
 	"\n" +
 	"millicores\x18\x01 \x01(\rR\n" +
@@ -2217,7 +2484,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\toverrides\x18\x04 \x03(\v2!.rollcall.node.v1.OverriddenLabelR\toverrides\"X\n" +
 	"\x0fOverriddenLabel\x12/\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x1b.rollcall.node.v1.LabelTierR\x04tier\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xdf\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xe8\x06\n" +
 	"\bNodeInfo\x12\x1c\n" +
 	"\bhostname\x18\x01 \x01(\tB\x00R\bhostname\x12%\n" +
 	"\radvertise_url\x18\x02 \x01(\tB\x00R\fadvertiseUrl\x12%\n" +
@@ -2237,10 +2504,22 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"interfaces\x18\f \x03(\v2\".rollcall.node.v1.NetworkInterfaceB\x00R\n" +
 	"interfaces\x12@\n" +
 	"\x06labels\x18\r \x03(\v2&.rollcall.node.v1.NodeInfo.LabelsEntryB\x00R\x06labels\x122\n" +
-	"\x04work\x18\x0e \x01(\v2\x1e.rollcall.node.v1.WorkCapacityR\x04work\x1a9\n" +
+	"\x04work\x18\x0e \x01(\v2\x1e.rollcall.node.v1.WorkCapacityR\x04work\x12A\n" +
+	"\n" +
+	"conditions\x18\x0f \x03(\v2\x1f.rollcall.node.v1.NodeConditionB\x00R\n" +
+	"conditions\x12D\n" +
+	"\runknown_facts\x18\x10 \x03(\v2\x1d.rollcall.node.v1.UnknownFactB\x00R\funknownFacts\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"x\n" +
+	"\vUnknownFact\x12\x14\n" +
+	"\x04fact\x18\x01 \x01(\tB\x00R\x04fact\x12\x18\n" +
+	"\x06reason\x18\x02 \x01(\tB\x00R\x06reason\x129\n" +
+	"\n" +
+	"known_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tknownTime\"E\n" +
+	"\rNodeCondition\x12\x18\n" +
+	"\x06reason\x18\x01 \x01(\tB\x00R\x06reason\x12\x1a\n" +
+	"\amessage\x18\x02 \x01(\tB\x00R\amessage\"\xb8\x02\n" +
 	"\fWorkCapacity\x12\x1e\n" +
 	"\texecutors\x18\x01 \x03(\tB\x00R\texecutors\x12\x1e\n" +
 	"\n" +
@@ -2271,7 +2550,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x14\n" +
 	"\x04cpus\x18\x02 \x01(\tB\x00R\x04cpus\x12!\n" +
 	"\fmemory_bytes\x18\x03 \x01(\x04R\vmemoryBytes\x12\x1e\n" +
-	"\tdistances\x18\x04 \x03(\rB\x00R\tdistances\"\xcc\x01\n" +
+	"\tdistances\x18\x04 \x03(\rB\x00R\tdistances\"\xea\x01\n" +
 	"\x03Gpu\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x14\n" +
 	"\x04name\x18\x02 \x01(\tB\x00R\x04name\x12\x14\n" +
@@ -2281,7 +2560,8 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"pciAddress\x12\x1d\n" +
 	"\n" +
 	"memory_mib\x18\x06 \x01(\rR\tmemoryMib\x12'\n" +
-	"\x0edriver_version\x18\a \x01(\tB\x00R\rdriverVersion\"\\\n" +
+	"\x0edriver_version\x18\a \x01(\tB\x00R\rdriverVersion\x12\x1c\n" +
+	"\bunusable\x18\b \x01(\tB\x00R\bunusable\"\\\n" +
 	"\fVmCapability\x12\x18\n" +
 	"\acapable\x18\x01 \x01(\bR\acapable\x12\x1a\n" +
 	"\amessage\x18\x02 \x01(\tB\x00R\amessage\x12\x16\n" +
@@ -2316,19 +2596,22 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x18HEALTH_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14HEALTH_STATE_HEALTHY\x10\x01\x12\x1a\n" +
 	"\x16HEALTH_STATE_UNHEALTHY\x10\x02\x12\x18\n" +
-	"\x14HEALTH_STATE_UNKNOWN\x10\x03*\xb0\x01\n" +
+	"\x14HEALTH_STATE_UNKNOWN\x10\x03*\xd2\x01\n" +
 	"\x0fSchedulingState\x12 \n" +
 	"\x1cSCHEDULING_STATE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19SCHEDULING_STATE_ELIGIBLE\x10\x01\x12\x1f\n" +
 	"\x1bSCHEDULING_STATE_INELIGIBLE\x10\x02\x12\x1d\n" +
 	"\x19SCHEDULING_STATE_DRAINING\x10\x03\x12\x1c\n" +
-	"\x18SCHEDULING_STATE_DRAINED\x10\x04*\x82\x01\n" +
+	"\x18SCHEDULING_STATE_DRAINED\x10\x04\x12 \n" +
+	"\x1cSCHEDULING_STATE_UNCONFIRMED\x10\x05*\xb3\x01\n" +
 	"\bHoldKind\x12\x19\n" +
 	"\x15HOLD_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12HOLD_KIND_OPERATOR\x10\x01\x12\x16\n" +
 	"\x12HOLD_KIND_FLAPPING\x10\x02\x12\x16\n" +
 	"\x12HOLD_KIND_HARDWARE\x10\x03\x12\x13\n" +
-	"\x0fHOLD_KIND_DRAIN\x10\x04*l\n" +
+	"\x0fHOLD_KIND_DRAIN\x10\x04\x12\x17\n" +
+	"\x13HOLD_KIND_CONDITION\x10\x05\x12\x16\n" +
+	"\x12HOLD_KIND_IDENTITY\x10\x06*l\n" +
 	"\tLabelTier\x12\x1a\n" +
 	"\x16LABEL_TIER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10LABEL_TIER_AGENT\x10\x01\x12\x14\n" +
@@ -2348,7 +2631,7 @@ func file_rollcall_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(NodeType)(0),                 // 0: rollcall.node.v1.NodeType
 	(MembershipState)(0),          // 1: rollcall.node.v1.MembershipState
@@ -2358,68 +2641,76 @@ var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(HoldKind)(0),                 // 5: rollcall.node.v1.HoldKind
 	(LabelTier)(0),                // 6: rollcall.node.v1.LabelTier
 	(*Node)(nil),                  // 7: rollcall.node.v1.Node
-	(*AllocatedResources)(nil),    // 8: rollcall.node.v1.AllocatedResources
-	(*Membership)(nil),            // 9: rollcall.node.v1.Membership
-	(*Connection)(nil),            // 10: rollcall.node.v1.Connection
-	(*Health)(nil),                // 11: rollcall.node.v1.Health
-	(*Scheduling)(nil),            // 12: rollcall.node.v1.Scheduling
-	(*Hold)(nil),                  // 13: rollcall.node.v1.Hold
-	(*Label)(nil),                 // 14: rollcall.node.v1.Label
-	(*OverriddenLabel)(nil),       // 15: rollcall.node.v1.OverriddenLabel
-	(*NodeInfo)(nil),              // 16: rollcall.node.v1.NodeInfo
-	(*WorkCapacity)(nil),          // 17: rollcall.node.v1.WorkCapacity
-	(*OperatingSystem)(nil),       // 18: rollcall.node.v1.OperatingSystem
-	(*Cpu)(nil),                   // 19: rollcall.node.v1.Cpu
-	(*NumaNode)(nil),              // 20: rollcall.node.v1.NumaNode
-	(*Gpu)(nil),                   // 21: rollcall.node.v1.Gpu
-	(*VmCapability)(nil),          // 22: rollcall.node.v1.VmCapability
-	(*VfioGpu)(nil),               // 23: rollcall.node.v1.VfioGpu
-	(*NetworkInterface)(nil),      // 24: rollcall.node.v1.NetworkInterface
-	nil,                           // 25: rollcall.node.v1.NodeInfo.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*NodeAgent)(nil),             // 8: rollcall.node.v1.NodeAgent
+	(*AllocatedResources)(nil),    // 9: rollcall.node.v1.AllocatedResources
+	(*Membership)(nil),            // 10: rollcall.node.v1.Membership
+	(*Connection)(nil),            // 11: rollcall.node.v1.Connection
+	(*Health)(nil),                // 12: rollcall.node.v1.Health
+	(*Scheduling)(nil),            // 13: rollcall.node.v1.Scheduling
+	(*Hold)(nil),                  // 14: rollcall.node.v1.Hold
+	(*Label)(nil),                 // 15: rollcall.node.v1.Label
+	(*OverriddenLabel)(nil),       // 16: rollcall.node.v1.OverriddenLabel
+	(*NodeInfo)(nil),              // 17: rollcall.node.v1.NodeInfo
+	(*UnknownFact)(nil),           // 18: rollcall.node.v1.UnknownFact
+	(*NodeCondition)(nil),         // 19: rollcall.node.v1.NodeCondition
+	(*WorkCapacity)(nil),          // 20: rollcall.node.v1.WorkCapacity
+	(*OperatingSystem)(nil),       // 21: rollcall.node.v1.OperatingSystem
+	(*Cpu)(nil),                   // 22: rollcall.node.v1.Cpu
+	(*NumaNode)(nil),              // 23: rollcall.node.v1.NumaNode
+	(*Gpu)(nil),                   // 24: rollcall.node.v1.Gpu
+	(*VmCapability)(nil),          // 25: rollcall.node.v1.VmCapability
+	(*VfioGpu)(nil),               // 26: rollcall.node.v1.VfioGpu
+	(*NetworkInterface)(nil),      // 27: rollcall.node.v1.NetworkInterface
+	nil,                           // 28: rollcall.node.v1.NodeInfo.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
 }
 var file_rollcall_node_v1_node_proto_depIdxs = []int32{
 	0,  // 0: rollcall.node.v1.Node.type:type_name -> rollcall.node.v1.NodeType
-	9,  // 1: rollcall.node.v1.Node.membership:type_name -> rollcall.node.v1.Membership
-	10, // 2: rollcall.node.v1.Node.connection:type_name -> rollcall.node.v1.Connection
-	11, // 3: rollcall.node.v1.Node.health:type_name -> rollcall.node.v1.Health
-	12, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
-	16, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
-	14, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
-	26, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
-	26, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
-	26, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
-	26, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
-	8,  // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
-	1,  // 12: rollcall.node.v1.Membership.state:type_name -> rollcall.node.v1.MembershipState
-	26, // 13: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
-	2,  // 14: rollcall.node.v1.Connection.state:type_name -> rollcall.node.v1.ConnectionState
-	26, // 15: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	3,  // 16: rollcall.node.v1.Health.state:type_name -> rollcall.node.v1.HealthState
-	26, // 17: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
-	4,  // 18: rollcall.node.v1.Scheduling.state:type_name -> rollcall.node.v1.SchedulingState
-	26, // 19: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
-	13, // 20: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
-	5,  // 21: rollcall.node.v1.Hold.kind:type_name -> rollcall.node.v1.HoldKind
-	26, // 22: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
-	26, // 23: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
-	6,  // 24: rollcall.node.v1.Label.tier:type_name -> rollcall.node.v1.LabelTier
-	15, // 25: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
-	6,  // 26: rollcall.node.v1.OverriddenLabel.tier:type_name -> rollcall.node.v1.LabelTier
-	18, // 27: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
-	19, // 28: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
-	20, // 29: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
-	21, // 30: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
-	22, // 31: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
-	23, // 32: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
-	24, // 33: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
-	25, // 34: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
-	17, // 35: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	10, // 1: rollcall.node.v1.Node.membership:type_name -> rollcall.node.v1.Membership
+	11, // 2: rollcall.node.v1.Node.connection:type_name -> rollcall.node.v1.Connection
+	12, // 3: rollcall.node.v1.Node.health:type_name -> rollcall.node.v1.Health
+	13, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
+	17, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
+	15, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
+	29, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
+	29, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
+	29, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
+	29, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
+	9,  // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
+	8,  // 12: rollcall.node.v1.Node.duplicate_agents:type_name -> rollcall.node.v1.NodeAgent
+	29, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
+	1,  // 14: rollcall.node.v1.Membership.state:type_name -> rollcall.node.v1.MembershipState
+	29, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	2,  // 16: rollcall.node.v1.Connection.state:type_name -> rollcall.node.v1.ConnectionState
+	29, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	3,  // 18: rollcall.node.v1.Health.state:type_name -> rollcall.node.v1.HealthState
+	29, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
+	4,  // 20: rollcall.node.v1.Scheduling.state:type_name -> rollcall.node.v1.SchedulingState
+	29, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
+	14, // 22: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
+	5,  // 23: rollcall.node.v1.Hold.kind:type_name -> rollcall.node.v1.HoldKind
+	29, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
+	29, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
+	6,  // 26: rollcall.node.v1.Label.tier:type_name -> rollcall.node.v1.LabelTier
+	16, // 27: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
+	6,  // 28: rollcall.node.v1.OverriddenLabel.tier:type_name -> rollcall.node.v1.LabelTier
+	21, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
+	22, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
+	23, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
+	24, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
+	25, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
+	26, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
+	27, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
+	28, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
+	20, // 37: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
+	19, // 38: rollcall.node.v1.NodeInfo.conditions:type_name -> rollcall.node.v1.NodeCondition
+	18, // 39: rollcall.node.v1.NodeInfo.unknown_facts:type_name -> rollcall.node.v1.UnknownFact
+	29, // 40: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_node_v1_node_proto_init() }
@@ -2433,7 +2724,7 @@ func file_rollcall_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_node_v1_node_proto_rawDesc), len(file_rollcall_node_v1_node_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   19,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

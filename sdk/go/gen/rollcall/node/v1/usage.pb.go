@@ -26,8 +26,8 @@ const (
 // ResourceUsage is one sample. Totals that have not changed since the stream's last beat are left out.
 type ResourceUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Share of all logical processors in use, 0 to 100.
-	CpuPercent float32 `protobuf:"fixed32,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
+	// Share of all logical processors in use, 0 to 100. Absent where it is not known, as in a process's first sample.
+	CpuPercent *float32 `protobuf:"fixed32,1,opt,name=cpu_percent,json=cpuPercent,proto3,oneof" json:"cpu_percent,omitempty"`
 	// Memory in use, in MiB.
 	MemoryUsedMib uint32 `protobuf:"varint,2,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
 	// Memory there is, in MiB. 0: as last sent.
@@ -44,7 +44,9 @@ type ResourceUsage struct {
 	Gpus []*GpuUsage `protobuf:"bytes,8,rep,name=gpus,proto3" json:"gpus,omitempty"`
 	// Each NUMA node that has processors or memory, in the order of their ids. May be left out. None where there is only
 	// one: its figures are the machine's, and are not kept.
-	NumaNodes     []*NumaNodeUsage `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
+	NumaNodes []*NumaNodeUsage `protobuf:"bytes,9,rep,name=numa_nodes,json=numaNodes,proto3" json:"numa_nodes,omitempty"`
+	// Whether the GPUs could not be read. One that is missing from this sample is not gone then.
+	GpusUnknown   bool `protobuf:"varint,10,opt,name=gpus_unknown,json=gpusUnknown,proto3" json:"gpus_unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -80,8 +82,8 @@ func (*ResourceUsage) Descriptor() ([]byte, []int) {
 }
 
 func (x *ResourceUsage) GetCpuPercent() float32 {
-	if x != nil {
-		return x.CpuPercent
+	if x != nil && x.CpuPercent != nil {
+		return *x.CpuPercent
 	}
 	return 0
 }
@@ -142,13 +144,20 @@ func (x *ResourceUsage) GetNumaNodes() []*NumaNodeUsage {
 	return nil
 }
 
+func (x *ResourceUsage) GetGpusUnknown() bool {
+	if x != nil {
+		return x.GpusUnknown
+	}
+	return false
+}
+
 // GpuUsage is one GPU's part of a sample.
 type GpuUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The driver's index.
 	Index uint32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	// Share of time in which the GPU was busy, 0 to 100.
-	UtilizationPercent float32 `protobuf:"fixed32,2,opt,name=utilization_percent,json=utilizationPercent,proto3" json:"utilization_percent,omitempty"`
+	// Share of time in which the GPU was busy, 0 to 100. Absent where the driver tells none.
+	UtilizationPercent *float32 `protobuf:"fixed32,2,opt,name=utilization_percent,json=utilizationPercent,proto3,oneof" json:"utilization_percent,omitempty"`
 	// Memory in use, in MiB.
 	MemoryUsedMib uint32 `protobuf:"varint,3,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
 	// Memory there is, in MiB. 0: as last sent.
@@ -197,8 +206,8 @@ func (x *GpuUsage) GetIndex() uint32 {
 }
 
 func (x *GpuUsage) GetUtilizationPercent() float32 {
-	if x != nil {
-		return x.UtilizationPercent
+	if x != nil && x.UtilizationPercent != nil {
+		return *x.UtilizationPercent
 	}
 	return 0
 }
@@ -301,27 +310,31 @@ var File_rollcall_node_v1_usage_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_usage_proto_rawDesc = "" +
 	"\n" +
-	"\x1crollcall/node/v1/usage.proto\x12\x10rollcall.node.v1\"\xfe\x03\n" +
-	"\rResourceUsage\x12\x1f\n" +
-	"\vcpu_percent\x18\x01 \x01(\x02R\n" +
-	"cpuPercent\x12&\n" +
+	"\x1crollcall/node/v1/usage.proto\x12\x10rollcall.node.v1\"\xb6\x04\n" +
+	"\rResourceUsage\x12$\n" +
+	"\vcpu_percent\x18\x01 \x01(\x02H\x00R\n" +
+	"cpuPercent\x88\x01\x01\x12&\n" +
 	"\x0fmemory_used_mib\x18\x02 \x01(\rR\rmemoryUsedMib\x12(\n" +
 	"\x10memory_total_mib\x18\x03 \x01(\rR\x0ememoryTotalMib\x12\"\n" +
 	"\rdisk_used_mib\x18\x04 \x01(\rR\vdiskUsedMib\x12$\n" +
 	"\x0edisk_total_mib\x18\x05 \x01(\rR\fdiskTotalMib\x12C\n" +
-	"\x1btemperature_average_celsius\x18\x06 \x01(\x02H\x00R\x19temperatureAverageCelsius\x88\x01\x01\x12;\n" +
-	"\x17temperature_max_celsius\x18\a \x01(\x02H\x01R\x15temperatureMaxCelsius\x88\x01\x01\x120\n" +
+	"\x1btemperature_average_celsius\x18\x06 \x01(\x02H\x01R\x19temperatureAverageCelsius\x88\x01\x01\x12;\n" +
+	"\x17temperature_max_celsius\x18\a \x01(\x02H\x02R\x15temperatureMaxCelsius\x88\x01\x01\x120\n" +
 	"\x04gpus\x18\b \x03(\v2\x1a.rollcall.node.v1.GpuUsageB\x00R\x04gpus\x12@\n" +
 	"\n" +
-	"numa_nodes\x18\t \x03(\v2\x1f.rollcall.node.v1.NumaNodeUsageB\x00R\tnumaNodesB\x1e\n" +
+	"numa_nodes\x18\t \x03(\v2\x1f.rollcall.node.v1.NumaNodeUsageB\x00R\tnumaNodes\x12!\n" +
+	"\fgpus_unknown\x18\n" +
+	" \x01(\bR\vgpusUnknownB\x0e\n" +
+	"\f_cpu_percentB\x1e\n" +
 	"\x1c_temperature_average_celsiusB\x1a\n" +
-	"\x18_temperature_max_celsius\"\xf1\x01\n" +
+	"\x18_temperature_max_celsius\"\x8e\x02\n" +
 	"\bGpuUsage\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\rR\x05index\x12/\n" +
-	"\x13utilization_percent\x18\x02 \x01(\x02R\x12utilizationPercent\x12&\n" +
+	"\x05index\x18\x01 \x01(\rR\x05index\x124\n" +
+	"\x13utilization_percent\x18\x02 \x01(\x02H\x00R\x12utilizationPercent\x88\x01\x01\x12&\n" +
 	"\x0fmemory_used_mib\x18\x03 \x01(\rR\rmemoryUsedMib\x12(\n" +
 	"\x10memory_total_mib\x18\x04 \x01(\rR\x0ememoryTotalMib\x124\n" +
-	"\x13temperature_celsius\x18\x05 \x01(\x02H\x00R\x12temperatureCelsius\x88\x01\x01B\x16\n" +
+	"\x13temperature_celsius\x18\x05 \x01(\x02H\x01R\x12temperatureCelsius\x88\x01\x01B\x16\n" +
+	"\x14_utilization_percentB\x16\n" +
 	"\x14_temperature_celsius\"\xa7\x01\n" +
 	"\rNumaNodeUsage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12$\n" +

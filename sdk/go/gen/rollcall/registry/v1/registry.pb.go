@@ -873,8 +873,11 @@ func (*DeregisterNodeResponse) Descriptor() ([]byte, []int) {
 // GetNodeRequest names one node.
 type GetNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins.
-	Node          string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The exact id.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Whether node can be an unambiguous prefix of an id, for commands that people read; an exact id always wins. Refused with AMBIGUOUS_NODE
+	// when several nodes have the prefix. Programs leave it out: which node a prefix means depends on which others exist.
+	AllowPrefix   bool `protobuf:"varint,2,opt,name=allow_prefix,json=allowPrefix,proto3" json:"allow_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,6 +917,13 @@ func (x *GetNodeRequest) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *GetNodeRequest) GetAllowPrefix() bool {
+	if x != nil {
+		return x.AllowPrefix
+	}
+	return false
 }
 
 // GetNodeResponse is the node.
@@ -965,12 +975,15 @@ func (x *GetNodeResponse) GetNode() *v1.Node {
 // ExplainNodeRequest names a node.
 type ExplainNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id or unambiguous prefix of it; an exact id always wins.
+	// The exact id.
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// Entries of the timeline at most, the newest: 1 to 1000. 0 means 100. Fewer when more would take more than about 1 MiB.
 	Limit int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Only what happened at this time or later.
-	FromTime      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=from_time,json=fromTime,proto3" json:"from_time,omitempty"`
+	FromTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=from_time,json=fromTime,proto3" json:"from_time,omitempty"`
+	// Whether node can be an unambiguous prefix of an id, for commands that people read; an exact id always wins. Refused with AMBIGUOUS_NODE
+	// when several nodes have the prefix. Programs leave it out: which node a prefix means depends on which others exist.
+	AllowPrefix   bool `protobuf:"varint,4,opt,name=allow_prefix,json=allowPrefix,proto3" json:"allow_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1024,6 +1037,13 @@ func (x *ExplainNodeRequest) GetFromTime() *timestamppb.Timestamp {
 		return x.FromTime
 	}
 	return nil
+}
+
+func (x *ExplainNodeRequest) GetAllowPrefix() bool {
+	if x != nil {
+		return x.AllowPrefix
+	}
+	return false
 }
 
 // ExplainNodeResponse is a node with its history and what follows from it.
@@ -3108,15 +3128,17 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\anode_id\x18\x01 \x01(\tB\x00R\x06nodeId\x127\n" +
 	"\x05proof\x18\x02 \x01(\v2\x1f.rollcall.registry.v1.NodeProofB\x00R\x05proof\x12\x18\n" +
 	"\x06reason\x18\x03 \x01(\tB\x00R\x06reason\"\x18\n" +
-	"\x16DeregisterNodeResponse\"&\n" +
+	"\x16DeregisterNodeResponse\"I\n" +
 	"\x0eGetNodeRequest\x12\x14\n" +
-	"\x04node\x18\x01 \x01(\tB\x00R\x04node\"=\n" +
+	"\x04node\x18\x01 \x01(\tB\x00R\x04node\x12!\n" +
+	"\fallow_prefix\x18\x02 \x01(\bR\vallowPrefix\"=\n" +
 	"\x0fGetNodeResponse\x12*\n" +
-	"\x04node\x18\x01 \x01(\v2\x16.rollcall.node.v1.NodeR\x04node\"{\n" +
+	"\x04node\x18\x01 \x01(\v2\x16.rollcall.node.v1.NodeR\x04node\"\x9e\x01\n" +
 	"\x12ExplainNodeRequest\x12\x14\n" +
 	"\x04node\x18\x01 \x01(\tB\x00R\x04node\x12\x16\n" +
 	"\x05limit\x18\x02 \x01(\x05B\x00R\x05limit\x127\n" +
-	"\tfrom_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\"\xfd\x01\n" +
+	"\tfrom_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\x12!\n" +
+	"\fallow_prefix\x18\x04 \x01(\bR\vallowPrefix\"\xfd\x01\n" +
 	"\x13ExplainNodeResponse\x12*\n" +
 	"\x04node\x18\x01 \x01(\v2\x16.rollcall.node.v1.NodeR\x04node\x12=\n" +
 	"\aentries\x18\x02 \x03(\v2#.rollcall.registry.v1.TimelineEntryR\aentries\x12\x1f\n" +

@@ -57,10 +57,10 @@ type RegistryServiceClient interface {
 	// DeregisterNode leaves for good: the node is gone from the record, its stream is closed, a tombstone stays.
 	// A rejected node is refused with NODE_REJECTED: it cannot launder its rejection.
 	DeregisterNode(ctx context.Context, in *DeregisterNodeRequest, opts ...grpc.CallOption) (*DeregisterNodeResponse, error)
-	// GetNode answers one node by its id or an unambiguous prefix.
+	// GetNode answers one node by its id. Refused with NODE_NOT_FOUND, or AMBIGUOUS_NODE for a prefix.
 	GetNode(ctx context.Context, in *GetNodeRequest, opts ...grpc.CallOption) (*GetNodeResponse, error)
 	// ExplainNode tells how a node came to be in the state that it is in: its timeline, whether it may take work, and what stands in the way.
-	// Refused with NODE_NOT_FOUND or AMBIGUOUS_NODE.
+	// Refused with NODE_NOT_FOUND, or AMBIGUOUS_NODE for a prefix.
 	ExplainNode(ctx context.Context, in *ExplainNodeRequest, opts ...grpc.CallOption) (*ExplainNodeResponse, error)
 	// ListNodes answers a page of the nodes that match every given filter. To list and then follow, watch after the revision that it answers,
 	// with the same filters.
@@ -238,10 +238,10 @@ type RegistryServiceServer interface {
 	// DeregisterNode leaves for good: the node is gone from the record, its stream is closed, a tombstone stays.
 	// A rejected node is refused with NODE_REJECTED: it cannot launder its rejection.
 	DeregisterNode(context.Context, *DeregisterNodeRequest) (*DeregisterNodeResponse, error)
-	// GetNode answers one node by its id or an unambiguous prefix.
+	// GetNode answers one node by its id. Refused with NODE_NOT_FOUND, or AMBIGUOUS_NODE for a prefix.
 	GetNode(context.Context, *GetNodeRequest) (*GetNodeResponse, error)
 	// ExplainNode tells how a node came to be in the state that it is in: its timeline, whether it may take work, and what stands in the way.
-	// Refused with NODE_NOT_FOUND or AMBIGUOUS_NODE.
+	// Refused with NODE_NOT_FOUND, or AMBIGUOUS_NODE for a prefix.
 	ExplainNode(context.Context, *ExplainNodeRequest) (*ExplainNodeResponse, error)
 	// ListNodes answers a page of the nodes that match every given filter. To list and then follow, watch after the revision that it answers,
 	// with the same filters.

@@ -13,6 +13,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
+	v11 "rollcall.dev/go/gen/rollcall/node/v1"
 	v1 "rollcall.dev/go/gen/rollcall/work/v1"
 	sync "sync"
 	unsafe "unsafe"
@@ -96,7 +97,8 @@ const (
 	ExecutionState_EXECUTION_STATE_PENDING ExecutionState = 1
 	// Its node is starting it.
 	ExecutionState_EXECUTION_STATE_STARTING ExecutionState = 2
-	// It runs.
+	// It runs. So is shown what a healthy node runs although its end was recorded (message says so): it is being stopped, and does not count
+	// for its job.
 	ExecutionState_EXECUTION_STATE_RUNNING ExecutionState = 3
 	// It runs and is ready.
 	ExecutionState_EXECUTION_STATE_READY ExecutionState = 4
@@ -425,7 +427,7 @@ type JobUpdate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Executions of the newest version that have been ready long enough.
 	Done uint32 `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
-	// Executions in all.
+	// Executions that are wanted of the newest version: the count of a service; what runs of a daemon.
 	Total uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	// Whether it stopped since a new execution failed, or did not become ready in time.
 	Halted bool `protobuf:"varint,3,opt,name=halted,proto3" json:"halted,omitempty"`
@@ -824,7 +826,9 @@ func (x *SubmitJobResponse) GetWarnings() []string {
 type PlanJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job, whole.
-	Spec          *v1.JobSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Spec *v1.JobSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	// The etag that the submission would carry; as in SubmitJobRequest.
+	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -866,6 +870,13 @@ func (x *PlanJobRequest) GetSpec() *v1.JobSpec {
 	return nil
 }
 
+func (x *PlanJobRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
 // PlanJobResponse is what would happen.
 type PlanJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -882,7 +893,9 @@ type PlanJobResponse struct {
 	// False when the job is so already.
 	Changed bool `protobuf:"varint,6,opt,name=changed,proto3" json:"changed,omitempty"`
 	// As in SubmitJobResponse.
-	Warnings      []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Why SubmitJob would refuse the job now. Absent when it would accept it.
+	Refusal       *SubmitRefusal `protobuf:"bytes,8,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -966,6 +979,68 @@ func (x *PlanJobResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *PlanJobResponse) GetRefusal() *SubmitRefusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
+}
+
+// SubmitRefusal is why a job would be refused.
+type SubmitRefusal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For machines: the reason of SubmitJob's error.
+	Reason v11.ErrorReason `protobuf:"varint,1,opt,name=reason,proto3,enum=rollcall.node.v1.ErrorReason" json:"reason,omitempty"`
+	// For people.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitRefusal) Reset() {
+	*x = SubmitRefusal{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitRefusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitRefusal) ProtoMessage() {}
+
+func (x *SubmitRefusal) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitRefusal.ProtoReflect.Descriptor instead.
+func (*SubmitRefusal) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SubmitRefusal) GetReason() v11.ErrorReason {
+	if x != nil {
+		return x.Reason
+	}
+	return v11.ErrorReason(0)
+}
+
+func (x *SubmitRefusal) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // PlannedExecution is one place of a job, and where it would go.
 type PlannedExecution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -983,7 +1058,7 @@ type PlannedExecution struct {
 
 func (x *PlannedExecution) Reset() {
 	*x = PlannedExecution{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[8]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1070,7 @@ func (x *PlannedExecution) String() string {
 func (*PlannedExecution) ProtoMessage() {}
 
 func (x *PlannedExecution) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[8]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1083,7 @@ func (x *PlannedExecution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedExecution.ProtoReflect.Descriptor instead.
 func (*PlannedExecution) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlannedExecution) GetIndex() uint32 {
@@ -1054,7 +1129,7 @@ type PlacementRefusal struct {
 
 func (x *PlacementRefusal) Reset() {
 	*x = PlacementRefusal{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[9]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1141,7 @@ func (x *PlacementRefusal) String() string {
 func (*PlacementRefusal) ProtoMessage() {}
 
 func (x *PlacementRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[9]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1154,7 @@ func (x *PlacementRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlacementRefusal.ProtoReflect.Descriptor instead.
 func (*PlacementRefusal) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlacementRefusal) GetReason() string {
@@ -1114,7 +1189,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[10]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1201,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[10]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1214,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetJobRequest) GetName() string {
@@ -1160,7 +1235,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[11]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1247,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[11]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1260,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetJobResponse) GetJob() *Job {
@@ -1212,7 +1287,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[12]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1299,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[12]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1312,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{12}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListJobsRequest) GetPageSize() int32 {
@@ -1281,7 +1356,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[13]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1368,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[13]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1381,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{13}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -1334,7 +1409,7 @@ type WatchJobsRequest struct {
 
 func (x *WatchJobsRequest) Reset() {
 	*x = WatchJobsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[14]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1421,7 @@ func (x *WatchJobsRequest) String() string {
 func (*WatchJobsRequest) ProtoMessage() {}
 
 func (x *WatchJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[14]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1434,7 @@ func (x *WatchJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobsRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{14}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchJobsRequest) GetName() string {
@@ -1382,7 +1457,7 @@ type WatchJobsResponse struct {
 
 func (x *WatchJobsResponse) Reset() {
 	*x = WatchJobsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[15]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1469,7 @@ func (x *WatchJobsResponse) String() string {
 func (*WatchJobsResponse) ProtoMessage() {}
 
 func (x *WatchJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[15]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1482,7 @@ func (x *WatchJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobsResponse.ProtoReflect.Descriptor instead.
 func (*WatchJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchJobsResponse) GetJobs() []*Job {
@@ -1443,7 +1518,7 @@ type ScaleJobRequest struct {
 
 func (x *ScaleJobRequest) Reset() {
 	*x = ScaleJobRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[16]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1530,7 @@ func (x *ScaleJobRequest) String() string {
 func (*ScaleJobRequest) ProtoMessage() {}
 
 func (x *ScaleJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[16]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1543,7 @@ func (x *ScaleJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleJobRequest.ProtoReflect.Descriptor instead.
 func (*ScaleJobRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScaleJobRequest) GetName() string {
@@ -1517,7 +1592,7 @@ type ScaleJobResponse struct {
 
 func (x *ScaleJobResponse) Reset() {
 	*x = ScaleJobResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[17]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1604,7 @@ func (x *ScaleJobResponse) String() string {
 func (*ScaleJobResponse) ProtoMessage() {}
 
 func (x *ScaleJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[17]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1617,7 @@ func (x *ScaleJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleJobResponse.ProtoReflect.Descriptor instead.
 func (*ScaleJobResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ScaleJobResponse) GetJob() *Job {
@@ -1567,7 +1642,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[18]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1654,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[18]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1667,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{18}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RestartJobRequest) GetName() string {
@@ -1627,7 +1702,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[19]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1714,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[19]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1727,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{19}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RestartJobResponse) GetJob() *Job {
@@ -1677,7 +1752,7 @@ type StopJobRequest struct {
 
 func (x *StopJobRequest) Reset() {
 	*x = StopJobRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[20]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1764,7 @@ func (x *StopJobRequest) String() string {
 func (*StopJobRequest) ProtoMessage() {}
 
 func (x *StopJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[20]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1777,7 @@ func (x *StopJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJobRequest.ProtoReflect.Descriptor instead.
 func (*StopJobRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{20}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StopJobRequest) GetName() string {
@@ -1737,7 +1812,7 @@ type StopJobResponse struct {
 
 func (x *StopJobResponse) Reset() {
 	*x = StopJobResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1824,7 @@ func (x *StopJobResponse) String() string {
 func (*StopJobResponse) ProtoMessage() {}
 
 func (x *StopJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1837,7 @@ func (x *StopJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJobResponse.ProtoReflect.Descriptor instead.
 func (*StopJobResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{21}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopJobResponse) GetJob() *Job {
@@ -1787,7 +1862,7 @@ type ListJobVersionsRequest struct {
 
 func (x *ListJobVersionsRequest) Reset() {
 	*x = ListJobVersionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +1874,7 @@ func (x *ListJobVersionsRequest) String() string {
 func (*ListJobVersionsRequest) ProtoMessage() {}
 
 func (x *ListJobVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1887,7 @@ func (x *ListJobVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{22}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListJobVersionsRequest) GetName() string {
@@ -1849,7 +1924,7 @@ type ListJobVersionsResponse struct {
 
 func (x *ListJobVersionsResponse) Reset() {
 	*x = ListJobVersionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +1936,7 @@ func (x *ListJobVersionsResponse) String() string {
 func (*ListJobVersionsResponse) ProtoMessage() {}
 
 func (x *ListJobVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1949,7 @@ func (x *ListJobVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{23}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListJobVersionsResponse) GetVersions() []*JobVersion {
@@ -1910,7 +1985,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +1997,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2010,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{24}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobVersion) GetVersion() uint32 {
@@ -1992,7 +2067,7 @@ type ListExecutionsRequest struct {
 
 func (x *ListExecutionsRequest) Reset() {
 	*x = ListExecutionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2079,7 @@ func (x *ListExecutionsRequest) String() string {
 func (*ListExecutionsRequest) ProtoMessage() {}
 
 func (x *ListExecutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2092,7 @@ func (x *ListExecutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListExecutionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{25}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListExecutionsRequest) GetPageSize() int32 {
@@ -2068,7 +2143,7 @@ type ListExecutionsResponse struct {
 
 func (x *ListExecutionsResponse) Reset() {
 	*x = ListExecutionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2080,7 +2155,7 @@ func (x *ListExecutionsResponse) String() string {
 func (*ListExecutionsResponse) ProtoMessage() {}
 
 func (x *ListExecutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2093,7 +2168,7 @@ func (x *ListExecutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListExecutionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{26}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListExecutionsResponse) GetExecutions() []*Execution {
@@ -2113,15 +2188,18 @@ func (x *ListExecutionsResponse) GetNextPageToken() string {
 // GetExecutionRequest names the execution.
 type GetExecutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its id, or an unambiguous prefix of 8 characters or more.
-	Execution     string `protobuf:"bytes,1,opt,name=execution,proto3" json:"execution,omitempty"`
+	// The exact id.
+	Execution string `protobuf:"bytes,1,opt,name=execution,proto3" json:"execution,omitempty"`
+	// Whether execution can be an unambiguous prefix of an id, for commands that people read. Refused with AMBIGUOUS_EXECUTION when several
+	// executions have the prefix.
+	AllowPrefix   bool `protobuf:"varint,2,opt,name=allow_prefix,json=allowPrefix,proto3" json:"allow_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetExecutionRequest) Reset() {
 	*x = GetExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2211,7 @@ func (x *GetExecutionRequest) String() string {
 func (*GetExecutionRequest) ProtoMessage() {}
 
 func (x *GetExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2224,7 @@ func (x *GetExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExecutionRequest.ProtoReflect.Descriptor instead.
 func (*GetExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{27}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetExecutionRequest) GetExecution() string {
@@ -2154,6 +2232,13 @@ func (x *GetExecutionRequest) GetExecution() string {
 		return x.Execution
 	}
 	return ""
+}
+
+func (x *GetExecutionRequest) GetAllowPrefix() bool {
+	if x != nil {
+		return x.AllowPrefix
+	}
+	return false
 }
 
 // GetExecutionResponse is the execution.
@@ -2167,7 +2252,7 @@ type GetExecutionResponse struct {
 
 func (x *GetExecutionResponse) Reset() {
 	*x = GetExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2264,7 @@ func (x *GetExecutionResponse) String() string {
 func (*GetExecutionResponse) ProtoMessage() {}
 
 func (x *GetExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2277,7 @@ func (x *GetExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExecutionResponse.ProtoReflect.Descriptor instead.
 func (*GetExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{28}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetExecutionResponse) GetExecution() *Execution {
@@ -2211,14 +2296,17 @@ type ExplainExecutionRequest struct {
 	//
 	//	*ExplainExecutionRequest_Execution
 	//	*ExplainExecutionRequest_Job
-	Subject       isExplainExecutionRequest_Subject `protobuf_oneof:"subject"`
+	Subject isExplainExecutionRequest_Subject `protobuf_oneof:"subject"`
+	// Whether execution can be an unambiguous prefix of an id, for commands that people read. Refused with AMBIGUOUS_EXECUTION when several
+	// executions have the prefix.
+	AllowPrefix   bool `protobuf:"varint,3,opt,name=allow_prefix,json=allowPrefix,proto3" json:"allow_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainExecutionRequest) Reset() {
 	*x = ExplainExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2318,7 @@ func (x *ExplainExecutionRequest) String() string {
 func (*ExplainExecutionRequest) ProtoMessage() {}
 
 func (x *ExplainExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2331,7 @@ func (x *ExplainExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainExecutionRequest.ProtoReflect.Descriptor instead.
 func (*ExplainExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{29}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExplainExecutionRequest) GetSubject() isExplainExecutionRequest_Subject {
@@ -2271,12 +2359,19 @@ func (x *ExplainExecutionRequest) GetJob() string {
 	return ""
 }
 
+func (x *ExplainExecutionRequest) GetAllowPrefix() bool {
+	if x != nil {
+		return x.AllowPrefix
+	}
+	return false
+}
+
 type isExplainExecutionRequest_Subject interface {
 	isExplainExecutionRequest_Subject()
 }
 
 type ExplainExecutionRequest_Execution struct {
-	// An execution, by its id or an unambiguous prefix of 8 characters or more.
+	// An execution, by its exact id.
 	Execution string `protobuf:"bytes,1,opt,name=execution,proto3,oneof"`
 }
 
@@ -2306,7 +2401,7 @@ type ExplainExecutionResponse struct {
 
 func (x *ExplainExecutionResponse) Reset() {
 	*x = ExplainExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2413,7 @@ func (x *ExplainExecutionResponse) String() string {
 func (*ExplainExecutionResponse) ProtoMessage() {}
 
 func (x *ExplainExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2426,7 @@ func (x *ExplainExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainExecutionResponse.ProtoReflect.Descriptor instead.
 func (*ExplainExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{30}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExplainExecutionResponse) GetSummary() string {
@@ -2379,7 +2474,7 @@ type ExecutionHistoryEntry struct {
 
 func (x *ExecutionHistoryEntry) Reset() {
 	*x = ExecutionHistoryEntry{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2486,7 @@ func (x *ExecutionHistoryEntry) String() string {
 func (*ExecutionHistoryEntry) ProtoMessage() {}
 
 func (x *ExecutionHistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2499,7 @@ func (x *ExecutionHistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionHistoryEntry.ProtoReflect.Descriptor instead.
 func (*ExecutionHistoryEntry) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{31}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecutionHistoryEntry) GetTime() *timestamppb.Timestamp {
@@ -2438,7 +2533,7 @@ func (x *ExecutionHistoryEntry) GetNodeId() string {
 // StopExecutionRequest names the execution.
 type StopExecutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its id, or an unambiguous prefix of 8 characters or more.
+	// The exact id.
 	Execution string `protobuf:"bytes,1,opt,name=execution,proto3" json:"execution,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2450,7 +2545,7 @@ type StopExecutionRequest struct {
 
 func (x *StopExecutionRequest) Reset() {
 	*x = StopExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2557,7 @@ func (x *StopExecutionRequest) String() string {
 func (*StopExecutionRequest) ProtoMessage() {}
 
 func (x *StopExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2570,7 @@ func (x *StopExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExecutionRequest.ProtoReflect.Descriptor instead.
 func (*StopExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{32}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StopExecutionRequest) GetExecution() string {
@@ -2510,7 +2605,7 @@ type StopExecutionResponse struct {
 
 func (x *StopExecutionResponse) Reset() {
 	*x = StopExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2617,7 @@ func (x *StopExecutionResponse) String() string {
 func (*StopExecutionResponse) ProtoMessage() {}
 
 func (x *StopExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2630,7 @@ func (x *StopExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExecutionResponse.ProtoReflect.Descriptor instead.
 func (*StopExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{33}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StopExecutionResponse) GetExecution() *Execution {
@@ -2548,7 +2643,7 @@ func (x *StopExecutionResponse) GetExecution() *Execution {
 // AdoptExecutionRequest names the execution.
 type AdoptExecutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its id, or an unambiguous prefix of 8 characters or more.
+	// The exact id.
 	Execution string `protobuf:"bytes,1,opt,name=execution,proto3" json:"execution,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2560,7 +2655,7 @@ type AdoptExecutionRequest struct {
 
 func (x *AdoptExecutionRequest) Reset() {
 	*x = AdoptExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2572,7 +2667,7 @@ func (x *AdoptExecutionRequest) String() string {
 func (*AdoptExecutionRequest) ProtoMessage() {}
 
 func (x *AdoptExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2585,7 +2680,7 @@ func (x *AdoptExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptExecutionRequest.ProtoReflect.Descriptor instead.
 func (*AdoptExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{34}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AdoptExecutionRequest) GetExecution() string {
@@ -2620,7 +2715,7 @@ type AdoptExecutionResponse struct {
 
 func (x *AdoptExecutionResponse) Reset() {
 	*x = AdoptExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2727,7 @@ func (x *AdoptExecutionResponse) String() string {
 func (*AdoptExecutionResponse) ProtoMessage() {}
 
 func (x *AdoptExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2740,7 @@ func (x *AdoptExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptExecutionResponse.ProtoReflect.Descriptor instead.
 func (*AdoptExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{35}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdoptExecutionResponse) GetExecution() *Execution {
@@ -2668,7 +2763,7 @@ type WatchExecutionsRequest struct {
 
 func (x *WatchExecutionsRequest) Reset() {
 	*x = WatchExecutionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2775,7 @@ func (x *WatchExecutionsRequest) String() string {
 func (*WatchExecutionsRequest) ProtoMessage() {}
 
 func (x *WatchExecutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2788,7 @@ func (x *WatchExecutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchExecutionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchExecutionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{36}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchExecutionsRequest) GetJob() string {
@@ -2723,7 +2818,7 @@ type WatchExecutionsResponse struct {
 
 func (x *WatchExecutionsResponse) Reset() {
 	*x = WatchExecutionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2830,7 @@ func (x *WatchExecutionsResponse) String() string {
 func (*WatchExecutionsResponse) ProtoMessage() {}
 
 func (x *WatchExecutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2843,7 @@ func (x *WatchExecutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchExecutionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchExecutionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{37}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchExecutionsResponse) GetExecutions() []*Execution {
@@ -2769,7 +2864,7 @@ var File_rollcall_scheduler_v1_job_proto protoreflect.FileDescriptor
 
 const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1frollcall/scheduler/v1/job.proto\x12\x15rollcall.scheduler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1brollcall/work/v1/work.proto\"\xdd\x03\n" +
+	"\x1frollcall/scheduler/v1/job.proto\x12\x15rollcall.scheduler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#rollcall/node/v1/error_reason.proto\x1a\x1brollcall/work/v1/work.proto\"\xdd\x03\n" +
 	"\x03Job\x12-\n" +
 	"\x04spec\x18\x01 \x01(\v2\x19.rollcall.work.v1.JobSpecR\x04spec\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x125\n" +
@@ -2835,9 +2930,10 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x11SubmitJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.rollcall.scheduler.v1.JobR\x03job\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\bR\achanged\x12\x1a\n" +
-	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"A\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"W\n" +
 	"\x0ePlanJobRequest\x12/\n" +
-	"\x04spec\x18\x01 \x01(\v2\x19.rollcall.work.v1.JobSpecB\x00R\x04spec\"\x9f\x02\n" +
+	"\x04spec\x18\x01 \x01(\v2\x19.rollcall.work.v1.JobSpecB\x00R\x04spec\x12\x14\n" +
+	"\x04etag\x18\x02 \x01(\tB\x00R\x04etag\"\xdf\x02\n" +
 	"\x0fPlanJobResponse\x12G\n" +
 	"\n" +
 	"executions\x18\x01 \x03(\v2'.rollcall.scheduler.v1.PlannedExecutionR\n" +
@@ -2847,7 +2943,11 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x05nodes\x18\x04 \x01(\rR\x05nodes\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x18\n" +
 	"\achanged\x18\x06 \x01(\bR\achanged\x12\x1a\n" +
-	"\bwarnings\x18\a \x03(\tR\bwarnings\"\x80\x01\n" +
+	"\bwarnings\x18\a \x03(\tR\bwarnings\x12>\n" +
+	"\arefusal\x18\b \x01(\v2$.rollcall.scheduler.v1.SubmitRefusalR\arefusal\"`\n" +
+	"\rSubmitRefusal\x125\n" +
+	"\x06reason\x18\x01 \x01(\x0e2\x1d.rollcall.node.v1.ErrorReasonR\x06reason\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x80\x01\n" +
 	"\x10PlannedExecution\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12!\n" +
@@ -2925,14 +3025,16 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"executions\x18\x01 \x03(\v2 .rollcall.scheduler.v1.ExecutionR\n" +
 	"executions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"5\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"X\n" +
 	"\x13GetExecutionRequest\x12\x1e\n" +
-	"\texecution\x18\x01 \x01(\tB\x00R\texecution\"V\n" +
+	"\texecution\x18\x01 \x01(\tB\x00R\texecution\x12!\n" +
+	"\fallow_prefix\x18\x02 \x01(\bR\vallowPrefix\"V\n" +
 	"\x14GetExecutionResponse\x12>\n" +
-	"\texecution\x18\x01 \x01(\v2 .rollcall.scheduler.v1.ExecutionR\texecution\"^\n" +
+	"\texecution\x18\x01 \x01(\v2 .rollcall.scheduler.v1.ExecutionR\texecution\"\x81\x01\n" +
 	"\x17ExplainExecutionRequest\x12 \n" +
 	"\texecution\x18\x01 \x01(\tB\x00H\x00R\texecution\x12\x14\n" +
-	"\x03job\x18\x02 \x01(\tB\x00H\x00R\x03jobB\v\n" +
+	"\x03job\x18\x02 \x01(\tB\x00H\x00R\x03job\x12!\n" +
+	"\fallow_prefix\x18\x03 \x01(\bR\vallowPrefixB\v\n" +
 	"\asubject\x12\x00\"\x81\x02\n" +
 	"\x18ExplainExecutionResponse\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12F\n" +
@@ -3018,7 +3120,7 @@ func file_rollcall_scheduler_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_scheduler_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rollcall_scheduler_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_rollcall_scheduler_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_rollcall_scheduler_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: rollcall.scheduler.v1.JobState
 	(ExecutionState)(0),              // 1: rollcall.scheduler.v1.ExecutionState
@@ -3030,117 +3132,121 @@ var file_rollcall_scheduler_v1_job_proto_goTypes = []any{
 	(*SubmitJobResponse)(nil),        // 7: rollcall.scheduler.v1.SubmitJobResponse
 	(*PlanJobRequest)(nil),           // 8: rollcall.scheduler.v1.PlanJobRequest
 	(*PlanJobResponse)(nil),          // 9: rollcall.scheduler.v1.PlanJobResponse
-	(*PlannedExecution)(nil),         // 10: rollcall.scheduler.v1.PlannedExecution
-	(*PlacementRefusal)(nil),         // 11: rollcall.scheduler.v1.PlacementRefusal
-	(*GetJobRequest)(nil),            // 12: rollcall.scheduler.v1.GetJobRequest
-	(*GetJobResponse)(nil),           // 13: rollcall.scheduler.v1.GetJobResponse
-	(*ListJobsRequest)(nil),          // 14: rollcall.scheduler.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 15: rollcall.scheduler.v1.ListJobsResponse
-	(*WatchJobsRequest)(nil),         // 16: rollcall.scheduler.v1.WatchJobsRequest
-	(*WatchJobsResponse)(nil),        // 17: rollcall.scheduler.v1.WatchJobsResponse
-	(*ScaleJobRequest)(nil),          // 18: rollcall.scheduler.v1.ScaleJobRequest
-	(*ScaleJobResponse)(nil),         // 19: rollcall.scheduler.v1.ScaleJobResponse
-	(*RestartJobRequest)(nil),        // 20: rollcall.scheduler.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),       // 21: rollcall.scheduler.v1.RestartJobResponse
-	(*StopJobRequest)(nil),           // 22: rollcall.scheduler.v1.StopJobRequest
-	(*StopJobResponse)(nil),          // 23: rollcall.scheduler.v1.StopJobResponse
-	(*ListJobVersionsRequest)(nil),   // 24: rollcall.scheduler.v1.ListJobVersionsRequest
-	(*ListJobVersionsResponse)(nil),  // 25: rollcall.scheduler.v1.ListJobVersionsResponse
-	(*JobVersion)(nil),               // 26: rollcall.scheduler.v1.JobVersion
-	(*ListExecutionsRequest)(nil),    // 27: rollcall.scheduler.v1.ListExecutionsRequest
-	(*ListExecutionsResponse)(nil),   // 28: rollcall.scheduler.v1.ListExecutionsResponse
-	(*GetExecutionRequest)(nil),      // 29: rollcall.scheduler.v1.GetExecutionRequest
-	(*GetExecutionResponse)(nil),     // 30: rollcall.scheduler.v1.GetExecutionResponse
-	(*ExplainExecutionRequest)(nil),  // 31: rollcall.scheduler.v1.ExplainExecutionRequest
-	(*ExplainExecutionResponse)(nil), // 32: rollcall.scheduler.v1.ExplainExecutionResponse
-	(*ExecutionHistoryEntry)(nil),    // 33: rollcall.scheduler.v1.ExecutionHistoryEntry
-	(*StopExecutionRequest)(nil),     // 34: rollcall.scheduler.v1.StopExecutionRequest
-	(*StopExecutionResponse)(nil),    // 35: rollcall.scheduler.v1.StopExecutionResponse
-	(*AdoptExecutionRequest)(nil),    // 36: rollcall.scheduler.v1.AdoptExecutionRequest
-	(*AdoptExecutionResponse)(nil),   // 37: rollcall.scheduler.v1.AdoptExecutionResponse
-	(*WatchExecutionsRequest)(nil),   // 38: rollcall.scheduler.v1.WatchExecutionsRequest
-	(*WatchExecutionsResponse)(nil),  // 39: rollcall.scheduler.v1.WatchExecutionsResponse
-	nil,                              // 40: rollcall.scheduler.v1.Execution.PortsEntry
-	(*v1.JobSpec)(nil),               // 41: rollcall.work.v1.JobSpec
-	(*timestamppb.Timestamp)(nil),    // 42: google.protobuf.Timestamp
-	(v1.DesiredState)(0),             // 43: rollcall.work.v1.DesiredState
-	(*v1.ExecutionObservation)(nil),  // 44: rollcall.work.v1.ExecutionObservation
-	(v1.JobType)(0),                  // 45: rollcall.work.v1.JobType
+	(*SubmitRefusal)(nil),            // 10: rollcall.scheduler.v1.SubmitRefusal
+	(*PlannedExecution)(nil),         // 11: rollcall.scheduler.v1.PlannedExecution
+	(*PlacementRefusal)(nil),         // 12: rollcall.scheduler.v1.PlacementRefusal
+	(*GetJobRequest)(nil),            // 13: rollcall.scheduler.v1.GetJobRequest
+	(*GetJobResponse)(nil),           // 14: rollcall.scheduler.v1.GetJobResponse
+	(*ListJobsRequest)(nil),          // 15: rollcall.scheduler.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 16: rollcall.scheduler.v1.ListJobsResponse
+	(*WatchJobsRequest)(nil),         // 17: rollcall.scheduler.v1.WatchJobsRequest
+	(*WatchJobsResponse)(nil),        // 18: rollcall.scheduler.v1.WatchJobsResponse
+	(*ScaleJobRequest)(nil),          // 19: rollcall.scheduler.v1.ScaleJobRequest
+	(*ScaleJobResponse)(nil),         // 20: rollcall.scheduler.v1.ScaleJobResponse
+	(*RestartJobRequest)(nil),        // 21: rollcall.scheduler.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),       // 22: rollcall.scheduler.v1.RestartJobResponse
+	(*StopJobRequest)(nil),           // 23: rollcall.scheduler.v1.StopJobRequest
+	(*StopJobResponse)(nil),          // 24: rollcall.scheduler.v1.StopJobResponse
+	(*ListJobVersionsRequest)(nil),   // 25: rollcall.scheduler.v1.ListJobVersionsRequest
+	(*ListJobVersionsResponse)(nil),  // 26: rollcall.scheduler.v1.ListJobVersionsResponse
+	(*JobVersion)(nil),               // 27: rollcall.scheduler.v1.JobVersion
+	(*ListExecutionsRequest)(nil),    // 28: rollcall.scheduler.v1.ListExecutionsRequest
+	(*ListExecutionsResponse)(nil),   // 29: rollcall.scheduler.v1.ListExecutionsResponse
+	(*GetExecutionRequest)(nil),      // 30: rollcall.scheduler.v1.GetExecutionRequest
+	(*GetExecutionResponse)(nil),     // 31: rollcall.scheduler.v1.GetExecutionResponse
+	(*ExplainExecutionRequest)(nil),  // 32: rollcall.scheduler.v1.ExplainExecutionRequest
+	(*ExplainExecutionResponse)(nil), // 33: rollcall.scheduler.v1.ExplainExecutionResponse
+	(*ExecutionHistoryEntry)(nil),    // 34: rollcall.scheduler.v1.ExecutionHistoryEntry
+	(*StopExecutionRequest)(nil),     // 35: rollcall.scheduler.v1.StopExecutionRequest
+	(*StopExecutionResponse)(nil),    // 36: rollcall.scheduler.v1.StopExecutionResponse
+	(*AdoptExecutionRequest)(nil),    // 37: rollcall.scheduler.v1.AdoptExecutionRequest
+	(*AdoptExecutionResponse)(nil),   // 38: rollcall.scheduler.v1.AdoptExecutionResponse
+	(*WatchExecutionsRequest)(nil),   // 39: rollcall.scheduler.v1.WatchExecutionsRequest
+	(*WatchExecutionsResponse)(nil),  // 40: rollcall.scheduler.v1.WatchExecutionsResponse
+	nil,                              // 41: rollcall.scheduler.v1.Execution.PortsEntry
+	(*v1.JobSpec)(nil),               // 42: rollcall.work.v1.JobSpec
+	(*timestamppb.Timestamp)(nil),    // 43: google.protobuf.Timestamp
+	(v1.DesiredState)(0),             // 44: rollcall.work.v1.DesiredState
+	(*v1.ExecutionObservation)(nil),  // 45: rollcall.work.v1.ExecutionObservation
+	(v11.ErrorReason)(0),             // 46: rollcall.node.v1.ErrorReason
+	(v1.JobType)(0),                  // 47: rollcall.work.v1.JobType
 }
 var file_rollcall_scheduler_v1_job_proto_depIdxs = []int32{
-	41, // 0: rollcall.scheduler.v1.Job.spec:type_name -> rollcall.work.v1.JobSpec
+	42, // 0: rollcall.scheduler.v1.Job.spec:type_name -> rollcall.work.v1.JobSpec
 	0,  // 1: rollcall.scheduler.v1.Job.state:type_name -> rollcall.scheduler.v1.JobState
 	3,  // 2: rollcall.scheduler.v1.Job.executions:type_name -> rollcall.scheduler.v1.ExecutionCounts
 	4,  // 3: rollcall.scheduler.v1.Job.update:type_name -> rollcall.scheduler.v1.JobUpdate
-	42, // 4: rollcall.scheduler.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	42, // 5: rollcall.scheduler.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	43, // 6: rollcall.scheduler.v1.Execution.desired:type_name -> rollcall.work.v1.DesiredState
+	43, // 4: rollcall.scheduler.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	43, // 5: rollcall.scheduler.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	44, // 6: rollcall.scheduler.v1.Execution.desired:type_name -> rollcall.work.v1.DesiredState
 	1,  // 7: rollcall.scheduler.v1.Execution.state:type_name -> rollcall.scheduler.v1.ExecutionState
-	44, // 8: rollcall.scheduler.v1.Execution.observation:type_name -> rollcall.work.v1.ExecutionObservation
-	40, // 9: rollcall.scheduler.v1.Execution.ports:type_name -> rollcall.scheduler.v1.Execution.PortsEntry
-	42, // 10: rollcall.scheduler.v1.Execution.create_time:type_name -> google.protobuf.Timestamp
-	42, // 11: rollcall.scheduler.v1.Execution.end_time:type_name -> google.protobuf.Timestamp
-	41, // 12: rollcall.scheduler.v1.SubmitJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
+	45, // 8: rollcall.scheduler.v1.Execution.observation:type_name -> rollcall.work.v1.ExecutionObservation
+	41, // 9: rollcall.scheduler.v1.Execution.ports:type_name -> rollcall.scheduler.v1.Execution.PortsEntry
+	43, // 10: rollcall.scheduler.v1.Execution.create_time:type_name -> google.protobuf.Timestamp
+	43, // 11: rollcall.scheduler.v1.Execution.end_time:type_name -> google.protobuf.Timestamp
+	42, // 12: rollcall.scheduler.v1.SubmitJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
 	2,  // 13: rollcall.scheduler.v1.SubmitJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	41, // 14: rollcall.scheduler.v1.PlanJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
-	10, // 15: rollcall.scheduler.v1.PlanJobResponse.executions:type_name -> rollcall.scheduler.v1.PlannedExecution
-	11, // 16: rollcall.scheduler.v1.PlanJobResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
-	2,  // 17: rollcall.scheduler.v1.GetJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	0,  // 18: rollcall.scheduler.v1.ListJobsRequest.states:type_name -> rollcall.scheduler.v1.JobState
-	45, // 19: rollcall.scheduler.v1.ListJobsRequest.types:type_name -> rollcall.work.v1.JobType
-	2,  // 20: rollcall.scheduler.v1.ListJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
-	2,  // 21: rollcall.scheduler.v1.WatchJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
-	2,  // 22: rollcall.scheduler.v1.ScaleJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	2,  // 23: rollcall.scheduler.v1.RestartJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	2,  // 24: rollcall.scheduler.v1.StopJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	26, // 25: rollcall.scheduler.v1.ListJobVersionsResponse.versions:type_name -> rollcall.scheduler.v1.JobVersion
-	41, // 26: rollcall.scheduler.v1.JobVersion.spec:type_name -> rollcall.work.v1.JobSpec
-	42, // 27: rollcall.scheduler.v1.JobVersion.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 28: rollcall.scheduler.v1.ListExecutionsRequest.states:type_name -> rollcall.scheduler.v1.ExecutionState
-	5,  // 29: rollcall.scheduler.v1.ListExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 30: rollcall.scheduler.v1.GetExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	33, // 31: rollcall.scheduler.v1.ExplainExecutionResponse.history:type_name -> rollcall.scheduler.v1.ExecutionHistoryEntry
-	11, // 32: rollcall.scheduler.v1.ExplainExecutionResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
-	42, // 33: rollcall.scheduler.v1.ExplainExecutionResponse.next_try_time:type_name -> google.protobuf.Timestamp
-	42, // 34: rollcall.scheduler.v1.ExecutionHistoryEntry.time:type_name -> google.protobuf.Timestamp
-	5,  // 35: rollcall.scheduler.v1.StopExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 36: rollcall.scheduler.v1.AdoptExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 37: rollcall.scheduler.v1.WatchExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
-	6,  // 38: rollcall.scheduler.v1.JobService.SubmitJob:input_type -> rollcall.scheduler.v1.SubmitJobRequest
-	8,  // 39: rollcall.scheduler.v1.JobService.PlanJob:input_type -> rollcall.scheduler.v1.PlanJobRequest
-	12, // 40: rollcall.scheduler.v1.JobService.GetJob:input_type -> rollcall.scheduler.v1.GetJobRequest
-	14, // 41: rollcall.scheduler.v1.JobService.ListJobs:input_type -> rollcall.scheduler.v1.ListJobsRequest
-	16, // 42: rollcall.scheduler.v1.JobService.WatchJobs:input_type -> rollcall.scheduler.v1.WatchJobsRequest
-	18, // 43: rollcall.scheduler.v1.JobService.ScaleJob:input_type -> rollcall.scheduler.v1.ScaleJobRequest
-	20, // 44: rollcall.scheduler.v1.JobService.RestartJob:input_type -> rollcall.scheduler.v1.RestartJobRequest
-	22, // 45: rollcall.scheduler.v1.JobService.StopJob:input_type -> rollcall.scheduler.v1.StopJobRequest
-	24, // 46: rollcall.scheduler.v1.JobService.ListJobVersions:input_type -> rollcall.scheduler.v1.ListJobVersionsRequest
-	27, // 47: rollcall.scheduler.v1.JobService.ListExecutions:input_type -> rollcall.scheduler.v1.ListExecutionsRequest
-	29, // 48: rollcall.scheduler.v1.JobService.GetExecution:input_type -> rollcall.scheduler.v1.GetExecutionRequest
-	31, // 49: rollcall.scheduler.v1.JobService.ExplainExecution:input_type -> rollcall.scheduler.v1.ExplainExecutionRequest
-	34, // 50: rollcall.scheduler.v1.JobService.StopExecution:input_type -> rollcall.scheduler.v1.StopExecutionRequest
-	36, // 51: rollcall.scheduler.v1.JobService.AdoptExecution:input_type -> rollcall.scheduler.v1.AdoptExecutionRequest
-	38, // 52: rollcall.scheduler.v1.JobService.WatchExecutions:input_type -> rollcall.scheduler.v1.WatchExecutionsRequest
-	7,  // 53: rollcall.scheduler.v1.JobService.SubmitJob:output_type -> rollcall.scheduler.v1.SubmitJobResponse
-	9,  // 54: rollcall.scheduler.v1.JobService.PlanJob:output_type -> rollcall.scheduler.v1.PlanJobResponse
-	13, // 55: rollcall.scheduler.v1.JobService.GetJob:output_type -> rollcall.scheduler.v1.GetJobResponse
-	15, // 56: rollcall.scheduler.v1.JobService.ListJobs:output_type -> rollcall.scheduler.v1.ListJobsResponse
-	17, // 57: rollcall.scheduler.v1.JobService.WatchJobs:output_type -> rollcall.scheduler.v1.WatchJobsResponse
-	19, // 58: rollcall.scheduler.v1.JobService.ScaleJob:output_type -> rollcall.scheduler.v1.ScaleJobResponse
-	21, // 59: rollcall.scheduler.v1.JobService.RestartJob:output_type -> rollcall.scheduler.v1.RestartJobResponse
-	23, // 60: rollcall.scheduler.v1.JobService.StopJob:output_type -> rollcall.scheduler.v1.StopJobResponse
-	25, // 61: rollcall.scheduler.v1.JobService.ListJobVersions:output_type -> rollcall.scheduler.v1.ListJobVersionsResponse
-	28, // 62: rollcall.scheduler.v1.JobService.ListExecutions:output_type -> rollcall.scheduler.v1.ListExecutionsResponse
-	30, // 63: rollcall.scheduler.v1.JobService.GetExecution:output_type -> rollcall.scheduler.v1.GetExecutionResponse
-	32, // 64: rollcall.scheduler.v1.JobService.ExplainExecution:output_type -> rollcall.scheduler.v1.ExplainExecutionResponse
-	35, // 65: rollcall.scheduler.v1.JobService.StopExecution:output_type -> rollcall.scheduler.v1.StopExecutionResponse
-	37, // 66: rollcall.scheduler.v1.JobService.AdoptExecution:output_type -> rollcall.scheduler.v1.AdoptExecutionResponse
-	39, // 67: rollcall.scheduler.v1.JobService.WatchExecutions:output_type -> rollcall.scheduler.v1.WatchExecutionsResponse
-	53, // [53:68] is the sub-list for method output_type
-	38, // [38:53] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	42, // 14: rollcall.scheduler.v1.PlanJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
+	11, // 15: rollcall.scheduler.v1.PlanJobResponse.executions:type_name -> rollcall.scheduler.v1.PlannedExecution
+	12, // 16: rollcall.scheduler.v1.PlanJobResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
+	10, // 17: rollcall.scheduler.v1.PlanJobResponse.refusal:type_name -> rollcall.scheduler.v1.SubmitRefusal
+	46, // 18: rollcall.scheduler.v1.SubmitRefusal.reason:type_name -> rollcall.node.v1.ErrorReason
+	2,  // 19: rollcall.scheduler.v1.GetJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	0,  // 20: rollcall.scheduler.v1.ListJobsRequest.states:type_name -> rollcall.scheduler.v1.JobState
+	47, // 21: rollcall.scheduler.v1.ListJobsRequest.types:type_name -> rollcall.work.v1.JobType
+	2,  // 22: rollcall.scheduler.v1.ListJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
+	2,  // 23: rollcall.scheduler.v1.WatchJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
+	2,  // 24: rollcall.scheduler.v1.ScaleJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	2,  // 25: rollcall.scheduler.v1.RestartJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	2,  // 26: rollcall.scheduler.v1.StopJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	27, // 27: rollcall.scheduler.v1.ListJobVersionsResponse.versions:type_name -> rollcall.scheduler.v1.JobVersion
+	42, // 28: rollcall.scheduler.v1.JobVersion.spec:type_name -> rollcall.work.v1.JobSpec
+	43, // 29: rollcall.scheduler.v1.JobVersion.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 30: rollcall.scheduler.v1.ListExecutionsRequest.states:type_name -> rollcall.scheduler.v1.ExecutionState
+	5,  // 31: rollcall.scheduler.v1.ListExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 32: rollcall.scheduler.v1.GetExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	34, // 33: rollcall.scheduler.v1.ExplainExecutionResponse.history:type_name -> rollcall.scheduler.v1.ExecutionHistoryEntry
+	12, // 34: rollcall.scheduler.v1.ExplainExecutionResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
+	43, // 35: rollcall.scheduler.v1.ExplainExecutionResponse.next_try_time:type_name -> google.protobuf.Timestamp
+	43, // 36: rollcall.scheduler.v1.ExecutionHistoryEntry.time:type_name -> google.protobuf.Timestamp
+	5,  // 37: rollcall.scheduler.v1.StopExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 38: rollcall.scheduler.v1.AdoptExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 39: rollcall.scheduler.v1.WatchExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
+	6,  // 40: rollcall.scheduler.v1.JobService.SubmitJob:input_type -> rollcall.scheduler.v1.SubmitJobRequest
+	8,  // 41: rollcall.scheduler.v1.JobService.PlanJob:input_type -> rollcall.scheduler.v1.PlanJobRequest
+	13, // 42: rollcall.scheduler.v1.JobService.GetJob:input_type -> rollcall.scheduler.v1.GetJobRequest
+	15, // 43: rollcall.scheduler.v1.JobService.ListJobs:input_type -> rollcall.scheduler.v1.ListJobsRequest
+	17, // 44: rollcall.scheduler.v1.JobService.WatchJobs:input_type -> rollcall.scheduler.v1.WatchJobsRequest
+	19, // 45: rollcall.scheduler.v1.JobService.ScaleJob:input_type -> rollcall.scheduler.v1.ScaleJobRequest
+	21, // 46: rollcall.scheduler.v1.JobService.RestartJob:input_type -> rollcall.scheduler.v1.RestartJobRequest
+	23, // 47: rollcall.scheduler.v1.JobService.StopJob:input_type -> rollcall.scheduler.v1.StopJobRequest
+	25, // 48: rollcall.scheduler.v1.JobService.ListJobVersions:input_type -> rollcall.scheduler.v1.ListJobVersionsRequest
+	28, // 49: rollcall.scheduler.v1.JobService.ListExecutions:input_type -> rollcall.scheduler.v1.ListExecutionsRequest
+	30, // 50: rollcall.scheduler.v1.JobService.GetExecution:input_type -> rollcall.scheduler.v1.GetExecutionRequest
+	32, // 51: rollcall.scheduler.v1.JobService.ExplainExecution:input_type -> rollcall.scheduler.v1.ExplainExecutionRequest
+	35, // 52: rollcall.scheduler.v1.JobService.StopExecution:input_type -> rollcall.scheduler.v1.StopExecutionRequest
+	37, // 53: rollcall.scheduler.v1.JobService.AdoptExecution:input_type -> rollcall.scheduler.v1.AdoptExecutionRequest
+	39, // 54: rollcall.scheduler.v1.JobService.WatchExecutions:input_type -> rollcall.scheduler.v1.WatchExecutionsRequest
+	7,  // 55: rollcall.scheduler.v1.JobService.SubmitJob:output_type -> rollcall.scheduler.v1.SubmitJobResponse
+	9,  // 56: rollcall.scheduler.v1.JobService.PlanJob:output_type -> rollcall.scheduler.v1.PlanJobResponse
+	14, // 57: rollcall.scheduler.v1.JobService.GetJob:output_type -> rollcall.scheduler.v1.GetJobResponse
+	16, // 58: rollcall.scheduler.v1.JobService.ListJobs:output_type -> rollcall.scheduler.v1.ListJobsResponse
+	18, // 59: rollcall.scheduler.v1.JobService.WatchJobs:output_type -> rollcall.scheduler.v1.WatchJobsResponse
+	20, // 60: rollcall.scheduler.v1.JobService.ScaleJob:output_type -> rollcall.scheduler.v1.ScaleJobResponse
+	22, // 61: rollcall.scheduler.v1.JobService.RestartJob:output_type -> rollcall.scheduler.v1.RestartJobResponse
+	24, // 62: rollcall.scheduler.v1.JobService.StopJob:output_type -> rollcall.scheduler.v1.StopJobResponse
+	26, // 63: rollcall.scheduler.v1.JobService.ListJobVersions:output_type -> rollcall.scheduler.v1.ListJobVersionsResponse
+	29, // 64: rollcall.scheduler.v1.JobService.ListExecutions:output_type -> rollcall.scheduler.v1.ListExecutionsResponse
+	31, // 65: rollcall.scheduler.v1.JobService.GetExecution:output_type -> rollcall.scheduler.v1.GetExecutionResponse
+	33, // 66: rollcall.scheduler.v1.JobService.ExplainExecution:output_type -> rollcall.scheduler.v1.ExplainExecutionResponse
+	36, // 67: rollcall.scheduler.v1.JobService.StopExecution:output_type -> rollcall.scheduler.v1.StopExecutionResponse
+	38, // 68: rollcall.scheduler.v1.JobService.AdoptExecution:output_type -> rollcall.scheduler.v1.AdoptExecutionResponse
+	40, // 69: rollcall.scheduler.v1.JobService.WatchExecutions:output_type -> rollcall.scheduler.v1.WatchExecutionsResponse
+	55, // [55:70] is the sub-list for method output_type
+	40, // [40:55] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_scheduler_v1_job_proto_init() }
@@ -3148,7 +3254,7 @@ func file_rollcall_scheduler_v1_job_proto_init() {
 	if File_rollcall_scheduler_v1_job_proto != nil {
 		return
 	}
-	file_rollcall_scheduler_v1_job_proto_msgTypes[29].OneofWrappers = []any{
+	file_rollcall_scheduler_v1_job_proto_msgTypes[30].OneofWrappers = []any{
 		(*ExplainExecutionRequest_Execution)(nil),
 		(*ExplainExecutionRequest_Job)(nil),
 	}
@@ -3158,7 +3264,7 @@ func file_rollcall_scheduler_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_scheduler_v1_job_proto_rawDesc), len(file_rollcall_scheduler_v1_job_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

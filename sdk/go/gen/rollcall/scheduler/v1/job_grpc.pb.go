@@ -43,14 +43,15 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // JobService keeps jobs and shows what became of them. Methods that change something take the role "submitter" (admin implies it, operator does
-// not) and a request id: the same id twice has one effect and the same answer. A job is named by its exact name, an execution by its id or an
-// unambiguous prefix of 8 characters or more.
+// not) and a request id: the same id twice has one effect and the same answer. A job is named by its exact name, an execution by its exact id
+// (JOB_NOT_FOUND, EXECUTION_NOT_FOUND; metadata "suggestion" is the name that was most likely meant, if one is close).
 type JobServiceClient interface {
 	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
 	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
 	// changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
-	// PlanJob says what SubmitJob would do: where each execution would go, and why not elsewhere. Nothing is changed.
+	// PlanJob says what SubmitJob would do: where each execution would go, why not elsewhere, and whether the job would be refused. Nothing is
+	// changed. A job that breaks the rules is refused with INVALID_JOB here too.
 	PlanJob(ctx context.Context, in *PlanJobRequest, opts ...grpc.CallOption) (*PlanJobResponse, error)
 	// GetJob answers a job with the counts of its executions.
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
@@ -263,14 +264,15 @@ type JobService_WatchExecutionsClient = grpc.ServerStreamingClient[WatchExecutio
 // for forward compatibility.
 //
 // JobService keeps jobs and shows what became of them. Methods that change something take the role "submitter" (admin implies it, operator does
-// not) and a request id: the same id twice has one effect and the same answer. A job is named by its exact name, an execution by its id or an
-// unambiguous prefix of 8 characters or more.
+// not) and a request id: the same id twice has one effect and the same answer. A job is named by its exact name, an execution by its exact id
+// (JOB_NOT_FOUND, EXECUTION_NOT_FOUND; metadata "suggestion" is the name that was most likely meant, if one is close).
 type JobServiceServer interface {
 	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
 	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
 	// changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
-	// PlanJob says what SubmitJob would do: where each execution would go, and why not elsewhere. Nothing is changed.
+	// PlanJob says what SubmitJob would do: where each execution would go, why not elsewhere, and whether the job would be refused. Nothing is
+	// changed. A job that breaks the rules is refused with INVALID_JOB here too.
 	PlanJob(context.Context, *PlanJobRequest) (*PlanJobResponse, error)
 	// GetJob answers a job with the counts of its executions.
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)

@@ -196,7 +196,8 @@ func (Backoff) EnumDescriptor() ([]byte, []int) {
 type PlacementStrategy int32
 
 const (
-	// As BIN_PACK.
+	// Batch jobs: as BIN_PACK. Services: the node with the fewest executions of this job, then one that was not drained or held for
+	// flapping in the last ten minutes, then the fullest.
 	PlacementStrategy_PLACEMENT_STRATEGY_UNSPECIFIED PlacementStrategy = 0
 	// The fullest node that fits.
 	PlacementStrategy_PLACEMENT_STRATEGY_BIN_PACK PlacementStrategy = 1
@@ -377,7 +378,7 @@ const (
 	EndReason_END_REASON_STOPPED EndReason = 3
 	// It could not be started; message says why.
 	EndReason_END_REASON_START_FAILED EndReason = 4
-	// Its check failed too often.
+	// Its check never passed, and the time in which it must be ready is over.
 	EndReason_END_REASON_CHECK_FAILED EndReason = 5
 	// It ran longer than max_run_time.
 	EndReason_END_REASON_DEADLINE_EXCEEDED EndReason = 6
@@ -1216,7 +1217,8 @@ type Check struct {
 	Interval *durationpb.Duration `protobuf:"bytes,4,opt,name=interval,proto3" json:"interval,omitempty"`
 	// Time for one try. Absent: 2 s.
 	Timeout *durationpb.Duration `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// Failed tries in a row by which a ready execution is no longer ready, and by which one that never was ready is restarted. 0: 3.
+	// Failed tries in a row by which a ready execution is no longer ready. Until it is ready for the first time, tries that fail are repeated
+	// until UpdatePolicy.ready_deadline. 0: 3.
 	Failures      uint32 `protobuf:"varint,6,opt,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1312,12 +1314,13 @@ type isCheck_Probe interface {
 }
 
 type Check_Tcp struct {
-	// A TCP connection to a port is accepted.
+	// A TCP connection to a port is accepted. The execution itself must listen there: a process in its cgroup, or the container engine for a port
+	// that it has published. Where that cannot be determined, the try neither passes nor fails.
 	Tcp *TcpCheck `protobuf:"bytes,1,opt,name=tcp,proto3,oneof"`
 }
 
 type Check_Http struct {
-	// A GET over HTTP is answered with a status from 200 to 399.
+	// A GET over HTTP is answered with a status from 200 to 399. The execution itself must listen there, as for tcp.
 	Http *HttpCheck `protobuf:"bytes,2,opt,name=http,proto3,oneof"`
 }
 
@@ -1633,7 +1636,8 @@ type UpdatePolicy struct {
 	MaxParallel uint32 `protobuf:"varint,1,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
 	// How long a new execution must have been ready before the next is replaced. Absent: 10 s.
 	MinReadyTime *durationpb.Duration `protobuf:"bytes,2,opt,name=min_ready_time,json=minReadyTime,proto3" json:"min_ready_time,omitempty"`
-	// How long a new execution may take to become ready; the update stops and says so then. Absent: 5 min.
+	// How long an execution may take to be ready for the first time. Its node ends it then, counted from the start of its process or
+	// container, and it fails with CHECK_FAILED. An update stops and says so, counted from when the execution was placed. Absent: 5 min.
 	ReadyDeadline *durationpb.Duration `protobuf:"bytes,3,opt,name=ready_deadline,json=readyDeadline,proto3" json:"ready_deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1768,7 +1772,9 @@ type ExecutionSpec struct {
 	// LossPolicy.stop_on_agent_after.
 	StopOnAgentAfter *durationpb.Duration `protobuf:"bytes,8,opt,name=stop_on_agent_after,json=stopOnAgentAfter,proto3" json:"stop_on_agent_after,omitempty"`
 	// JobSpec.max_run_time.
-	MaxRunTime    *durationpb.Duration `protobuf:"bytes,9,opt,name=max_run_time,json=maxRunTime,proto3" json:"max_run_time,omitempty"`
+	MaxRunTime *durationpb.Duration `protobuf:"bytes,9,opt,name=max_run_time,json=maxRunTime,proto3" json:"max_run_time,omitempty"`
+	// UpdatePolicy.ready_deadline, for a job with a check. Absent: 5 min.
+	ReadyDeadline *durationpb.Duration `protobuf:"bytes,10,opt,name=ready_deadline,json=readyDeadline,proto3" json:"ready_deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1873,6 +1879,13 @@ func (x *ExecutionSpec) GetStopOnAgentAfter() *durationpb.Duration {
 func (x *ExecutionSpec) GetMaxRunTime() *durationpb.Duration {
 	if x != nil {
 		return x.MaxRunTime
+	}
+	return nil
+}
+
+func (x *ExecutionSpec) GetReadyDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.ReadyDeadline
 	}
 	return nil
 }
@@ -2273,7 +2286,7 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\x0fPlacementPolicy\x12?\n" +
 	"\bstrategy\x18\x01 \x01(\x0e2#.rollcall.work.v1.PlacementStrategyR\bstrategy\x12 \n" +
 	"\fmax_per_node\x18\x02 \x01(\rR\n" +
-	"maxPerNode\"\xd6\x03\n" +
+	"maxPerNode\"\x98\x04\n" +
 	"\rExecutionSpec\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12-\n" +
@@ -2284,7 +2297,9 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\x05check\x18\a \x01(\v2\x17.rollcall.work.v1.CheckR\x05check\x12H\n" +
 	"\x13stop_on_agent_after\x18\b \x01(\v2\x19.google.protobuf.DurationR\x10stopOnAgentAfter\x12;\n" +
 	"\fmax_run_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"maxRunTimeB\x06\n" +
+	"maxRunTime\x12@\n" +
+	"\x0eready_deadline\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\rreadyDeadlineB\x06\n" +
 	"\x04task\"\xd7\x02\n" +
 	"\x12ExecutionReference\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\tB\x00R\x02id\x128\n" +
@@ -2459,18 +2474,19 @@ var file_rollcall_work_v1_work_proto_depIdxs = []int32{
 	15, // 41: rollcall.work.v1.ExecutionSpec.check:type_name -> rollcall.work.v1.Check
 	33, // 42: rollcall.work.v1.ExecutionSpec.stop_on_agent_after:type_name -> google.protobuf.Duration
 	33, // 43: rollcall.work.v1.ExecutionSpec.max_run_time:type_name -> google.protobuf.Duration
-	4,  // 44: rollcall.work.v1.ExecutionReference.desired:type_name -> rollcall.work.v1.DesiredState
-	31, // 45: rollcall.work.v1.ExecutionReference.ports:type_name -> rollcall.work.v1.ExecutionReference.PortsEntry
-	5,  // 46: rollcall.work.v1.ExecutionObservation.state:type_name -> rollcall.work.v1.ObservedState
-	34, // 47: rollcall.work.v1.ExecutionObservation.start_time:type_name -> google.protobuf.Timestamp
-	34, // 48: rollcall.work.v1.ExecutionObservation.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 49: rollcall.work.v1.ExecutionObservation.end_reason:type_name -> rollcall.work.v1.EndReason
-	32, // 50: rollcall.work.v1.ExecutionObservation.ports:type_name -> rollcall.work.v1.ExecutionObservation.PortsEntry
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	33, // 44: rollcall.work.v1.ExecutionSpec.ready_deadline:type_name -> google.protobuf.Duration
+	4,  // 45: rollcall.work.v1.ExecutionReference.desired:type_name -> rollcall.work.v1.DesiredState
+	31, // 46: rollcall.work.v1.ExecutionReference.ports:type_name -> rollcall.work.v1.ExecutionReference.PortsEntry
+	5,  // 47: rollcall.work.v1.ExecutionObservation.state:type_name -> rollcall.work.v1.ObservedState
+	34, // 48: rollcall.work.v1.ExecutionObservation.start_time:type_name -> google.protobuf.Timestamp
+	34, // 49: rollcall.work.v1.ExecutionObservation.end_time:type_name -> google.protobuf.Timestamp
+	6,  // 50: rollcall.work.v1.ExecutionObservation.end_reason:type_name -> rollcall.work.v1.EndReason
+	32, // 51: rollcall.work.v1.ExecutionObservation.ports:type_name -> rollcall.work.v1.ExecutionObservation.PortsEntry
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_work_v1_work_proto_init() }
