@@ -11,7 +11,10 @@ on standard output.
 
 const OF_EVERY_COMMAND = [
   ["0", "Done."],
-  ["1", "Refused or failed."],
+  [
+    "1",
+    "Refused or failed, or the output could not be written. The list below names the commands with another code for that.",
+  ],
   ["2", "Wrong usage: an unknown command, option, word or file, or a missing one. Nothing was sent."],
   ["130", "Interrupted with Ctrl-C. What was sent before may have happened."],
 ];

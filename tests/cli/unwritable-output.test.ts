@@ -72,8 +72,8 @@ const WORDS: Readonly<Record<string, string>> = {
   "webhook test": "--help",
   "webhook replay": "--help",
   "webhook delete": "hook",
-  diff: "-f labels.yaml",
   apply: "-f labels.yaml",
+  diff: "-f labels.yaml -o json",
   export: "",
   "audit list": "",
   "audit verify": "",
@@ -100,6 +100,9 @@ const WORDS: Readonly<Record<string, string>> = {
   completion: "bash",
   ...Object.fromEntries(SERVER_VERBS.map(({ name }) => [name, "--help"])),
 };
+
+/** The exit codes of commands whose 1 means something else. A problem that `doctor` finds here is one all the same. */
+const UNWRITTEN: Readonly<Record<string, number>> = { run: 75, diff: 3 };
 
 const OF_SERVERS = SERVER_VERBS.map(({ name }) => name);
 const OWN = Object.keys(WORDS).filter((words) => !OF_SERVERS.includes(words));
@@ -133,9 +136,9 @@ describe("every command whose output cannot be written", () => {
     expect(Object.keys(WORDS).sort()).toEqual(Object.keys(EXIT_CODES).sort());
   });
 
-  it.each(OWN)("should name the cause and the file, and not exit with 0: %s", async (command) => {
+  it.each(OWN)("should name the cause and the file, and exit with its code for that: %s", async (command) => {
     const { code, err } = await attempt(command);
-    expect(code).not.toBe(0);
+    expect(code).toBe(UNWRITTEN[command] ?? 1);
     expect(err.trimEnd().split("\n").at(-1)).toBe("cannot write /dev/full (standard output): no space left on device");
     expect(err).not.toMatch(/^ +at |exported/m);
   });

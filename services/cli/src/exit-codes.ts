@@ -81,7 +81,8 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
       "1 to 255": "the command's own exit code, or 128 and the number of the signal that ended it",
       "75":
         "the exit code is unknown: the command did not run, its node was lost, or the control plane is unreachable; " +
-        "or the command succeeded and its output could not be read or written in full",
+        "or the command succeeded and its output could not be read or written in full; with --detach: the job is " +
+        "accepted and its name could not be written",
     },
   },
   "token create": CHANGES_ONE,
@@ -111,7 +112,7 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   diff: {
     done: "nothing differs",
     failed: "something differs",
-    others: { "3": `could not compare: ${UNREACHABLE}` },
+    others: { "3": `could not compare: ${UNREACHABLE}; or nothing differs, and the output could not be written` },
   },
   export: PRINTS,
   "audit list": PRINTS,
@@ -122,7 +123,7 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   doctor: {
     done: "no problem, warnings or not",
     failed: "at least one problem",
-    others: { "3": "no problem, but not everything could be checked" },
+    others: { "3": "no problem, but not everything could be checked, or the output could not be written" },
   },
   "config list": { done: "printed", failed: "the configuration is wrong" },
   "config convert": { done: "printed", failed: "the file is missing, unreadable or wrong" },

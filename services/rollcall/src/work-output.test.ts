@@ -119,15 +119,18 @@ asRoot("the output of ordinary programs", () => {
     },
   );
 
-  it("should end job logs with the cause where it cannot be written", async () => {
+  it.each([
+    [1, ["job", "logs", "logs-rows-of-stars"]],
+    [1, ["job", "logs", "--follow", "logs-rows-of-stars"]],
+    [75, ["run", "--queue-timeout", "60s", "--", "echo", "x"]],
+    [75, ["run", "--queue-timeout", "60s", "--", "sh", "-c", "echo x; sleep 600"]],
+    [75, ["run", "--queue-timeout", "60s", "--detach", "--", "true"]],
+    [3, ["run", "--queue-timeout", "60s", "--", "sh", "-c", "exit 3"]],
+  ])("should end with code %i, and the cause of output that cannot be written: %j", async (code, words) => {
     const full = openSync("/dev/full", "w");
-    const end = await runInto(full, fixture.wordsFor(["job", "logs", "logs-rows-of-stars"])).finally(() =>
-      closeSync(full),
-    );
-    expect(end).toEqual({
-      code: 1,
-      err: "cannot write /dev/full (standard output): no space left on device\n",
-    });
+    const end = await runInto(full, fixture.wordsFor(words)).finally(() => closeSync(full));
+    const cause = /^cannot write \/dev\/full \(standard output\): no space left on device$/gm;
+    expect([end.code, end.err.match(cause) ?? []]).toEqual([code, code === 3 ? [] : [expect.any(String)]]);
   });
 
   it("should end run, and stop its job, where the reader of its output is gone", async () => {

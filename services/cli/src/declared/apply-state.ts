@@ -8,6 +8,7 @@ import {
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Invocation, Verb } from "../command.ts";
 import { Exit, Failure, UsageError } from "../failure.ts";
+import { finishOutput } from "../output/finish-output.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
@@ -40,6 +41,7 @@ export const diffState: Verb<DiffOptions> = async (invocation) => {
     if (error instanceof Failure) throw new Exit(DIFF_FAILED, error.message, { cause: error });
     throw error;
   }
+  await finishOutput(invocation.shell, DIFF_FAILED);
 };
 
 const showDifferences: Verb<DiffOptions> = async (invocation) => {

@@ -14,6 +14,7 @@ import { keepWatching } from "../client/keep-watching.ts";
 import type { Verb } from "../command.ts";
 import { Exit, Failure, parseCount, parseDurationMs, UsageError } from "../failure.ts";
 import { checkedSelector } from "../nodes/selection.ts";
+import { finishOutput } from "../output/finish-output.ts";
 import { outputFormat } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import { type Shell, SILENT_SINK } from "../shell.ts";
@@ -61,16 +62,8 @@ export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => 
       return client.submitJob({ spec, reason });
     });
     for (const warning of warnings) shell.err.write(`warning: ${printable(warning)}\n`);
-    if (options.detach === true) {
-      shell.out.write(`${name}\n`);
-      return;
-    }
-    const { execution, unread } = await waitForEnd(shell, control, client, name);
-    const code = exitCodeOf(execution);
-    // A script that goes by the code 0 takes the output for whole.
-    if (code === 0 && unread !== null) throw new Failure(unread);
-    if (code !== 0 && unread !== null) shell.err.write(`${unread}\n`);
-    if (code !== 0) throw new Exit(code, code === execution.observation?.exitCode ? "" : endLine(execution));
+    if (options.detach === true) shell.out.write(`${name}\n`);
+    else reportEnd(shell, await waitForEnd(shell, control, client, name));
   } catch (error) {
     if (shell.interrupted.aborted && submitted) await stopRun(shell, options, name);
     // The end of every command reports what output could not be written.
@@ -79,7 +72,17 @@ export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => 
     // 1 would be taken for the command's own.
     throw new Exit(NOT_KNOWN, error.message, { cause: error });
   }
+  await finishOutput(shell, NOT_KNOWN);
 };
+
+/** Throws Exit with the command's exit code unless that is 0, and Failure where its output could not be read. */
+function reportEnd(shell: Shell, { execution, unread }: RunEnd): void {
+  const code = exitCodeOf(execution);
+  // A script that goes by the code 0 takes the output for whole.
+  if (code === 0 && unread !== null) throw new Failure(unread);
+  if (code !== 0 && unread !== null) shell.err.write(`${unread}\n`);
+  if (code !== 0) throw new Exit(code, code === execution.observation?.exitCode ? "" : endLine(execution));
+}
 
 function specOf(command: readonly string[], options: RunOptions): JobSpec {
   const { gpus, selector = "", node = "", gpuModel = "", directory = "", user = "", image } = options;

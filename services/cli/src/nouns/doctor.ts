@@ -4,6 +4,7 @@ import { action, addNotes, type Verb } from "../command.ts";
 import { examine } from "../doctor/examine.ts";
 import { type Finding, type Verdict, worstOf } from "../doctor/finding.ts";
 import { Exit } from "../failure.ts";
+import { finishOutput } from "../output/finish-output.ts";
 import { ANSWER_FORMATS, outputFormat, writePlain } from "../output/format.ts";
 import { choosePaint, columnsOf, type Style } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
@@ -44,6 +45,7 @@ const doctor: Verb = async ({ shell, options }) => {
   }
   if (verdict === "problem") throw new Exit(PROBLEM);
   if (verdict === "unknown") throw new Exit(NOT_ALL_CHECKED);
+  await finishOutput(shell, NOT_ALL_CHECKED);
 };
 
 const STYLES: Readonly<Record<Verdict, Style>> = { ok: "good", warning: "warning", unknown: "warning", problem: "bad" };
