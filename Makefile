@@ -109,7 +109,6 @@ baseline:
 
 $(INSTALLED): $(MANIFESTS) | require-node
 	$(PNPM) install --frozen-lockfile
-	@node scripts/link-node.cjs
 	@touch $@
 
 require-node:

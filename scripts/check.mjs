@@ -1,35 +1,52 @@
-// Checks one file: the types of its package and of its package's tests, its format and lint rules, and the tests of its
-// package that import it, all at the same time. Usage: node scripts/check.mjs FILE [--watch]
+// Checks one file: its format and lint rules, the types of its package and of its package's tests, and the tests of its
+// package that import it, all at the same time; a schema by buf. Usage: node scripts/check.mjs FILE [--watch]
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = resolve(fileURLToPath(new URL("..", import.meta.url)));
 const BIN = join(ROOT, "node_modules/.bin");
 
+const SCRIPT = /\.[cm]?[jt]sx?$/;
+const TYPED = /\.[cm]?tsx?$/;
+
 const [given, ...options] = process.argv.slice(2);
 const file = given === undefined ? "" : relative(ROOT, resolve(given));
-if (given === undefined || file.startsWith("..") || !existsSync(join(ROOT, file))) {
-  const problem = given === undefined ? "no file is given" : `there is no ${given} here`;
+const problem = problemOf(given);
+if (problem !== null) {
   process.stderr.write(`make check FILE=PATH: ${problem}\n`);
   process.exit(2);
 }
 
 const folder = packageOf(file);
-const jest = ["--findRelatedTests", file, "--passWithNoTests", "--testPathIgnorePatterns", `<rootDir>/(?!${folder}/)`];
+// Only tests of the same package: all that a file of the domain reaches take minutes.
+const ignored = folder === "." ? "/" : `<rootDir>/(?!${folder}/)`;
+const related = ["--findRelatedTests", file, "--passWithNoTests", "--testPathIgnorePatterns", ignored];
 if (options.includes("--watch")) {
-  process.exitCode = await run("jest", ["--watch", ...jest]);
+  process.exitCode = await run("jest", ["--watch", ...related]);
 } else {
-  const codes = await Promise.all([
-    types(),
-    run("biome", ["ci", "--no-errors-on-unmatched", file]),
-    run("jest", [...jest, "--silent=false"]),
-  ]);
-  process.exitCode = Math.max(...codes);
+  process.exitCode = Math.max(...(await Promise.all(checks())));
 }
 
-/** The package's folder, as "libs/domain"; that of the file itself where it belongs to no package. */
+/** What is wrong with the argument; null when nothing is. */
+function problemOf(path) {
+  if (path === undefined) return "no file is given";
+  if (file.startsWith("..")) return `${path} is not in this checkout`;
+  const stats = statSync(join(ROOT, file), { throwIfNoEntry: false });
+  if (stats === undefined) return `there is no ${path}`;
+  return stats.isFile() ? null : `${path} is not a file`;
+}
+
+function checks() {
+  if (file.endsWith(".proto")) {
+    return [run("buf", ["lint", "--path", file]), run("buf", ["format", "--diff", "--exit-code", file])];
+  }
+  const lint = run("biome", ["ci", "--no-errors-on-unmatched", file]);
+  return SCRIPT.test(file) ? [lint, types(), run("jest", related)] : [lint];
+}
+
+/** The package's folder, as "libs/domain"; the file's own folder where it belongs to no package. */
 function packageOf(path) {
   for (let at = dirname(path); at !== "."; at = dirname(at)) {
     if (existsSync(join(ROOT, at, "package.json"))) return at;
@@ -37,17 +54,22 @@ function packageOf(path) {
   return dirname(path);
 }
 
-/** The sources of a package are a project; all tests are another, of which only those of the package are read here. */
+/** The sources of a package are a project. All tests are another, of which only those of the package are read. */
 async function types() {
-  if (existsSync(join(ROOT, folder, "tsconfig.json"))) {
+  const isProject = existsSync(join(ROOT, folder, "tsconfig.json"));
+  if (isProject) {
     const code = await run("tsc", ["-b", folder]);
     if (code !== 0) return code;
   }
+  const tests = globSync(`${folder}/**/*.test.ts`, { cwd: ROOT, exclude: ["**/node_modules/**", "**/dist/**"] });
+  const files = [...new Set([...tests, ...(TYPED.test(file) && !isProject ? [file] : [])])].map((path) =>
+    join(ROOT, path),
+  );
+  if (files.length === 0) return 0;
   const cache = join(ROOT, "node_modules/.cache/rollcall-check");
   mkdirSync(cache, { recursive: true });
   const config = join(cache, `${folder.replaceAll("/", "-")}.json`);
-  const include = [join(ROOT, folder, "**/*.test.ts")];
-  writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.tests.json"), include, exclude: ["**/dist"] }));
+  writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.tests.json"), files, include: [] }));
   return run("tsc", ["-p", config]);
 }
 

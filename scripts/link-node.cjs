@@ -1,4 +1,4 @@
-// Links node_modules/.bin/node to the Node.js of the dependencies. Where no package of them runs on this platform, it
+// Links node_modules/.bin/node to the Node.js of the dependencies, after each install. Where no package of them runs on this platform, it
 // links to the Node.js that runs this script, which then must be one that Rollcall supports.
 const { spawnSync } = require("node:child_process");
 const { readFileSync, realpathSync, renameSync, symlinkSync } = require("node:fs");
@@ -23,7 +23,7 @@ if (bundled === undefined && isOlder(process.versions.node, engines.node)) {
   const link = join(BIN, "node");
   const draft = `${link}.${process.pid}`;
   symlinkSync(bundled === undefined ? realpathSync(process.execPath) : relative(BIN, bundled), draft);
-  // The package manager writes a shell script there, which would run Node.js as its child and swallow signals.
+  // pnpm writes a shell script there, which would run Node.js as its child and swallow signals.
   renameSync(draft, link);
 }
 

@@ -4,7 +4,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 export type FieldMeaning =
   /** It names objects that exist. When they do not, the call is refused, or each name has a refusal of its own. */
   | { readonly kind: "name"; readonly missing: string; readonly request: (name: string) => JsonObject }
-  /** It names what the call creates or changes, or what only this caller owns: other names are none of its business. */
+  /** It names what the call creates, or what only this caller owns: no other object can be meant. */
   | { readonly kind: "create"; readonly request: (name: string) => JsonObject }
   /** It names the node that the caller is, which it proves with its key. */
   | { readonly kind: "own" }

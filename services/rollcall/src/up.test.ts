@@ -59,23 +59,31 @@ describe("rollcall up", () => {
     expect(metrics).toContain("rollcall_");
   });
 
-  it("should show an agent that was killed as DISCONNECTED, UNHEALTHY, then UNKNOWN, and leave it down", async () => {
+  it("should show an agent that was killed as DISCONNECTED, UNHEALTHY, then UNKNOWN", async () => {
     const { client } = fixture;
+    const lost = fixture.agent("lost");
     second = fixture.agent("second");
+    await client.becomes("lost", WELL);
     await client.becomes("second", WELL);
     await client.grantTime("second");
-    const { pid } = await up.logged("local agent started");
-    endProcess(Number(pid));
-    await client.becomes(own, "APPROVED DISCONNECTED UNKNOWN");
+    await lost.killed();
+    await client.becomes("lost", "APPROVED DISCONNECTED UNKNOWN");
     // By the log, not by polling: on a busy machine a state may be over before the next poll.
-    const changes = (await client.events(own)).filter(({ type }) => CHANGES.includes(type)).slice(-3);
+    const changes = (await client.events("lost")).filter(({ type }) => CHANGES.includes(type)).slice(-3);
     expect(changes.map(({ after }) => after?.health ?? after?.connection)).toEqual([
       "DISCONNECTED",
       "UNHEALTHY",
       "UNKNOWN",
     ]);
-    const { command, signal } = await up.logged("the local agent ended, start it again with this command");
-    expect(signal).toBe("SIGKILL");
+  });
+
+  it("should start its own agent again when that is killed, and leave it down when it is stopped", async () => {
+    endProcess(Number((await up.logged("local agent started")).pid));
+    expect(await up.logged("the local agent crashed, starting it again")).toMatchObject({ signal: "SIGKILL" });
+    const { pid } = await up.logged("local agent started", {}, 1);
+    await fixture.client.becomes(own, WELL);
+    endProcess(Number(pid), "SIGTERM");
+    const { command } = await up.logged("the local agent ended, start it again with this command");
     expect(command).toBe(
       `rollcall agent --set Compute.Heartbeat.Interval=500ms --server ${fixture.server} --state-dir ` +
         `${fixture.dataDirectory}/agent`,

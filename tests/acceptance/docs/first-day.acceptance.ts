@@ -14,7 +14,7 @@ import { buildEarlier, type EarlierRelease } from "../postgres/earlier-release.t
 import { approveLogins, leftOf } from "./page-helpers.ts";
 
 const LIMIT_MS = 120_000;
-/** There is no release yet: the last state before webhooks and the console, whose schema ends with 0026. */
+/** There is no release yet: the first state on the Node.js and the libraries of today. */
 const EARLIER = "f0114dc7e1d461583385b10d960549564b8a151b";
 const EARLIER_VERSION = "0.0.9";
 /** What the page unpacks. */

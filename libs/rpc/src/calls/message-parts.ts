@@ -25,16 +25,15 @@ const BASE_POINTS = 100_000;
 const MOST_DEPTH = 100;
 
 /**
- * Whether decoding a message would make so many values that everything else in the process had to wait for it: a
- * megabyte of empty messages takes seconds. The bytes are read as the decoder reads them, by the schema: what is in
- * texts and bytes is not looked at.
+ * Whether a message has so many values that decoding it would block the process: a megabyte of empty messages takes
+ * seconds. The schema decides what is a value, as in the decoder: the contents of strings and bytes are skipped.
  */
 export function hasTooManyParts(schema: DescMessage, bytes: Uint8Array): boolean {
   const counter = new PartCounter(bytes);
   try {
     counter.countMessage(partsOf(schema), bytes.length, 0);
   } catch {
-    // No message, or counted enough of one. The decoder says what is wrong where the count has found nothing.
+    // The bytes are malformed, which the decoder reports, or the count has reached its limit.
   }
   return counter.points < 0;
 }

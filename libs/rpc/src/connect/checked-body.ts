@@ -77,7 +77,7 @@ async function* enveloped(
   if (pieces.size > 0) yield pieces.takeAll();
 }
 
-/** What is packed without a supported encoding is passed on, to what refuses it. */
+/** Check one message of a stream. A compressed one without a supported encoding is passed on: Connect refuses it. */
 async function checkedEnvelope(
   envelope: Uint8Array,
   { format, unpack }: BodyShape,

@@ -54,7 +54,7 @@ export function statusOf({ metadata }: { readonly metadata: Metadata }): Status 
 
 /** What is kept of a call until it ends, on the call itself. */
 interface Observed extends JournaledCall {
-  /** Null until it has come. */
+  /** Null until the headers have arrived. */
   metadata: Metadata | null;
   /** Read while the call has one; empty where it is neither logged nor limited. */
   peer: string;
@@ -112,7 +112,7 @@ class CallObserver {
     call.start = this.#start;
   }
 
-  /** Learn from its headers where a call comes from, and let it in; only for those that are limited or logged. */
+  /** Read the client address from the headers, and count the call for it. Only for calls that are limited or logged. */
   #admit(call: ObservedCall, observed: Observed, listener: Listener): void {
     const { journal, clientAddress, admissionOf } = this.#options;
     const { method, isStream } = observed;

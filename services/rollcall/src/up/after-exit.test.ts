@@ -4,18 +4,15 @@ import { type AgentExit, decideAfterExit } from "./after-exit.ts";
 const CRASH: AgentExit = { code: 1, signal: null, ranMs: 10, crashes: 0 };
 
 describe("decideAfterExit()", () => {
-  it.each(["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])(
-    "should leave an agent down that was ended by %s",
-    (signal) => {
-      expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toEqual({ kind: "stay-down" });
-    },
-  );
+  it.each(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])("should leave an agent down that was stopped by %s", (signal) => {
+    expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toEqual({ kind: "stay-down" });
+  });
 
   it.each([0, 2])("should leave an agent down that ended with code %d", (code) => {
     expect(decideAfterExit({ ...CRASH, code }, 0)).toEqual({ kind: "stay-down" });
   });
 
-  it.each(["SIGSEGV", "SIGABRT", "SIGBUS"])("should restart an agent that crashed by %s", (signal) => {
+  it.each(["SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS"])("should restart an agent that ended by %s", (signal) => {
     expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toMatchObject({
       kind: "restart",
     });

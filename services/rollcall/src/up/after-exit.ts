@@ -14,11 +14,11 @@ export interface AgentExit {
 /** What follows. */
 export type AfterExit =
   | { readonly kind: "restart"; readonly pauseMs: number; readonly crashes: number }
-  /** It was stopped by hand, or its configuration is wrong. */
+  /** It was stopped, or its configuration is wrong. */
   | { readonly kind: "stay-down" };
 
-/** Signals with which people and service managers end a process; all others are crashes. */
-const DELIBERATE: ReadonlySet<string> = new Set(["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]);
+/** Signals with which people and service managers stop a process. SIGKILL also comes from a kernel without memory. */
+const DELIBERATE: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]);
 const DONE = 0;
 const MISUSED = 2;
 const PAUSE_BASE_MS = 1000;
@@ -27,9 +27,8 @@ const PAUSE_MAX_MS = 60_000;
 const STEADY_AFTER_MS = 60_000;
 
 /**
- * Decide what to do about an agent that ended. One that was killed by hand stays down: the user wants to see
- * what the control plane makes of it, and an agent that comes back by itself would hide it. One that crashed is started
- * again, after a longer pause each time.
+ * Decide what to do about an agent that ended. One that was stopped stays down, because somebody wanted that. One that
+ * crashed or was killed is started again, after a longer pause each time.
  */
 export function decideAfterExit(exit: AgentExit, random01: number): AfterExit {
   const deliberate = exit.signal !== null && DELIBERATE.has(exit.signal);

@@ -34,7 +34,7 @@ const GOODBYE_MS = 7000;
 
 /**
  * Run the agent of this machine as a child process until the signal aborts, and let it say goodbye then. One that
- * crashes is started again; one that was killed by hand stays down, and the log says how to start it.
+ * crashes or is killed is started again; one that is stopped stays down, and the log says how to start it.
  */
 export async function keepLocalAgent(options: LocalAgentOptions, signal: AbortSignal): Promise<void> {
   const { log, clock, random, stateDirectory, commandForPeople } = options;
