@@ -1,5 +1,5 @@
-// Links node_modules/.bin/node to the Node.js of the dependencies, after each install. Where no package of them runs on this platform, it
-// links to the Node.js that runs this script, which then must be one that Rollcall supports.
+// Links node_modules/.bin/node to the Node.js of the dependencies, after each install. Where no package of them runs on
+// this platform, it links to the Node.js that runs this script, which then must be one that Rollcall supports.
 const { spawnSync } = require("node:child_process");
 const { readFileSync, realpathSync, renameSync, symlinkSync } = require("node:fs");
 const { join, relative } = require("node:path");

@@ -80,7 +80,7 @@ describe("job run", () => {
     expect(described.out).toMatch(/^web {2}service {2}ACTIVE/);
     expect(described.out).toContain("python3 -m http.server $PORT_HTTP");
     expect(described.out).toMatch(/READY +http=20\d{3}/);
-    expect((await rig.run("node list --show work -o csv")).out).toMatch(/^n1,.*,HEALTHY,3500,8053063680,0,2\r$/m);
+    expect((await rig.run("node list --show work -o csv")).out).toMatch(/^n1,.*,HEALTHY,3750,8321499136,0,1\r$/m);
     expect((await rig.run("node summary")).out).toMatch(/^Executions: +2$/m);
     expect((await rig.run("job executions web --states ready -o name")).out.split("\n")).toHaveLength(3);
   });

@@ -32,7 +32,7 @@ describe("getClusterSummary()", () => {
       cpu: { threads: 4 },
       memoryBytes: 8n * GIB,
       diskBytes: 2n ** 53n - 1n,
-      gpus: [{ name: "H100" }],
+      gpus: [{ name: "H100", uuid: "GPU-1" }],
     };
     await Promise.all(ids.map((id) => new TestNode(id).register(rig.registry, info)));
     await observe(rig.store, ["ready", "cordoned", "marked"], "HEALTHY");

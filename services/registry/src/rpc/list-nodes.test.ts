@@ -37,7 +37,7 @@ beforeAll(async () => {
       cpu: { threads: (index * 7) % 64 },
       memoryBytes: BigInt((index * 13) % 97) * MIB,
       diskBytes: BigInt((index * 29) % 11) * MIB,
-      gpus: Array.from({ length: index % 3 }, () => ({ name: "H100" })),
+      gpus: Array.from({ length: index % 3 }, (_, at) => ({ name: "H100", uuid: `GPU-${index}-${at}` })),
       labels: {
         zone: ["a", "b", "c"][index % 3] ?? "",
         cores: String((index * 7) % 64),

@@ -74,7 +74,7 @@ describe("registerNode(), a node that is not known", () => {
   });
 
   it("should keep what it says about itself", async () => {
-    const info = { ...INFO, gpus: [{ name: "H100" }], labels: { zone: "a", spot: "" } };
+    const info = { ...INFO, gpus: [{ name: "H100", uuid: "GPU-1" }], labels: { zone: "a", spot: "" } };
     await new TestNode("described").register(rig.registry, info);
     const { node } = await rig.registry.getNode({ node: "described" });
     expect(node?.info).toMatchObject({ hostname: "machine", cpu: { threads: 8 } });
