@@ -187,6 +187,25 @@ describe("the result of a job", () => {
     expect(again.code).toBe(1);
   });
 
+  it("should name no execution of an earlier version or run as its cause", async () => {
+    workers.fate = () => "FAILS";
+    expect(await rig.run(`job run ${jobFile("batch")}`)).toMatchObject({ code: 1 });
+    workers.fate = () => "RUNS";
+    let stop: Promise<Outcome> | undefined;
+    const stopped = await rig.run(`job run ${jobFile("batch")}`, {
+      onError: (all) => {
+        if (all.includes("1 running")) stop ??= rig.run(`job stop ${name}`);
+      },
+    });
+    await stop;
+    expect(stopped).toMatchObject({ code: 1, err: expect.stringMatching(/it was stopped\n$/) });
+    expect(await rig.run(`job wait ${name}`)).toEqual({ code: 1, out: "", err: `job ${name}: it was stopped\n` });
+    const nowhere = `name: ${name}\ntype: batch\nselector: zone=nowhere\nqueueTimeout: 1s\nprocess: {command: [x]}\n`;
+    const unplaced = await rig.run(`job run ${file("nowhere.yaml", nowhere)}`);
+    expect(unplaced).toMatchObject({ code: 1, err: expect.stringContaining(`job ${name}: it failed: `) });
+    expect(unplaced.err).not.toContain("execution ");
+  });
+
   it("should be that of all jobs that are followed", async () => {
     const other = `${name}-other`;
     const files = [jobFile("batch", other), jobFile("batch")];
@@ -283,6 +302,14 @@ describe("run", () => {
     workers.fate = () => "FAILS";
     expect(await rig.run(["run", "--name", "bad", "--", "false"])).toMatchObject({ code: 1, out: "" });
     expect((await rig.run("job executions bad -o name")).out.split("\n")).toHaveLength(2);
+  });
+
+  it("should take nothing of an earlier command of the same name for its own", async () => {
+    workers.fate = () => "FAILS";
+    expect(await rig.run(["run", "--name", "reused", "--", "false"])).toMatchObject({ code: 1 });
+    const words = ["run", "--name", "reused", "--selector", "zone=nowhere", "--queue-timeout", "1s", "--", "true"];
+    const { code, err } = await rig.run(words);
+    expect({ code, err }).toEqual({ code: 75, err: expect.stringMatching(/^the command did not run: /) });
   });
 
   it("should exit with 75 where the command did not run", async () => {

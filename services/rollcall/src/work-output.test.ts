@@ -81,6 +81,15 @@ asRoot("the output of ordinary programs", () => {
     expect([code, seen.equals(output)]).toEqual([0, true]);
   });
 
+  it("should be that of this command, not of an earlier one of the same name", async () => {
+    const run = (text: string) => outputOf("run", "--queue-timeout", "60s", "--name", "reused", "--", "echo", text);
+    for (const text of ["one", "two", "two"]) {
+      const { code, err, output } = await run(text);
+      expect([code, output.toString()]).toEqual([0, `${text}\n`]);
+      expect(new Set([...err.matchAll(/execution (\w+)/g)].map(([, id]) => id)).size).toBe(1);
+    }
+  });
+
   it("should run with as much environment as a job may have, whatever is in it", async () => {
     const values = [":".repeat(240), "\n".repeat(240), '[{,"\\'.repeat(48), "0 1 ".repeat(60)];
     const env = Object.fromEntries(

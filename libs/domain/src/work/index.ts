@@ -35,5 +35,6 @@ export {
 } from "./planner/explain-job.ts";
 export { MOST_PLACED } from "./planner/plan-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
+export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
 export { isUsableGpu, type WorkNode } from "./work-node.ts";

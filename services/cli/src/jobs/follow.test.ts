@@ -67,10 +67,12 @@ describe("givenUp()", () => {
   const { FAILED, KILLED_OOM, READY, RUNNING } = ExecutionState;
   const web = (attempts?: number) => {
     const retry = attempts === undefined ? {} : { retry: { attempts } };
-    return Object.assign(create(JobSchema, { version: 2 }), { spec: create(JobSpecSchema, { name: "web", ...retry }) });
+    return Object.assign(create(JobSchema, { version: 2, run: 3 }), {
+      spec: create(JobSpecSchema, { name: "web", ...retry }),
+    });
   };
   const run = (state: ExecutionState, attempt: number, fields: MessageInitShape<typeof ExecutionSchema> = {}) =>
-    create(ExecutionSchema, { version: 2, index: 0, state, attempt, ...fields });
+    create(ExecutionSchema, { version: 2, run: 3, index: 0, state, attempt, ...fields });
 
   it.each([
     ["nothing ran", web(), [], null],
@@ -81,6 +83,7 @@ describe("givenUp()", () => {
     ["it runs again", web(), [run(RUNNING, 3), run(FAILED, 2)], null],
     ["it is ready again", web(0), [run(READY, 0), run(FAILED, 0)], null],
     ["another version failed", web(0), [run(FAILED, 0, { version: 1 })], null],
+    ["an earlier run failed", web(0), [run(FAILED, 0, { run: 2 })], null],
     ["another replica failed", web(0), [run(READY, 0), run(FAILED, 0, { index: 4 })], "replica 4 failed once"],
   ])("should follow from the newest execution of each replica, where %s", (_, job, newestFirst, why) => {
     expect(givenUp(job, newestFirst)).toBe(why);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Execution, ExecutionState, type Job, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { isOutdated } from "@rollcall/domain";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
 import { Failure } from "../failure.ts";
@@ -81,7 +82,7 @@ async function followJob(
     }
     const progress = await settledProgress(control, client, job);
     if (progress.kind === "failed") {
-      const failed = await failedExecution(client, name);
+      const failed = await failedExecution(client, job);
       const why = failed === undefined ? "" : `\n  ${endSentence(failed)}`;
       throw new Failure(`job ${shown}: ${printable(progress.text)}${why}`);
     }
@@ -132,12 +133,13 @@ const ENDED_BADLY: ReadonlySet<ExecutionState> = new Set([
 ]);
 
 /** Why a service or daemon will not become ready, by the newest execution of each place; null while it still can. */
-export function givenUp({ spec, version }: Job, newestFirst: readonly Execution[]): string | null {
+export function givenUp(job: Job, newestFirst: readonly Execution[]): string | null {
+  const { spec } = job;
   const most = Math.min(MOST_FAILURES, (spec?.retry?.attempts ?? MOST_FAILURES) + 1);
   const seen = new Set<number>();
   for (const execution of newestFirst) {
     const { index, state, attempt } = execution;
-    if (execution.version !== version || seen.has(index)) continue;
+    if (isOutdated(execution, job) || seen.has(index)) continue;
     seen.add(index);
     if (!ENDED_BADLY.has(state) || attempt + 1 < most) continue;
     const times = most === 1 ? "once" : `${most} times in a row`;
@@ -146,11 +148,16 @@ export function givenUp({ spec, version }: Job, newestFirst: readonly Execution[
   return null;
 }
 
-/** The newest execution that failed, for people; undefined when none did, or it cannot be read. */
-async function failedExecution(client: JobClient, job: string): Promise<Execution | undefined> {
+/**
+ * The newest execution by whose failure the job failed, for people; undefined when there is none, or it cannot be read.
+ * A job that was stopped failed by none.
+ */
+async function failedExecution(client: JobClient, job: Job): Promise<Execution | undefined> {
+  if (job.state === JobState.STOPPED) return undefined;
   const states = [...ENDED_BADLY].filter((state) => state !== ExecutionState.COMPLETED);
   try {
-    return (await client.listExecutions({ job, states, pageSize: 1 })).executions[0];
+    const { executions } = await client.listExecutions({ job: job.spec?.name ?? "", states, pageSize: MOST_READ });
+    return executions.find((execution) => !isOutdated(execution, job));
   } catch {
     // The failure is reported all the same.
     return undefined;

@@ -5,9 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Execution, ExecutionState, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import {
+  type Execution,
+  ExecutionState,
+  type Job,
+  JobService,
+  JobState,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpec, JobSpecSchema, JobType, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { isEndSeen } from "@rollcall/domain";
+import { isEndSeen, isOutdated } from "@rollcall/domain";
 import { Scalar } from "yaml";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
@@ -57,13 +63,13 @@ export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => 
   const { message: reason = "" } = options;
   let submitted = false;
   try {
-    const { warnings } = await control.attempt("scheduler", "run the command", () => {
+    const { warnings, job } = await control.attempt("scheduler", "run the command", () => {
       submitted = true;
       return client.submitJob({ spec, reason });
     });
     for (const warning of warnings) shell.err.write(`warning: ${printable(warning)}\n`);
     if (options.detach === true) shell.out.write(`${name}\n`);
-    else reportEnd(shell, await waitForEnd(shell, control, client, name));
+    else reportEnd(shell, await waitForEnd(shell, control, client, runOf(name, job)));
   } catch (error) {
     if (shell.interrupted.aborted && submitted) await stopRun(shell, options, name);
     // The end of every command reports what output could not be written.
@@ -145,23 +151,42 @@ interface RunEnd {
   readonly unread: string | null;
 }
 
+/** One run of a job. Executions of others are earlier commands of the same name. */
+interface SubmittedRun extends Pick<Job, "version" | "run"> {
+  readonly name: string;
+}
+
+function runOf(name: string, job: Job | undefined): SubmittedRun {
+  if (job === undefined) throw new Failure(`the control plane accepted job ${name}, and its answer lacks the job`);
+  return { name, version: job.version, run: job.run };
+}
+
 /** Say where it runs, and wait for the job's end. */
-async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient, name: string): Promise<RunEnd> {
+async function waitForEnd(
+  shell: Shell,
+  control: ControlPlane,
+  client: JobClient,
+  submitted: SubmittedRun,
+): Promise<RunEnd> {
+  const { name } = submitted;
   const over = new AbortController();
   let output: Promise<string | null> | null = null;
   const write = (executionId: string) => {
     output ??= writeAll(shell, control, executionId);
     return output;
   };
-  const telling = tellExecutions(shell, control, client, { name, over: over.signal, write });
+  const telling = tellExecutions(shell, control, client, { ...submitted, over: over.signal, write });
   try {
     for await (const job of watchJob(shell, control, client, name)) {
+      if (job.version < submitted.version || job.run < submitted.run) continue;
+      if (isOutdated(submitted, job)) throw new Failure(`job ${name} was submitted again before the command ended`);
       if (job.state === JobState.ACTIVE) continue;
       const { executions } = await control.attempt("scheduler", "read how the command ended", () =>
         client.listExecutions({ job: name, pageSize: 1 }),
       );
       const [execution] = executions;
-      if (execution === undefined) throw new Failure(await whyNotRun(client, name, job.message));
+      if (execution === undefined || isOutdated(execution, submitted))
+        throw new Failure(await whyNotRun(client, name, job.message));
       return { execution, unread: hasOutput(execution) ? await write(execution.id) : null };
     }
     throw new Failure(`the watch of job ${name} ended before it`);
@@ -172,8 +197,7 @@ async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient
 }
 
 /** A command that runs. */
-interface ToldRun {
-  readonly name: string;
+interface ToldRun extends SubmittedRun {
   /** Aborts when it is over. */
   readonly over: AbortSignal;
   /** Write what an execution writes, once. */
@@ -185,7 +209,7 @@ async function tellExecutions(
   shell: Shell,
   control: ControlPlane,
   client: JobClient,
-  { name, over, write }: ToldRun,
+  { name, over, write, ...submitted }: ToldRun,
 ): Promise<void> {
   const messages = keepWatching({
     ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
@@ -198,6 +222,7 @@ async function tellExecutions(
   try {
     for await (const { executions } of messages) {
       for (const execution of executions) {
+        if (isOutdated(execution, submitted)) continue;
         if (hasOutput(execution)) void write(execution.id);
         const { id, nodeId, state } = execution;
         const line = `${printable(`${name}: ${executionStateWord(state)} on node ${nodeId}, execution ${id}`)}\n`;

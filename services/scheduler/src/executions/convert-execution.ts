@@ -33,6 +33,7 @@ export function executionToProto(stored: StoredExecution): Execution {
     id: execution.id,
     job: execution.job,
     version: execution.version,
+    run: execution.run,
     index: execution.index,
     nodeId: execution.nodeId,
     desired: DESIRED[stored.order?.kind === "STOP" && execution.desired === "RUN" ? "STOP" : execution.desired],

@@ -48,6 +48,7 @@ export function jobToProto({ job, tally }: CountedJob): Job {
     updateTime: timestampFromMs(job.updatedAtMs),
     actor: job.actor,
     etag: job.etag,
+    run: job.run,
   });
 }
 

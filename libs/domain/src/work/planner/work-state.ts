@@ -163,7 +163,10 @@ export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Plac
 }
 
 /** Whether an execution is of a version, or of a run of the job, that an update replaces. */
-export function isOutdated(execution: ExecutionRecord, job: JobRecord): boolean {
+export function isOutdated(
+  execution: Pick<ExecutionRecord, "version" | "run">,
+  job: Pick<JobRecord, "version" | "run">,
+): boolean {
   return execution.version !== job.version || isEarlierRun(execution, job);
 }
 
