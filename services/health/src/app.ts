@@ -151,7 +151,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     onHello: desk.submit.bind(desk),
     onNodeInfo: infos.submit.bind(infos),
   };
-  const logs = new LogDesk({ clock });
+  const logs = new LogDesk({ clock, ...(deps.onOutput === undefined ? {} : { onTaken: deps.onOutput }) });
   const shared = { store: deps.store, replica, clock, log, peers };
   const methods: InternalServices = {
     ...shared,

@@ -32,6 +32,8 @@ export interface HealthProcess {
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
   /** Called for each welcomed agent, with the address of its connection as getPeer() returns it. It must not throw. */
   readonly onWelcomed?: (peer: string) => void;
+  /** Called with the bytes of each piece of output that an agent brings to a reading, and its address likewise. */
+  readonly onOutput?: (peer: string, bytes: number) => void;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts;
   /** Reports streams that never had a session; each is logged when absent. */

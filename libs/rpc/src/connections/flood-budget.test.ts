@@ -67,6 +67,25 @@ describe("FloodBudget", () => {
     expect(budget.look(1.125 * MIB + MUCH + MIB, 0, START_MS)).toBe("flood");
   });
 
+  it("should not count bytes that are explained, before or after it has seen them", () => {
+    const budget = new FloodBudget(START_MS);
+    for (let count = 1; count < 1_000; count += 1) {
+      if (count % 2 === 0) budget.explain(MUCH);
+      expect(budget.look(count * MUCH, 0, START_MS)).toBe("fine");
+      if (count % 2 === 1) budget.explain(MUCH);
+    }
+    expect(budget.look(999 * MUCH + MIB / 4, 0, START_MS)).toBe("much");
+    expect(budget.look(999 * MUCH + MIB / 4 + 1, 0, START_MS)).toBe("flood");
+  });
+
+  it("should pay for nothing else with bytes that are explained", () => {
+    const budget = new FloodBudget(START_MS);
+    budget.look(16 * MIB, 16, START_MS - 1);
+    budget.explain(16 * MIB);
+    budget.look(16 * MIB, 0, START_MS);
+    expect(budget.look(16.25 * MIB + 1, 0, START_MS)).toBe("flood");
+  });
+
   it("should count from the first byte where it was told since when", () => {
     const budget = new FloodBudget(START_MS);
     expect(budget.isClear).toBe(true);

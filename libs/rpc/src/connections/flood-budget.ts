@@ -32,8 +32,9 @@ const BYTES_A_STREAM = 1_179_648;
  * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or
  * 100 and 10 changes of settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 256 KiB
  * and 128 KiB a second beyond 1.125 MiB for each stream that it opens and 64 KiB a second for each that is open. What
- * HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. A level is
- * kept as what is owed, so that a new one needs no time.
+ * HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. Messages that
+ * a handler explains are not counted: an agent may bring any amount of output to a reading. A level is kept as what is
+ * owed, so that a new one needs no time.
  */
 export class FloodBudget {
   #owed = 0;
@@ -67,6 +68,14 @@ export class FloodBudget {
   /** Note that a stream was opened. */
   streamOpened(): void {
     this.#streams += 1;
+  }
+
+  /**
+   * Count bytes as explained: a handler asked for the messages that they are, and has taken them. They may have been
+   * looked at before.
+   */
+  explain(bytes: number): void {
+    this.#bytesSeen += bytes;
   }
 
   /**

@@ -7,6 +7,7 @@ import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import { closeAnswered } from "../calls/http-handler.ts";
 import type { ConnectionTimes } from "../connect/server-options.ts";
+import { CallCarriers } from "../connections/call-carriers.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { handToHttp2 } from "../connections/hand-over.ts";
 import { TlsAcceptor } from "../connections/tls-acceptor.ts";
@@ -37,6 +38,8 @@ export interface BindingOptions {
 export interface GrpcBinding {
   readonly port: number;
   readonly keeper: ConnectionKeeper;
+  /** See GrpcServer.explain. */
+  explain(peer: string, bytes: number): void;
   /** Send GOAWAY, refuse connections, and cut what is left after `graceMs`. */
   drain(graceMs: number): void;
 }
@@ -86,7 +89,8 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   });
   const inner = innerServer(server);
   const inject = (socket: net.Socket) => handToHttp2(inner, socket, () => injector.injectConnection(socket));
-  serveStreams(inner, options.frames);
+  const carriers = new CallCarriers();
+  serveStreams(inner, options.frames, carriers);
   // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each
   // agent.
   keeper.watchHttp2(inner, false);
@@ -117,6 +121,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
     keeper,
+    explain: (peer, bytes) => carriers.find(peer)?.budget?.explain(bytes),
     drain: (graceMs) => {
       listener.close();
       acceptor?.close();
@@ -165,7 +170,7 @@ function acceptTls(
  * it: grpc-js itself unpacks whatever comes, as many at a time as come, and messages of a few dozen bytes have nothing
  * to gain.
  */
-function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"]): void {
+function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"], carriers: CallCarriers): void {
   const listeners = server.listeners("stream") as StreamListener[];
   server.removeAllListeners("stream");
   server.on("stream", (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => {
@@ -174,7 +179,10 @@ function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"
     if (encoding !== "identity") refuseCompressed(stream);
     // What is no gRPC is answered by grpc-js, whatever its path.
     else if (method !== undefined && type.startsWith("application/grpc")) serveFrames(method, stream, headers);
-    else for (const serve of listeners) serve.call(server, stream, headers, ...rest);
+    else {
+      carriers.add(stream);
+      for (const serve of listeners) serve.call(server, stream, headers, ...rest);
+    }
   });
 }
 

@@ -69,6 +69,11 @@ export interface GrpcServer extends GuardedServer {
    * no longer as a stranger's, and is not ended to make room, while it has a call.
    */
   known(peer: string): void;
+  /**
+   * Report bytes that a service asked a caller for and has taken as messages: they are no flood, however many there
+   * are. @param peer the caller, as getPeer() of its open call names it.
+   */
+  explain(peer: string, bytes: number): void;
 }
 
 /** As grpc-js keeps a method. */
@@ -115,6 +120,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
     host,
     port: binding.port,
     known: (peer) => binding.keeper.known(peer),
+    explain: (peer, bytes) => binding.explain(peer, bytes),
     spare: (most) => binding.keeper.spare(most),
     close: async () => {
       for (const name of names) serving.set(name, "NOT_SERVING");

@@ -1,15 +1,20 @@
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  HealthService,
+  ServeLogsRequestSchema,
+  ServeLogsResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics, renderMetrics, systemClock } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
 import { PolyglotListener } from "../connections/polyglot-listener.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
-import { createGrpcServer } from "../grpc/grpc-server.ts";
+import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
 import { type StrangerAccounts, StrangerLog } from "./stranger-log.ts";
 
 const closers: (() => unknown)[] = [];
@@ -47,10 +52,11 @@ async function openApi(accounts?: StrangerAccounts, tickMs = 20): Promise<Port> 
   return { port: listener.port, metrics, calls: () => calls };
 }
 
-async function openAgents(): Promise<Port> {
+/** @param explains whether bytes that a call of ServeLogs brings are reported as asked for. */
+async function openAgents({ explains = false } = {}): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
-  const server = await createGrpcServer({
+  const server: GrpcServer = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
     connectionTimes: { tickMs: 20 },
@@ -59,7 +65,12 @@ async function openAgents(): Promise<Port> {
     closeGraceMs: 100,
     routes: [
       grpcRoute(HealthService, {
-        serveLogs: () => {},
+        serveLogs: (call, answer) => {
+          call.on("data", ({ data }) => {
+            if (explains) server.explain(call.getPeer(), data.byteLength);
+          });
+          call.on("end", () => answer(null, create(ServeLogsResponseSchema)));
+        },
         heartbeat: (call) => {
           calls += 1;
           call.sendMetadata(call.metadata);
@@ -149,7 +160,7 @@ function many(one: Buffer): () => Buffer {
 
 describe.each([
   ["the API's port", openApi],
-  ["the agents' port", openAgents],
+  ["the agents' port", () => openAgents()],
 ] as const)("a flood on %s", (name, open) => {
   it.each([
     // With many in one packet nghttp2 has a limit of its own, and which of the two is met first depends on how they
@@ -192,7 +203,7 @@ describe.each([
 
 describe.each([
   ["the API's port", openApi],
-  ["the agents' port", openAgents],
+  ["the agents' port", () => openAgents()],
 ] as const)("calls on %s that are taken back in the same packet", (_, open) => {
   it.each([
     ["without an error", 0],
@@ -211,6 +222,53 @@ describe.each([
     await once(socket, "data");
     const pinged = new Promise((resolve) => other.ping((error) => resolve(error)));
     expect(await pinged).toBeNull();
+  });
+});
+
+describe("16 MB that one call brings", () => {
+  const message = toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, { data: Buffer.alloc(62_500, "x") }));
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.byteLength, 1);
+  const envelope = Buffer.concat([prefix, message]);
+
+  /** Send it as fast as it is taken. Resolves to the session. */
+  async function bring(port: Port): Promise<http2.ClientHttp2Session> {
+    const session = http2.connect(`http://127.0.0.1:${port.port}`).on("error", () => {});
+    closers.push(() => session.destroy());
+    const stream = session.request(
+      {
+        ":method": "POST",
+        ":path": "/rollcall.health.v1.HealthService/ServeLogs",
+        "content-type": "application/grpc",
+      },
+      { endStream: false },
+    );
+    const closed = new Promise((resolve) => stream.on("error", () => {}).on("close", resolve));
+    stream.resume();
+    for (let count = 0; count < 256 && !stream.destroyed; count += 1) {
+      await Promise.race([new Promise((resolve) => stream.write(envelope, resolve)), closed]);
+    }
+    stream.end();
+    await closed;
+    return session;
+  }
+
+  it("should leave its connection open where its handler explains them", async () => {
+    const port = await openAgents({ explains: true });
+    const session = await bring(port);
+    const pinged = new Promise((resolve) => session.ping((error) => resolve(error)));
+    expect(await pinged).toBeNull();
+    expect(await renderMetrics(port.metrics)).not.toContain('reason="flood"} 1');
+  });
+
+  it("should end its connection where its handler does not", async () => {
+    const port = await openAgents();
+    const session = await bring(port);
+    await until("the session to end", () => session.destroyed);
+    const counted = 'rollcall_connections_ended_total{port="agents",reason="flood"} 1';
+    expect(await renderMetrics(port.metrics)).toContain(counted);
+    const gone = 'rollcall_connections{port="agents",kind="stranger"} 0';
+    await until("its socket to close", async () => (await renderMetrics(port.metrics)).includes(gone));
   });
 });
 

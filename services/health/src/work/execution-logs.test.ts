@@ -1,13 +1,18 @@
+import http2 from "node:http2";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import type { LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { type LogRequest, ServeLogsRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
 import { createTestDatabase, type FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
-import { until } from "@rollcall/testkit/time";
+import { type ManualClock, until } from "@rollcall/testkit/time";
 import { type QueryClient, serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
+
+const LARGE_PIECE = Buffer.alloc(62_500, "x");
+const LARGE_BYTES = 16_000_000;
 
 const agents = new FakeAgents();
 const replicas = new TestReplicas();
@@ -60,6 +65,14 @@ async function read(at: QueryClient, options: { readonly tailBytes?: bigint; rea
 
 const failureOf = (reading: Promise<unknown>) => reading.then(() => null, describeError);
 
+/** A piece of output as HTTP/2 carries it. */
+function envelopeOf(piece: MessageInitShape<typeof ServeLogsRequestSchema>): Buffer {
+  const message = toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, piece));
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.byteLength, 1);
+  return Buffer.concat([prefix, message]);
+}
+
 /** Serve what was asked for, as an agent does. */
 async function serve({ token }: LogRequest, pieces: readonly (readonly [number, bigint, string])[]) {
   const call = stream.serveLogs();
@@ -84,6 +97,51 @@ describe("the output of an execution", () => {
     ] as const;
     expect(await serve(asked, pieces)).toMatchObject({ code: 0 });
     expect(await reading).toEqual(["stdout 0 hello ", "stderr 0 oh", "stdout 6 world"]);
+  });
+
+  it("should be read at full speed without an end to its agent's stream, however much it is", async () => {
+    const pieces = atOwner.client.readExecutionLog({ executionId });
+    const bringing = (async () => {
+      const call = stream.serveLogs();
+      const { token } = await stream.nextOf("logRequest");
+      await call.send({ token });
+      for (let at = 0; at < LARGE_BYTES; at += LARGE_PIECE.byteLength) {
+        await call.send({ stream: 1, offset: BigInt(at), data: LARGE_PIECE });
+      }
+      call.end();
+    })();
+    let bytes = 0;
+    for await (const { data } of pieces) {
+      bytes += data.byteLength;
+      // More than the time that a reading takes for a piece.
+      (owner.clock as ManualClock).advance(20);
+    }
+    await bringing;
+    await stream.beatAcknowledged();
+    expect([bytes, stream.ended]).toEqual([LARGE_BYTES, undefined]);
+  });
+
+  it("should be a flood where no reading asked for it", async () => {
+    const session = http2.connect(`http://${owner.address}`);
+    session.on("error", () => {});
+    const goAway = new Promise<number>((resolve) => session.on("goaway", resolve));
+    // Unlike this one, clients of gRPC stop where their call is refused.
+    const headers = {
+      ":method": "POST",
+      ":path": "/rollcall.health.v1.HealthService/ServeLogs",
+      "content-type": "application/grpc",
+    };
+    const envelope = envelopeOf({ token: Buffer.alloc(16), stream: 1, data: LARGE_PIECE });
+    while (!session.destroyed) {
+      const call = session.request(headers, { endStream: false }).on("error", () => {});
+      const over = new Promise((resolve) => call.on("close", resolve));
+      call.resume();
+      for (let sent = 0; sent < LARGE_BYTES && !call.destroyed; sent += LARGE_PIECE.byteLength) {
+        await Promise.race([new Promise((resolve) => call.write(envelope, resolve)), over]);
+      }
+    }
+    expect(await goAway).toBe(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    await stream.beatAcknowledged();
   });
 
   it("should end the agent's call when its reader leaves", async () => {

@@ -39,6 +39,8 @@ export interface LogDeskOptions {
   readonly openWithinMs?: number;
   /** Bytes a second of one reading. Default 4 MiB. */
   readonly bytesPerSecond?: number;
+  /** Called with the bytes of each piece of a reading, and the agent that sent it as its call names it. */
+  readonly onTaken?: (peer: string, bytes: number) => void;
 }
 
 /** Readings of one node at a time, and of all that this replica holds. */
@@ -59,10 +61,19 @@ const UNNAMED = refuse("LOG_NOT_FOUND", "the first frame names the token of the 
 /** The messages of a call. */
 type Pieces = Pick<AsyncIterator<ServeLogsRequest>, "next">;
 
+/** A call that has named its reading. */
+interface Opened {
+  readonly pieces: Pieces;
+  readonly first: ServeLogsRequest;
+  readonly end: () => void;
+  /** Note that a piece of so many bytes was taken. */
+  readonly took: (bytes: number) => void;
+}
+
 interface Reading {
   readonly nodeId: string;
   /** Take the call that brings the output. */
-  readonly begin: (pieces: Pieces, first: ServeLogsRequest, end: () => void) => void;
+  readonly begin: (opened: Opened) => void;
 }
 
 /**
@@ -71,7 +82,7 @@ interface Reading {
  * not read is not sent: HTTP/2 holds it back at the agent.
  */
 export class LogDesk {
-  readonly #options: Required<LogDeskOptions>;
+  readonly #options: Required<Omit<LogDeskOptions, "onTaken">> & Pick<LogDeskOptions, "onTaken">;
   /** Readings that wait for their call, by token. */
   readonly #waiting = new Map<string, Reading>();
   readonly #ofNode = new Map<string, number>();
@@ -79,9 +90,9 @@ export class LogDesk {
   /** How to end the calls that have not named their reading. */
   readonly #unnamed = new Set<(error: unknown) => void>();
 
-  constructor({ clock, openWithinMs, bytesPerSecond }: LogDeskOptions) {
+  constructor({ openWithinMs, bytesPerSecond, ...options }: LogDeskOptions) {
     this.#options = {
-      clock,
+      ...options,
       openWithinMs: openWithinMs ?? DEFAULT_OPEN_WITHIN_MS,
       bytesPerSecond: bytesPerSecond ?? DEFAULT_BYTES_PER_SECOND,
     };
@@ -94,11 +105,11 @@ export class LogDesk {
   async *read(node: HeldNode, query: LogQuery, signal: AbortSignal): AsyncGenerator<LogPiece> {
     const leave = this.#enter(node.id);
     try {
-      const { pieces, first, end } = await this.#open(node, query, signal);
+      const opened = await this.#open(node, query, signal);
       try {
-        yield* this.#paced(pieces, first, signal);
+        yield* this.#paced(opened, signal);
       } finally {
-        end();
+        opened.end();
       }
     } finally {
       leave();
@@ -136,7 +147,8 @@ export class LogDesk {
     const reading = this.#waiting.get(key);
     if (reading === undefined) throw refuse("LOG_NOT_FOUND", "this output is not waited for any more");
     this.#waiting.delete(key);
-    reading.begin(pieces, first.value, end);
+    const took = (count: number) => this.#options.onTaken?.(call.getPeer(), count);
+    reading.begin({ pieces, first: first.value, end, took });
   }
 
   #enter(nodeId: string): () => void {
@@ -162,13 +174,8 @@ export class LogDesk {
     const key = keyOf(token);
     const asked = node.work !== null && node.stream?.sendWork({ kind: "log-request", token, ...query }) === true;
     if (!asked) throw unavailable(node.id, "is not connected just now, or runs no work");
-    const opened = new Promise<{
-      readonly pieces: Pieces;
-      readonly first: ServeLogsRequest;
-      readonly end: () => void;
-    }>((resolve) => {
-      const begin: Reading["begin"] = (pieces, first, end) => resolve({ pieces, first, end });
-      this.#waiting.set(key, { nodeId: node.id, begin });
+    const opened = new Promise<Opened>((resolve) => {
+      this.#waiting.set(key, { nodeId: node.id, begin: resolve });
     });
     try {
       const reading = await this.#inTime(opened, signal);
@@ -195,13 +202,14 @@ export class LogDesk {
   }
 
   /** The pieces, no faster than one reading may be. */
-  async *#paced(pieces: Pieces, first: ServeLogsRequest, signal: AbortSignal): AsyncGenerator<LogPiece> {
+  async *#paced({ pieces, first, took }: Opened, signal: AbortSignal): AsyncGenerator<LogPiece> {
     const { bytesPerSecond, clock } = this.#options;
     let windowMs = clock.nowMs();
     let bytes = 0;
     for (let next: ServeLogsRequest | null = first; next !== null; next = await nextOf(pieces, signal)) {
       if (next.failure !== "") throw failureOf(next.failure);
       if (next.data.byteLength === 0) continue;
+      took(next.data.byteLength);
       yield {
         stream: next.stream === OutputStream.STDERR ? OutputStream.STDERR : OutputStream.STDOUT,
         offset: next.offset,

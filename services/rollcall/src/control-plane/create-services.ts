@@ -44,6 +44,8 @@ export interface SharedParts {
   readonly strangers: StrangerLog;
   /** Told of each agent that was welcomed, see HealthProcess. */
   readonly onWelcomed?: (peer: string) => void;
+  /** See HealthProcess. */
+  readonly onOutput?: (peer: string, bytes: number) => void;
 }
 
 /** The services of one process as one. */

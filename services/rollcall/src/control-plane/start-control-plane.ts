@@ -102,7 +102,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const { authenticate } = authentication;
   const browsers = { authenticate, pages: await readConsolePages(plan) };
   const onWelcomed = (peer: string) => agents?.known(peer);
-  const services = createServices(plan, { ...shared, ...browsers, onWelcomed }, nats);
+  const onOutput = (peer: string, bytes: number) => agents?.explain(peer, bytes);
+  const services = createServices(plan, { ...shared, ...browsers, onWelcomed, onOutput }, nats);
   let isServing = true;
   const closeServices = async () => {
     if (!isServing) return;
