@@ -187,6 +187,20 @@ describe("the result of a job", () => {
     expect(again.code).toBe(1);
   });
 
+  it.each([
+    ["COMPLETES", "COMPLETED", 0],
+    ["FAILS", "FAILED", 1],
+  ] as const)("should stay what it is where a job that %s is stopped", async (fate, state, code) => {
+    workers.fate = () => fate;
+    expect(await rig.run(`job run ${jobFile("batch")}`)).toMatchObject({ code });
+    const ended = `job ${name} has already ended: it is ${state}\n`;
+    const stop = await rig.run(`job stop ${name}`);
+    expect(stop).toEqual({ code: 0, out: "Ok\n", err: `nothing to change: ${ended}` });
+    expect(await rig.run(`job stop ${name} --strict`)).toMatchObject({ code: 1, err: expect.stringContaining(ended) });
+    expect(await rig.run(`job wait ${name}`)).toMatchObject({ code });
+    expect((await rig.run(`job list --states ${state.toLowerCase()} -o name`)).out).toContain(`${name}\n`);
+  });
+
   it("should name no execution of an earlier version or run as its cause", async () => {
     workers.fate = () => "FAILS";
     expect(await rig.run(`job run ${jobFile("batch")}`)).toMatchObject({ code: 1 });

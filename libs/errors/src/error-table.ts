@@ -88,6 +88,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   INVALID_JOB: Code.InvalidArgument,
   JOB_NOT_FOUND: Code.NotFound,
   JOB_STOPPED: Code.FailedPrecondition,
+  JOB_ENDED: Code.FailedPrecondition,
   JOB_HAS_NO_COUNT: Code.FailedPrecondition,
   JOB_FITS_NOWHERE: Code.FailedPrecondition,
   TOO_MANY_JOBS: Code.ResourceExhausted,

@@ -1,4 +1,5 @@
 export { checkJob, type KeptJob, keptJob } from "./check-job.ts";
+export { type JobEditKind, refuseJobEdit } from "./edit-job.ts";
 export type {
   Desired,
   EndReason,

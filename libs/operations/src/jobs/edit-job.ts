@@ -1,19 +1,19 @@
-import { type JobChangeReason, type JobFacts, jobChangedEvent } from "@rollcall/domain";
+import { type JobEditKind, type JobFacts, jobChangedEvent, refuseJobEdit } from "@rollcall/domain";
 import { type Change, type JobEdit, lockJob, type StoredJob, saveJobEdit, type Tx } from "@rollcall/store";
 import { auditOf, type Operation } from "../operation.ts";
-import { checkJobEtag, jobNotFound, jobStopped } from "./job-refusals.ts";
+import { checkJobEtag, jobEnded, jobNotFound, jobStopped } from "./job-refusals.ts";
 
 /** A job that is to change, and why. */
 export interface JobOrder {
   readonly name: string;
   /** Empty for a job in whatever state it is. */
   readonly etag: string;
-  readonly reason: JobChangeReason;
+  readonly reason: JobEditKind;
 }
 
 /**
- * Change a job that was not stopped; null of `decide` means that it is so already. Throws JOB_NOT_FOUND, ETAG_MISMATCH
- * or JOB_STOPPED.
+ * Change a job in whose state that is possible; null of `decide` means that it is so already. Throws JOB_NOT_FOUND,
+ * ETAG_MISMATCH, JOB_STOPPED or JOB_ENDED.
  */
 export async function editJobIn(
   tx: Tx,
@@ -24,7 +24,9 @@ export async function editJobIn(
   const before = await lockJob(tx, name);
   if (before === null) throw await jobNotFound(tx, name);
   checkJobEtag(before, name, etag);
-  if (before.state === "STOPPED") throw jobStopped(name);
+  const refusal = refuseJobEdit(before.state, reason);
+  if (refusal === "JOB_STOPPED") throw jobStopped(name);
+  if (refusal === "JOB_ENDED") throw jobEnded(name, before.state);
   const wanted = decide(before);
   const after = wanted === null ? before : await saveJobEdit(tx, name, wanted);
   const { actor, message } = operation.by;
@@ -36,7 +38,7 @@ export async function editJobIn(
   };
 }
 
-/** End all executions of a job. Throws JOB_NOT_FOUND or JOB_STOPPED. */
+/** End all executions of a job. Throws JOB_NOT_FOUND, JOB_STOPPED or JOB_ENDED. */
 export async function stopJobIn(tx: Tx, operation: Operation, name: string): Promise<Change<StoredJob>> {
   return editJobIn(tx, operation, { name, etag: "", reason: "JOB_STOPPED" }, () => ({ state: "STOPPED" }));
 }

@@ -27,6 +27,12 @@ export function jobStopped(name: string): ConnectError {
   return refuse("JOB_STOPPED", text, { metadata: { job: name }, subject: name });
 }
 
+/** The job ended before it could be stopped. */
+export function jobEnded(name: string, state: StoredJob["state"]): ConnectError {
+  const text = `job ${name} has already ended: it is ${state}`;
+  return refuse("JOB_ENDED", text, { metadata: { job: name, state }, subject: name });
+}
+
 /** No caller may change a job that is not as it saw it. */
 export function checkJobEtag(job: Pick<StoredJob, "name" | "etag"> | null, name: string, etag: string): void {
   if (etag === "" || job?.etag === etag) return;

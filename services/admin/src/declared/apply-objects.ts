@@ -11,6 +11,7 @@ import {
   type LabelChange,
   type NewEvent,
   recordAfter,
+  refuseJobEdit,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
 import { auditOf, type Operation, stopJobIn, submitJobIn } from "@rollcall/operations";
@@ -220,7 +221,7 @@ async function applyStep(
   return { ...(await deletePolicyIn(tx, operation, request)), result: null };
 }
 
-/** Submit a job, or stop one that goes. */
+/** Submit a job, or stop one that is active. */
 async function applyJob(
   tx: Tx,
   { operation, state }: Applying,
@@ -230,8 +231,8 @@ async function applyJob(
   const wanted = state.objects.get(step.name)?.wanted;
   if (wanted?.kind === "job") return submitJobIn(tx, operation, wanted.job, "");
   const found = await lockJob(tx, name);
-  // It may have been stopped since it was looked at.
-  const isGone = found === null || found.state === "STOPPED";
+  // It may have ended since the plan was made.
+  const isGone = found === null || refuseJobEdit(found.state, "JOB_STOPPED") !== null;
   return isGone ? { result: null, events: [] } : stopJobIn(tx, operation, name);
 }
 

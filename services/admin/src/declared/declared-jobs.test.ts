@@ -118,17 +118,18 @@ describe("a job that is declared", () => {
     expect(await stateOf("batch")).toEqual(["ACTIVE", 2, 1]);
   });
 
-  it("should be stopped when its owner prunes it, and be forgotten when it was stopped before", async () => {
-    await declared.applyState({ objects: ["a", "b", "kept"].map((name) => job(name)), owner: "team" });
+  it("should be stopped when its owner prunes it, and be forgotten when it has ended", async () => {
+    await declared.applyState({ objects: ["a", "b", "c", "kept"].map((name) => job(name)), owner: "team" });
     await declared.applyState({ objects: [job("theirs")], owner: "other" });
     await set("b", { state: "STOPPED" });
+    await set("c", { state: "FAILED" });
     const request = { objects: [job("kept")], owner: "team", prune: true };
-    const done = { "job/a": "PRUNE", "job/b": "FORGET", "job/kept": "UNCHANGED" };
+    const done = { "job/a": "PRUNE", "job/b": "FORGET", "job/c": "FORGET", "job/kept": "UNCHANGED" };
     expect(actionsOf(await declared.planState(request))).toEqual(done);
     expect(await stateOf("a")).toEqual(["ACTIVE", 1, 1]);
     expect(actionsOf(await declared.applyState(request))).toEqual(done);
-    expect((await Promise.all(["a", "kept", "theirs"].map(stateOf))).map((it) => it?.[0])).toEqual([
-      ...["STOPPED", "ACTIVE", "ACTIVE"],
+    expect((await Promise.all(["a", "c", "kept", "theirs"].map(stateOf))).map((it) => it?.[0])).toEqual([
+      ...["STOPPED", "FAILED", "ACTIVE", "ACTIVE"],
     ]);
     expect((await eventsOf(rig.store, "a")).at(-1)).toMatchObject({ type: "job.changed", reason: "JOB_STOPPED" });
     expect(actionsOf(await declared.applyState(request))).toEqual({ "job/kept": "UNCHANGED" });

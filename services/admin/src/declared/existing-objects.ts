@@ -1,4 +1,11 @@
-import { type DeclaredFields, formatPolicyScope, MOST_WEBHOOKS, parsePolicyScope, scopeOf } from "@rollcall/domain";
+import {
+  type DeclaredFields,
+  formatPolicyScope,
+  MOST_WEBHOOKS,
+  parsePolicyScope,
+  refuseJobEdit,
+  scopeOf,
+} from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
 import {
   type Db,
@@ -69,8 +76,12 @@ export async function lockDeclaredNodes(tx: Tx, refs: readonly ObjectRef[]): Pro
   );
 }
 
-/** Read objects as they are. */
-export async function readExisting(db: Db, refs: ReadonlyMap<string, ObjectRef>): Promise<ExistingObjects> {
+/** Read objects as they are; `wanted` are those that are not to be removed. */
+export async function readExisting(
+  db: Db,
+  refs: ReadonlyMap<string, ObjectRef>,
+  wanted: ReadonlyMap<string, unknown>,
+): Promise<ExistingObjects> {
   const existing = new Map<string, DeclaredFields>();
   const nodes = await getNodes(db, nodeIdsOf([...refs.values()]));
   for (const { id, labels } of nodes) {
@@ -96,8 +107,10 @@ export async function readExisting(db: Db, refs: ReadonlyMap<string, ObjectRef>)
     [...refs.values()].flatMap((ref) => (ref.kind === "job" ? [ref.name] : [])),
   );
   for (const { name, state, spec } of jobs) {
-    // To stop a job is the only way of removing it.
-    if (state !== "STOPPED") existing.set(jobName(name), jobFields(spec));
+    // Jobs are removed by stopping them: one that has ended cannot be removed any more.
+    const isRemovable = refuseJobEdit(state, "JOB_STOPPED") === null;
+    const isWanted = wanted.has(jobName(name)) && state !== "STOPPED";
+    if (isRemovable || isWanted) existing.set(jobName(name), jobFields(spec));
   }
   const computeNodes = new Set(nodes.filter(({ type }) => type === "COMPUTE").map(({ id }) => id));
   return { existing, computeNodes, nodes: new Set(nodes.map(({ id }) => id)) };

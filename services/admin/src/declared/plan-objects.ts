@@ -108,7 +108,7 @@ async function stepsFor(
 ): Promise<readonly DeclaredStep[]> {
   const { owner, prune, takeOver } = request;
   const asked = new Map([...objects].filter(([name]) => refs.has(name)));
-  const there = await readExisting(db, refs);
+  const there = await readExisting(db, refs, asked);
   refuseInvalid(await nodesMissing(db, asked, there));
   const wanted = new Map([...asked].map(([name, { fields }]) => [name, fields]));
   return planDeclared({ owner, wanted, recorded, existing: there.existing, prune, takeOver });

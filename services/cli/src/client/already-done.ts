@@ -25,7 +25,11 @@ const ALREADY_DONE: ReadonlySet<ErrorReason> = new Set([
 ]);
 
 /** The same of `job stop`: other verbs cannot do what they are asked. */
-export const JOB_IS_STOPPED: ReadonlySet<ErrorReason> = new Set([ErrorReason.JOB_STOPPED, ErrorReason.EXECUTION_ENDED]);
+export const JOB_IS_STOPPED: ReadonlySet<ErrorReason> = new Set([
+  ErrorReason.JOB_STOPPED,
+  ErrorReason.JOB_ENDED,
+  ErrorReason.EXECUTION_ENDED,
+]);
 
 /** Whether a refusal only says that there is nothing to change. */
 export function isAlreadyDone(reason: ErrorReason): boolean {

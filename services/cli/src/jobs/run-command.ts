@@ -15,10 +15,12 @@ import {
 import { type JobSpec, JobSpecSchema, JobType, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { isEndSeen, isOutdated } from "@rollcall/domain";
 import { Scalar } from "yaml";
+import { JOB_IS_STOPPED } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
 import type { Verb } from "../command.ts";
 import { Exit, Failure, parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { reasonIn } from "../hints.ts";
 import { checkedSelector } from "../nodes/selection.ts";
 import { finishOutput } from "../output/finish-output.ts";
 import { outputFormat } from "../output/format.ts";
@@ -285,7 +287,8 @@ async function stopRun(shell: Shell, options: RunOptions & Parameters<typeof rea
     JobService,
   );
   shell.err.write(`stopping job ${name}\n`);
-  await client.stopJob({ name, reason: "interrupted" }).catch(() => {
+  await client.stopJob({ name, reason: "interrupted" }).catch((error: unknown) => {
+    if (JOB_IS_STOPPED.has(reasonIn(error))) return;
     shell.err.write(`job ${name} could not be stopped; \`rollcall job stop ${name}\` does it\n`);
   });
 }

@@ -118,7 +118,9 @@ function defineListings(job: Command, shell: Shell): void {
 function defineChanges(job: Command, shell: Shell): void {
   const stop = job
     .command("stop")
-    .description("Stop a job: all of its executions end, and none comes again")
+    .description(
+      "Stop a job: all of its executions end, and none comes again; one that has already ended keeps its result",
+    )
     .argument("[job]", JOB_NAME)
     .option("--execution <execution>", "Only this execution, by its id; a service or daemon gets another in its place")
     .option(...STRICT);

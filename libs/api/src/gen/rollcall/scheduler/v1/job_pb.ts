@@ -1772,7 +1772,8 @@ export const JobService: GenService<{
     output: typeof RestartJobResponseSchema;
   },
   /**
-   * StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED.
+   * StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
+   * where the job has completed or failed: its result stays.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.StopJob
    */
