@@ -38,4 +38,5 @@ export { MOST_PLACED } from "./planner/plan-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
 export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
+export { failuresInRow, isFailure, ranMsOf } from "./retry-place.ts";
 export { isUsableGpu, type WorkNode } from "./work-node.ts";

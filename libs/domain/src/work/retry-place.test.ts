@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { jobSpec } from "../testing/work-fixtures.ts";
 import type { ExecutionRecord } from "./execution.ts";
-import { nextInPlace, RAN_WELL_MS, retryWaitMs } from "./retry-place.ts";
+import { failuresInRow, nextInPlace, RAN_WELL_MS, ranMsOf, retryWaitMs } from "./retry-place.ts";
 
 const RETRY = { attempts: 2, backoff: "exponential", intervalMs: 5_000, maxMs: 60_000 } as const;
 
@@ -63,5 +63,37 @@ describe("nextInPlace()", () => {
     expect(nextInPlace(record, RAN_WELL_MS, { type, retry: RETRY })).toEqual(again(1, 6_000));
     expect(nextInPlace(record, RAN_WELL_MS - 1, { type, retry: RETRY })).toEqual({ kind: "given-up" });
     expect(nextInPlace(record, RAN_WELL_MS, { type: "batch", retry: RETRY })).toEqual({ kind: "given-up" });
+  });
+});
+
+describe("failuresInRow()", () => {
+  it.each([
+    ["service", 4, RAN_WELL_MS - 1, 5],
+    ["service", 4, RAN_WELL_MS, 1],
+    ["daemon", 4, RAN_WELL_MS, 1],
+    ["batch", 4, RAN_WELL_MS, 5],
+    ["service", 4, null, 5],
+    ["service", 0, null, 1],
+  ] as const)("should count for a %s after %i failures that ran for %p ms: %i", (type, attempt, ranMs, failures) => {
+    expect(failuresInRow({ attempt }, ranMs, type)).toBe(failures);
+  });
+});
+
+describe("ranMsOf()", () => {
+  const placed = { createdAtMs: 1_000, endedAtMs: 6_000 };
+
+  it.each([
+    ["what its node measured", placed, { startedAtMs: 70, endedAtMs: 90 }, 20],
+    ["at most as long as it was placed", placed, { startedAtMs: 0, endedAtMs: 9_000 }, 5_000],
+    [
+      "what its node measured before its end is recorded",
+      { ...placed, endedAtMs: null },
+      { startedAtMs: 0, endedAtMs: 9_000 },
+      9_000,
+    ],
+    ["nothing without a start", placed, { startedAtMs: null, endedAtMs: 90 }, null],
+    ["nothing without a report", placed, null, null],
+  ])("should be %s", (_, record, observation, ms) => {
+    expect(ranMsOf(record, observation)).toBe(ms);
   });
 });

@@ -1,4 +1,4 @@
-import type { ExecutionRecord } from "./execution.ts";
+import type { ExecutionRecord, Observation } from "./execution.ts";
 import type { JobSpec, RetryPolicy } from "./job-spec.ts";
 
 /** What happens to a place in a job after an execution there has ended. */
@@ -25,9 +25,32 @@ export function isFailure(
   { state, reason }: Pick<ExecutionRecord, "state" | "reason">,
   type: JobSpec["type"],
 ): boolean {
-  const isKept = type === "service" || type === "daemon";
-  if (state === "COMPLETED") return isKept;
+  if (state === "COMPLETED") return isKept(type);
   return (state === "FAILED" || state === "KILLED_OOM") && FAILURES.has(reason);
+}
+
+/**
+ * How long an execution ran, by its node; null when that is not known. At most as long as it was placed: its node's
+ * clock may have stepped meanwhile.
+ */
+export function ranMsOf(
+  { createdAtMs, endedAtMs }: Pick<ExecutionRecord, "createdAtMs" | "endedAtMs">,
+  observation: Pick<Observation, "startedAtMs" | "endedAtMs"> | null,
+): number | null {
+  const { startedAtMs = null, endedAtMs: observedEndMs = null } = observation ?? {};
+  if (startedAtMs === null || observedEndMs === null) return null;
+  const placedMs = endedAtMs === null ? Number.POSITIVE_INFINITY : endedAtMs - createdAtMs;
+  return Math.min(observedEndMs - startedAtMs, placedMs);
+}
+
+/** How often in a row a place has failed, with the failure of this execution. */
+export function failuresInRow(
+  { attempt }: Pick<ExecutionRecord, "attempt">,
+  ranMs: number | null,
+  type: JobSpec["type"],
+): number {
+  const ranWell = isKept(type) && ranMs !== null && ranMs >= RAN_WELL_MS;
+  return ranWell ? 1 : attempt + 1;
 }
 
 /**
@@ -43,15 +66,18 @@ export function nextInPlace(
   const { state, reason, attempt } = ended;
   const endedAtMs = ended.endedAtMs ?? 0;
   if (isFailure(ended, type)) {
-    const isKept = type === "service" || type === "daemon";
-    const failed = isKept && ranMs !== null && ranMs >= RAN_WELL_MS ? 0 : attempt;
-    if (retry.attempts !== null && failed >= retry.attempts) return { kind: "given-up" };
-    return { kind: "again", attempt: failed + 1, notBeforeMs: endedAtMs + retryWaitMs(retry, failed) };
+    const failures = failuresInRow(ended, ranMs, type);
+    if (retry.attempts !== null && failures > retry.attempts) return { kind: "given-up" };
+    return { kind: "again", attempt: failures, notBeforeMs: endedAtMs + retryWaitMs(retry, failures - 1) };
   }
   if (state === "COMPLETED") return { kind: "done" };
   if (type === "ops") return { kind: "given-up" };
   if (type === "batch" && reason === "EXECUTION_STOPPED") return { kind: "given-up" };
   return { kind: "again", attempt, notBeforeMs: 0 };
+}
+
+function isKept(type: JobSpec["type"]): boolean {
+  return type === "service" || type === "daemon";
 }
 
 /** How long to wait after a failure, `failed` being how many there had been before it. */

@@ -72,7 +72,14 @@ describe("givenUp()", () => {
     });
   };
   const run = (state: ExecutionState, attempt: number, fields: MessageInitShape<typeof ExecutionSchema> = {}) =>
-    create(ExecutionSchema, { version: 2, run: 3, index: 0, state, attempt, ...fields });
+    create(ExecutionSchema, { version: 2, run: 3, index: 0, state, attempt, reason: "EXITED", ...fields });
+
+  /** Times of an execution that ran for `seconds` by its node's clock, and was placed for `placed`. */
+  const ranFor = (seconds: number, placed = seconds + 1) => ({
+    createTime: { seconds: 1_000n },
+    endTime: { seconds: 1_000n + BigInt(placed) },
+    observation: { startTime: { seconds: 50_000n }, endTime: { seconds: 50_000n + BigInt(seconds) } },
+  });
 
   it.each([
     ["nothing ran", web(), [], null],
@@ -82,6 +89,21 @@ describe("givenUp()", () => {
     ["it has a retry left", web(1), [run(FAILED, 0)], null],
     ["it runs again", web(), [run(RUNNING, 3), run(FAILED, 2)], null],
     ["it is ready again", web(0), [run(READY, 0), run(FAILED, 0)], null],
+    ["it failed once after it ran well", web(), [run(FAILED, 4, ranFor(600))], null],
+    [
+      "it failed once after it ran well, and has no retries",
+      web(0),
+      [run(FAILED, 4, ranFor(600))],
+      "replica 0 failed once",
+    ],
+    ["it failed again after too short", web(), [run(FAILED, 4, ranFor(599))], "replica 0 failed 5 times in a row"],
+    ["its node's clock stepped", web(), [run(FAILED, 2, ranFor(600, 10))], "replica 0 failed 3 times in a row"],
+    [
+      "it lost the control plane, which is no failure",
+      web(0),
+      [run(FAILED, 0, { reason: "CONTROL_PLANE_LOST" })],
+      null,
+    ],
     ["another version failed", web(0), [run(FAILED, 0, { version: 1 })], null],
     ["an earlier run failed", web(0), [run(FAILED, 0, { run: 2 })], null],
     ["another replica failed", web(0), [run(READY, 0), run(FAILED, 0, { index: 4 })], "replica 4 failed once"],

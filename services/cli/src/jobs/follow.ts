@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Execution, ExecutionState, type Job, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { isOutdated } from "@rollcall/domain";
+import { failuresInRow, isFailure, isOutdated, ranMsOf } from "@rollcall/domain";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
 import { Failure } from "../failure.ts";
@@ -128,9 +129,11 @@ const MOST_READ = 1_000;
  */
 const MOST_FAILURES = 3;
 
-const ENDED_BADLY: ReadonlySet<ExecutionState> = new Set([
-  ...[ExecutionState.FAILED, ExecutionState.KILLED_OOM, ExecutionState.COMPLETED],
-]);
+const ENDED_BADLY: ReadonlyMap<ExecutionState, "FAILED" | "KILLED_OOM" | "COMPLETED"> = new Map([
+  [ExecutionState.FAILED, "FAILED"],
+  [ExecutionState.KILLED_OOM, "KILLED_OOM"],
+  [ExecutionState.COMPLETED, "COMPLETED"],
+] as const);
 
 /** Why a service or daemon will not become ready, by the newest execution of each place; null while it still can. */
 export function givenUp(job: Job, newestFirst: readonly Execution[]): string | null {
@@ -138,14 +141,27 @@ export function givenUp(job: Job, newestFirst: readonly Execution[]): string | n
   const most = Math.min(MOST_FAILURES, (spec?.retry?.attempts ?? MOST_FAILURES) + 1);
   const seen = new Set<number>();
   for (const execution of newestFirst) {
-    const { index, state, attempt } = execution;
+    const { index, reason } = execution;
     if (isOutdated(execution, job) || seen.has(index)) continue;
     seen.add(index);
-    if (!ENDED_BADLY.has(state) || attempt + 1 < most) continue;
-    const times = most === 1 ? "once" : `${most} times in a row`;
+    const state = ENDED_BADLY.get(execution.state);
+    // The scheduler counts the same for services and daemons.
+    const failures = failuresInRow(execution, ranMsIn(execution), "service");
+    if (state === undefined || !isFailure({ state, reason }, "service") || failures < most) continue;
+    const times = failures === 1 ? "once" : `${failures} times in a row`;
     return `replica ${index} failed ${times}`;
   }
   return null;
+}
+
+function ranMsIn({ createTime, endTime, observation }: Execution): number | null {
+  const placed = { createdAtMs: msOf(createTime) ?? 0, endedAtMs: msOf(endTime) };
+  const { startTime, endTime: observedEnd } = observation ?? {};
+  return ranMsOf(placed, { startedAtMs: msOf(startTime), endedAtMs: msOf(observedEnd) });
+}
+
+function msOf(time: Timestamp | undefined): number | null {
+  return time === undefined ? null : timestampMs(time);
 }
 
 /**
@@ -154,7 +170,7 @@ export function givenUp(job: Job, newestFirst: readonly Execution[]): string | n
  */
 async function failedExecution(client: JobClient, job: Job): Promise<Execution | undefined> {
   if (job.state === JobState.STOPPED) return undefined;
-  const states = [...ENDED_BADLY].filter((state) => state !== ExecutionState.COMPLETED);
+  const states = [...ENDED_BADLY.keys()].filter((state) => state !== ExecutionState.COMPLETED);
   try {
     const { executions } = await client.listExecutions({ job: job.spec?.name ?? "", states, pageSize: MOST_READ });
     return executions.find((execution) => !isOutdated(execution, job));

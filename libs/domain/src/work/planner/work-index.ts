@@ -3,7 +3,7 @@ import { isNewer, isTerminal } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
 import { placementRequest } from "../placement/placement-request.ts";
 import { matchingNodes } from "../placement/refusals.ts";
-import { isFailure } from "../retry-place.ts";
+import { isFailure, ranMsOf } from "../retry-place.ts";
 import type { WorkNode } from "../work-node.ts";
 import { countStaying, moveGrant } from "./job-counts.ts";
 import {
@@ -358,14 +358,7 @@ function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observati
     isEarlierRun(record, job.record) && (job.record.spec.type === "batch" || job.record.spec.type === "ops");
   if (isPast) return;
   place.last = record;
-  const { startedAtMs = null, endedAtMs = null } = observation ?? {};
-  place.lastRanMs =
-    startedAtMs === null || endedAtMs === null ? null : Math.min(endedAtMs - startedAtMs, lasted(record));
-}
-
-/** How long ago an execution was placed when its end was recorded. Its node's clock may have stepped meanwhile. */
-function lasted({ createdAtMs, endedAtMs }: ExecutionRecord): number {
-  return endedAtMs === null ? Number.POSITIVE_INFINITY : endedAtMs - createdAtMs;
+  place.lastRanMs = ranMsOf(record, observation);
 }
 
 /** The opposite: an end is taken back. */
