@@ -11,7 +11,7 @@ function flagIn(path: string, before: string): string | undefined {
 
 describe("SERVER_FLAGS", () => {
   it.each([
-    ["deploy/package/rollcall", "serve | up)"],
+    ["bin/rollcall", "serve | up)"],
     ["deploy/chart/templates/control-plane.yaml", "rollcall.nodeOptions"],
   ])("should be those with which %s starts the control plane", (path, before) => {
     expect(SERVER_FLAGS).toEqual([flagIn(path, before)]);

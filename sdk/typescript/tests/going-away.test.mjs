@@ -25,7 +25,7 @@ syncBuiltinESMExports();
 test("does not end its program when it is closed just as its server goes away", { timeout: 60_000 }, async (t) => {
   const server = http2.createServer();
   t.after(() => server.close());
-  server.on("stream", (stream) => {
+  server.on("stream", (/** @type {http2.ServerHttp2Stream} */ stream) => {
     stream.respond({ ":status": 200, "content-type": "application/grpc+proto" }, { waitForTrailers: true });
     stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     stream.end(EMPTY);

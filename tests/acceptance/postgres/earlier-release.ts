@@ -26,14 +26,16 @@ export async function buildEarlier(commit: string): Promise<EarlierRelease> {
   await run("tar", ["-xf", archive, "-C", root]);
   await rm(archive);
   await symlink(join(workspaceRoot, "node_modules"), join(root, "node_modules"));
+  const packages = ["services/console/web"];
   for (const parent of ["libs", "services"]) {
-    for (const name of await readdir(join(root, parent))) {
-      const links = join(workspaceRoot, parent, name, "node_modules");
-      if (!existsSync(links)) continue;
-      const filter = (path: string) => !path.endsWith("/.cache");
-      // Links that lead to other packages of the workspace lead to the earlier ones there.
-      await cp(links, join(root, parent, name, "node_modules"), { recursive: true, verbatimSymlinks: true, filter });
-    }
+    for (const name of await readdir(join(root, parent))) packages.push(join(parent, name));
+  }
+  for (const folder of packages) {
+    const links = join(workspaceRoot, folder, "node_modules");
+    if (!existsSync(links)) continue;
+    const filter = (path: string) => !path.endsWith("/.cache");
+    // Links that lead to other packages of the workspace lead to the earlier ones there.
+    await cp(links, join(root, folder, "node_modules"), { recursive: true, verbatimSymlinks: true, filter });
   }
   const folder = join(root, "services/rollcall/earlier");
   await run(process.execPath, [join(root, "services/rollcall/bundle.mjs"), folder], { cwd: root });

@@ -120,7 +120,7 @@ async function takeBackDrains(): Promise<void> {
   await sql`
     alter table access_tokens drop column kind, drop column owner_token, drop column owner_issuer,
       drop column owner_subject, drop column ends_at, drop column idle_ms`.execute(db);
-  await sql`alter table nodes drop column joined_from`.execute(db);
+  await sql`alter table nodes drop column joined_from, drop column disturbed_at`.execute(db);
   await sql`alter table node_sessions drop column reboot_suspected`.execute(db);
   await sql`
     create index node_sessions_troubled_idx on node_sessions (replica_id)

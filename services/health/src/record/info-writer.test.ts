@@ -135,7 +135,13 @@ describe("NodeInfo", () => {
 
   it("should let hardware go that is gone from the report, and take sizes that no column holds", async () => {
     const stream = await joined("hardware");
-    say(stream, { gpus: [{ index: 0 }, { index: 1 }], memoryBytes: 2n ** 64n - 1n });
+    say(stream, {
+      gpus: [
+        { index: 0, uuid: "GPU-0" },
+        { index: 1, uuid: "GPU-1" },
+      ],
+      memoryBytes: 2n ** 64n - 1n,
+    });
     await eventually(async () => {
       expect((await recordOf(database.store, "hardware")).summary.gpus).toBe(2);
     });
