@@ -15,8 +15,8 @@ const bundled = Object.keys(optionalDependencies)
 
 if (bundled === undefined && isOlder(process.versions.node, engines.node)) {
   process.stderr.write(
-    `No bundled Node.js runs on ${process.platform}-${process.arch}, and this one, ${process.versions.node}, ` +
-      `is not ${engines.node}: install Node.js 26.\n`,
+    `The bundled Node.js does not run on ${process.platform}-${process.arch} (on Linux it needs libatomic: apt-get ` +
+      `install libatomic1), and this one, ${process.versions.node}, is not ${engines.node}: install one of the two.\n`,
   );
   process.exitCode = 1;
 } else {

@@ -8,6 +8,7 @@ export const WORKSPACE = resolve(fileURLToPath(new URL("../..", import.meta.url)
 const readJson = (path) => JSON.parse(readFileSync(join(WORKSPACE, path), "utf8"));
 const workspace = readJson("package.json");
 const program = readJson("services/rollcall/package.json");
+const node = readJson("deploy/package/node.json");
 const lock = readFileSync(join(WORKSPACE, "pnpm-lock.yaml"), "utf8");
 
 /** The one version number. */
@@ -28,11 +29,12 @@ export function lockedIntegrity(name, version) {
   return new RegExp(`^  '?${key}'?:\\n    resolution: \\{integrity: ([^,}]+)`, "m").exec(lock)?.[1];
 }
 
-/** The package that carries Node's own executable for a platform. */
+/**
+ * The package that carries Node's own executable for a platform. Not the one of the checkout: since Node.js 26 that needs
+ * libatomic, which machines without a compiler often lack, and packages need nothing on a machine.
+ */
 export function nodePackage(platform) {
-  const name = `node-${platform}`;
-  const version = workspace.optionalDependencies[name];
-  return { name, version, integrity: lockedIntegrity(name, version) };
+  return { ...node.packages[platform], version: node.version };
 }
 
 /** The package that carries Postgres for a platform. */
