@@ -11,7 +11,7 @@ import { runJob, walkIn } from "./walk.ts";
 jest.setTimeout(600_000);
 
 /** There is no release yet: the first state on the Node.js and the libraries of today. */
-const EARLIER = "f0114dc7e1d461583385b10d960549564b8a151b";
+const EARLIER = "b45bb2f59aa326e1647c153b03e12092b468e323";
 const EARLIER_SERVICES = ["registry", "health", "admin"] as const;
 
 describe("an upgrade under load", () => {
@@ -74,7 +74,8 @@ describe("an upgrade under load", () => {
     for (const service of ["registry", "health", "admin", "scheduler"] as const) {
       await now.serve(service, ...(service === "registry" ? ["--manual-approval"] : []));
     }
-    expect((await migrations()).length).toBeGreaterThan(earlierMigrations.length);
+    // The same number until a migration follows the earlier state.
+    expect((await migrations()).length).toBeGreaterThanOrEqual(earlierMigrations.length);
     await someMore();
     await walkIn(now, "walker");
     // The earlier registry and health take in an agent under the new schema.

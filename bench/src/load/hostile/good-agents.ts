@@ -36,15 +36,14 @@ export class GoodAgents {
   static async start(count: number, server: ServerAddress): Promise<GoodAgents> {
     const frames = new BeatFrames();
     let all: GoodAgents | null = null;
-    const agents = Array.from(
-      { length: count },
-      (_, index) =>
-        new HeldAgent(agentIdentity(index), server, frames, {
-          onAck: (agent) => all?.onAck(agent),
-          onEnd: () => all?.onEnd(),
-        }),
-    );
-    for (const agent of agents) {
+    const agents: HeldAgent[] = [];
+    // One after the other: a connection that waits for its turn to call is one that the server may end.
+    for (let index = 0; index < count; index += 1) {
+      const agent = new HeldAgent(agentIdentity(index), server, frames, {
+        onAck: (one) => all?.onAck(one),
+        onEnd: () => all?.onEnd(),
+      });
+      agents.push(agent);
       await agent.open();
       await agent.welcome;
     }
