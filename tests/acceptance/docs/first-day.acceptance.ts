@@ -14,8 +14,8 @@ import { buildEarlier, type EarlierRelease } from "../postgres/earlier-release.t
 import { approveLogins, leftOf } from "./page-helpers.ts";
 
 const LIMIT_MS = 120_000;
-/** There is no release yet: the first state on the Node.js and the libraries of today. */
-const EARLIER = "b45bb2f59aa326e1647c153b03e12092b468e323";
+/** There is no release yet: the last state with another schema that the present one migrates. */
+const EARLIER = "a2cd30cb26a5a47b4d239aaa45842bc8b30f0ab4";
 const EARLIER_VERSION = "0.0.9";
 /** What the page unpacks. */
 const TARBALL = "rollcall-0.1.0-linux-x64";

@@ -10,8 +10,8 @@ import { runJob, walkIn } from "./walk.ts";
 
 jest.setTimeout(600_000);
 
-/** There is no release yet: the first state on the Node.js and the libraries of today. */
-const EARLIER = "b45bb2f59aa326e1647c153b03e12092b468e323";
+/** There is no release yet: the last state with another schema that the present one migrates. */
+const EARLIER = "a2cd30cb26a5a47b4d239aaa45842bc8b30f0ab4";
 const EARLIER_SERVICES = ["registry", "health", "admin"] as const;
 
 describe("an upgrade under load", () => {
@@ -74,8 +74,7 @@ describe("an upgrade under load", () => {
     for (const service of ["registry", "health", "admin", "scheduler"] as const) {
       await now.serve(service, ...(service === "registry" ? ["--manual-approval"] : []));
     }
-    // The same number until a migration follows the earlier state.
-    expect((await migrations()).length).toBeGreaterThanOrEqual(earlierMigrations.length);
+    expect((await migrations()).length).toBeGreaterThan(earlierMigrations.length);
     await someMore();
     await walkIn(now, "walker");
     // The earlier registry and health take in an agent under the new schema.

@@ -26,8 +26,8 @@ import { webhooks } from "./0027-webhooks.ts";
 import { consoleSessions } from "./0029-console-sessions.ts";
 import { declaredState } from "./0030-declared-state.ts";
 import { joinedFrom } from "./0031-joined-from.ts";
-import { disturbedNodes } from "./0035-disturbed-nodes.ts";
 import { suspectedReboots } from "./0038-suspected-reboots.ts";
+import { disturbedNodes } from "./0039-disturbed-nodes.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -58,6 +58,6 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0029-console-sessions": consoleSessions,
   "0030-declared-state": declaredState,
   "0031-joined-from": joinedFrom,
-  "0035-disturbed-nodes": disturbedNodes,
   "0038-suspected-reboots": suspectedReboots,
+  "0039-disturbed-nodes": disturbedNodes,
 };
