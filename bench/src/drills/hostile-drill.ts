@@ -29,6 +29,7 @@ const AGENTS = 50;
 const WARM_UP_MS = 2_000;
 /** Nothing is measured while the last attack is still felt; what is felt for longer counts against the next. */
 const SETTLED_WITHIN_MS = 5_000;
+const READY_EVERY_MS = 50;
 
 const SIZES: Readonly<Record<"full" | "untimed" | "short", HostileSize>> = {
   full: { attackMs: 5_000, afterMs: 1_000, calmWithinMs: 120_000 },
@@ -133,6 +134,8 @@ async function startTarget(context: BenchContext, agents: number, flags: readonl
     logFile: join(context.directory, "up.log"),
   });
   context.atEnd(() => server.stop());
+  // The port is open a moment before the process takes agents.
+  while (server.lastWords === null && !(await isReady(ports.probes))) await delay(READY_EVERY_MS);
   const isTls = flags.includes("--tls");
   const descriptors = () => readdirSync(`/proc/${server.pid}/fd`).length;
   return {
@@ -147,6 +150,14 @@ async function startTarget(context: BenchContext, agents: number, flags: readonl
       return { descriptors: descriptors(), heapBytes };
     },
   };
+}
+
+/** Whether a process says that it takes calls and agents. */
+async function isReady(probePort: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${probePort}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 /** Wait until as few descriptors are open as at the start, for as long as that may take. */
