@@ -5,10 +5,11 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 const { parseAllDocuments } = createRequire(new URL("../libs/config/package.json", import.meta.url))("yaml");
 
-const OUT = new URL("../tests/kubernetes/schemas/", import.meta.url).pathname;
+const OUT = fileURLToPath(new URL("../tests/kubernetes/schemas/", import.meta.url));
 const KUBERNETES = "k8s.io/kubernetes@v1.36.3";
 const KINDS = [
   ...["Service", "ServiceAccount", "ConfigMap"],

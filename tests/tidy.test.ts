@@ -52,6 +52,12 @@ describe("the workspace", () => {
     expect(packages.filter(({ name }) => name === "domain").flatMap(impurities)).toEqual([]);
   });
 
+  it("should take no path from a URL as it is: in folders with spaces or letters that are not ASCII it is another", () => {
+    const sources = ["libs", "services", "scripts", "bench", "tests"].flatMap(readSources);
+    const raw = sources.filter(({ text }) => /new URL\([^)]*import\.meta\.url\)\.pathname/.test(text));
+    expect(raw.map(({ path }) => path)).toEqual([]);
+  });
+
   it("should take the default of packages that are loaded late", () => {
     expect(packages.flatMap(lateNames)).toEqual([]);
     const file = { path: "services/cli/src/a.ts", text: 'const { parse } = await import("yaml");' };

@@ -197,6 +197,12 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const startMs = performance.now();
   process.stderr.write("building the program and the console's pages ...\n");
   const [draft, old] = ["draft", "old"].map((it) => `${folder}.${it}-${process.pid}`);
+  await mkdir(draft).catch((error) => {
+    process.stderr.write(
+      `cannot build into ${dirname(folder)}: ${error.message}; build in a copy of the checkout that you can write to\n`,
+    );
+    process.exit(1);
+  });
   await bundle(draft, { info: { ...commitInfo(WORKSPACE), build: "checkout" } });
   // What is there can be started until the next one is whole. A build at the same time makes the same.
   const except = (code) => (error) => {

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 
 const LAUNCHER = fileURLToPath(new URL("../../../bin/rollcall", import.meta.url));
+const BUNDLER = fileURLToPath(new URL("../bundle.mjs", import.meta.url));
 const PRINTS_ARGUMENTS = 'console.log(["program", ...process.execArgv, ...process.argv.slice(2)].join());';
 const run = promisify(execFile);
 
@@ -55,5 +56,19 @@ describe("bin/rollcall", () => {
     write("services/rollcall/bundle/src/start.cjs", PRINTS_ARGUMENTS);
     chmodSync(join(root, "node_modules/.bin/node"), 0o644);
     await expect(run(join(root, "bin/rollcall"), ["version"])).rejects.toMatchObject({ code: 1 });
+  });
+});
+
+describe("bundle.mjs", () => {
+  it("should say in one line where it cannot write, and what to do", async () => {
+    // Nothing can be made below a file, by no user: as in a checkout that is read-only.
+    write("checkout", "");
+    const built = run(process.execPath, [BUNDLER, join(root, "checkout/bundle")]);
+    await expect(built).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^building .*\ncannot build into \S+\/checkout: ENOTDIR: .*; build in a copy of the checkout that you can write to\n$/,
+      ),
+    });
   });
 });

@@ -1,5 +1,6 @@
 import { execFile, spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { create, createFileRegistry, fromBinary, getExtension, hasExtension } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
@@ -14,7 +15,7 @@ import type { RunningServer } from "../connect/server-options.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
 
-const ROOT = new URL("../../../..", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const BUF = join(ROOT, "node_modules", ".bin", "buf");
 const run = promisify(execFile);
 const hasGrpcurl = spawnSync("grpcurl", ["-version"]).status === 0;
