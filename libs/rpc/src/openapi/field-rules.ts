@@ -27,6 +27,8 @@ export interface JsonSchema {
   readonly required?: readonly string[];
   readonly anyOf?: readonly JsonSchema[];
   readonly oneOf?: readonly JsonSchema[];
+  readonly allOf?: readonly JsonSchema[];
+  readonly not?: JsonSchema;
 }
 
 /** The rules that the schema's files have for a field; absent for none. */
@@ -47,9 +49,8 @@ export function boundsOf(rules: FieldRules | undefined): JsonSchema {
       };
     }
     case "bytes": {
-      const { len, maxLen } = type.value;
-      const most = Number(len || maxLen);
-      return most === 0 ? {} : { maxLength: base64Length(most) };
+      const { len, minLen, maxLen } = type.value;
+      return base64Lengths(Number(len || minLen), Number(len || maxLen));
     }
     case "uint32":
     case "int32":
@@ -65,6 +66,18 @@ export function boundsOf(rules: FieldRules | undefined): JsonSchema {
     }
     case "bool":
       return type.value.const ? { const: true } : {};
+    case "duration": {
+      const { greaterThan, lessThan } = type.value;
+      const isPositive = greaterThan.case !== undefined && greaterThan.value.seconds >= 0n;
+      const [least, most] = [greaterThan.value, lessThan.value].map(
+        (it) => it && `${it.seconds}${fraction(it.nanos)}s`,
+      );
+      const texts = [least && `at least ${least}`, most && `at most ${most}`].filter((text) => text !== undefined);
+      return {
+        ...(isPositive ? { pattern: "^[0-9]{1,12}(\\.[0-9]{1,9})?s$" } : {}),
+        ...(texts.length === 0 ? {} : { description: `Seconds, as "1.5s": ${texts.join(", ")}.` }),
+      };
+    }
     case "repeated": {
       const { minItems, maxItems } = type.value;
       return {
@@ -84,6 +97,13 @@ export function boundsOf(rules: FieldRules | undefined): JsonSchema {
   }
 }
 
+/** Whether rules allow a value of an enum. */
+export function allowedBy(rules: FieldRules | undefined, number: number): boolean {
+  if (rules?.type.case !== "enum") return true;
+  const { notIn, in: only } = rules.type.value;
+  return !notIn.includes(number) && (only.length === 0 || only.includes(number));
+}
+
 /** The rules of a list's items, or of a map's values. */
 export function itemRulesOf(rules: FieldRules | undefined): FieldRules | undefined {
   const type = rules?.type;
@@ -98,6 +118,16 @@ function lengths(least: bigint, most: bigint): JsonSchema {
   };
 }
 
-function base64Length(bytes: number): number {
-  return Math.ceil(bytes / 3) * 4;
+function base64Lengths(leastBytes: number, mostBytes: number): JsonSchema {
+  const most = Math.ceil((mostBytes * 4) / 3);
+  const mostPadded = Math.ceil(mostBytes / 3) * 4;
+  return {
+    ...(leastBytes === 0 ? {} : { minLength: Math.ceil((leastBytes * 4) / 3) }),
+    ...(mostBytes === 0 ? {} : { maxLength: mostPadded }),
+    ...(most === mostPadded ? {} : { anyOf: [{ maxLength: most }, { pattern: "=$" }] }),
+  };
+}
+
+function fraction(nanos: number): string {
+  return nanos === 0 ? "" : `.${String(nanos).padStart(9, "0").replace(/0+$/, "")}`;
 }

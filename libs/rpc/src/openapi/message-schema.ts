@@ -1,19 +1,30 @@
-import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import type { FieldRules } from "@rollcall/api/buf/validate/validate_pb";
-import { boundsOf, itemRulesOf, type JsonSchema, rulesOf } from "./field-rules.ts";
+import {
+  create,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { createValidator } from "@bufbuild/protovalidate";
+import { type FieldRules, message as messageRules, oneof as oneofRules } from "@rollcall/api/buf/validate/validate_pb";
+import { allowedBy, boundsOf, itemRulesOf, type JsonSchema, rulesOf } from "./field-rules.ts";
 
 /** What the schema's files say, by full name. */
 export type Comments = Readonly<Record<string, string>>;
 
 /** 64-bit integers are texts in JSON: not every reader has numbers of that size. */
 const INT64: JsonSchema = { type: ["string", "integer"], format: "int64", pattern: "^-?[0-9]{1,20}$" };
-const UINT64: JsonSchema = { type: ["string", "integer"], format: "uint64", pattern: "^[0-9]{1,20}$" };
+const UINT64: JsonSchema = { type: ["string", "integer"], format: "uint64", minimum: 0, pattern: "^[0-9]{1,20}$" };
+/** Either alphabet; the padding is optional. */
+const BASE64 = "^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2,3}={0,2})?$";
 const FLOAT: JsonSchema = { anyOf: [{ type: "number" }, { enum: ["NaN", "Infinity", "-Infinity"] }] };
 
 const SCALARS: Readonly<Record<ScalarType, JsonSchema>> = {
   [ScalarType.STRING]: { type: "string" },
   [ScalarType.BOOL]: { type: "boolean" },
-  [ScalarType.BYTES]: { type: "string", contentEncoding: "base64" },
+  [ScalarType.BYTES]: { type: "string", contentEncoding: "base64", pattern: BASE64 },
   [ScalarType.INT32]: { type: "integer", format: "int32" },
   [ScalarType.SINT32]: { type: "integer", format: "int32" },
   [ScalarType.SFIXED32]: { type: "integer", format: "int32" },
@@ -50,6 +61,7 @@ const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
 export class MessageSchemas {
   readonly #comments: Comments;
   readonly #components = new Map<string, JsonSchema>();
+  readonly #validator = createValidator();
 
   constructor(comments: Comments) {
     this.#comments = comments;
@@ -73,20 +85,29 @@ export class MessageSchemas {
   }
 
   #fields(desc: DescMessage): JsonSchema {
-    const required = desc.fields.filter((field) => rulesOf(field)?.required === true).map(({ jsonName }) => jsonName);
+    const required = this.#required(desc);
+    const groups = groupsOf(desc);
     return {
       type: "object",
-      ...this.#described(desc.typeName, oneofsOf(desc)),
+      ...this.#described(desc.typeName, groups.map(textOf).join(" ")),
       properties: Object.fromEntries(desc.fields.map((field) => [field.jsonName, this.#field(field)])),
       ...(required.length === 0 ? {} : { required }),
+      ...(groups.length === 0 ? {} : { allOf: groups.map(oneOfGroup) }),
       additionalProperties: false,
     };
+  }
+
+  /** The fields without which the server refuses a message: those whose absence, or default, breaks a rule. */
+  #required(desc: DescMessage): readonly string[] {
+    const { violations = [] } = this.#validator.validate(desc, create(desc));
+    const broken = new Set(violations.flatMap(({ field }) => (field.length === 1 ? field : [])));
+    return desc.fields.filter((field) => broken.has(field)).map(({ jsonName }) => jsonName);
   }
 
   #field(field: DescField): JsonSchema {
     const { fieldKind } = field;
     const rules = rulesOf(field);
-    const described = this.#described(`${field.parent.typeName}.${field.name}`);
+    const described = this.#described(nameOf(field));
     if (fieldKind === "list") {
       return { type: "array", items: this.#item(field, itemRulesOf(rules)), ...boundsOf(rules), ...described };
     }
@@ -94,14 +115,19 @@ export class MessageSchemas {
       const additionalProperties = this.#item(field, itemRulesOf(rules));
       return { type: "object", additionalProperties, ...boundsOf(rules), ...described };
     }
-    return { ...this.#item(field, rules), ...described };
+    const { description = "", ...item } = this.#item(field, rules);
+    return { ...item, ...this.#described(nameOf(field), description) };
   }
 
   /** One value of a field, with the rules for it. */
   #item(field: DescField, rules: FieldRules | undefined): JsonSchema {
     const { message, enum: enumeration, scalar } = valueKindOf(field);
-    if (message !== undefined) return this.message(message);
-    if (enumeration !== undefined) return this.#enum(enumeration);
+    if (message !== undefined) return { ...this.message(message), ...boundsOf(rules) };
+    if (enumeration !== undefined) {
+      const names = enumeration.values.filter(({ number }) => allowedBy(rules, number)).map(({ name }) => name);
+      const isPart = names.length < enumeration.values.length;
+      return { ...this.#enum(enumeration), ...(isPart ? { enum: names } : {}) };
+    }
     return scalar === undefined ? {} : { ...SCALARS[scalar], ...boundsOf(rules) };
   }
 
@@ -109,11 +135,8 @@ export class MessageSchemas {
     if (!this.#components.has(desc.typeName)) {
       const lines = desc.values.map(({ name }) => `- ${name}: ${this.#comments[`${desc.typeName}.${name}`] ?? ""}`);
       const schema = {
-        // A value that this schema does not know is its number.
-        anyOf: [
-          { type: "string", enum: desc.values.map(({ name }) => name) },
-          { type: "integer", format: "int32" },
-        ],
+        type: "string",
+        enum: desc.values.map(({ name }) => name),
         ...this.#described(desc.typeName, lines.join("\n")),
       };
       this.#components.set(desc.typeName, schema);
@@ -125,6 +148,10 @@ export class MessageSchemas {
     const description = [this.#comments[name] ?? "", more].filter((text) => text !== "").join("\n\n");
     return description === "" ? {} : { description };
   }
+}
+
+function nameOf({ parent, name }: DescField): string {
+  return `${parent.typeName}.${name}`;
 }
 
 function refTo(typeName: string): JsonSchema {
@@ -140,7 +167,40 @@ function valueKindOf(field: DescField) {
   };
 }
 
-/** JSON Schema could only list the pairs that exclude each other. */
-function oneofsOf({ oneofs }: DescMessage): string {
-  return oneofs.map(({ fields }) => `At most one of ${fields.map((it) => it.jsonName).join(", ")} is set.`).join(" ");
+/** Fields of which at most one may be set, or exactly one. */
+interface FieldGroup {
+  readonly fields: readonly DescField[];
+  readonly isRequired: boolean;
+}
+
+function groupsOf(desc: DescMessage): readonly FieldGroup[] {
+  const rules = hasOption(desc, messageRules) ? getOption(desc, messageRules).oneof : [];
+  return [
+    ...desc.oneofs.map((oneof) => ({
+      fields: oneof.fields,
+      isRequired: hasOption(oneof, oneofRules) && getOption(oneof, oneofRules).required,
+    })),
+    ...rules.map(({ fields, required }) => ({
+      fields: desc.fields.filter(({ name }) => fields.includes(name)),
+      isRequired: required,
+    })),
+  ];
+}
+
+function textOf({ fields, isRequired }: FieldGroup): string {
+  return `${isRequired ? "Exactly" : "At most"} one of ${fields.map((it) => it.jsonName).join(", ")} is set.`;
+}
+
+function oneOfGroup({ fields, isRequired }: FieldGroup): JsonSchema {
+  const each = fields.map(isSet);
+  return { oneOf: isRequired ? each : [...each, { not: { anyOf: each } }] };
+}
+
+/** Matches an object in which the field is set; a field without presence is not while it has its default. */
+function isSet(field: DescField): JsonSchema {
+  const required = [field.jsonName];
+  if (field.oneof !== undefined) return { required };
+  if (field.fieldKind === "list") return { required, properties: { [field.jsonName]: { minItems: 1 } } };
+  const isText = field.fieldKind === "scalar" && field.scalar === ScalarType.STRING;
+  return isText ? { required, properties: { [field.jsonName]: { minLength: 1 } } } : { required };
 }

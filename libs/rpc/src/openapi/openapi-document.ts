@@ -26,6 +26,7 @@ export interface Operation {
 export interface OpenApiDocument {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, { readonly post: Operation }>>;
   readonly components: {
@@ -96,6 +97,7 @@ export function openApiDocument(
   return {
     openapi: "3.1.0",
     info: { title: "Rollcall", version: "v1", description: oneLine(INTRODUCTION) },
+    servers: [{ url: "/", description: "The address that served this document." }],
     tags: [...described].map(({ typeName }) => ({ name: typeName, description: comments[typeName] ?? "" })),
     paths: Object.fromEntries(
       methods.map((method) => [

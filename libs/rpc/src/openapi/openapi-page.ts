@@ -57,13 +57,16 @@ function methodOf([path, { post }]: readonly [string, { readonly post: Operation
   ].join("");
 }
 
-function schemaOf(name: string, { description = "", properties = {}, enum: values = [], anyOf }: JsonSchema): string {
+function schemaOf(name: string, { description = "", properties = {}, enum: values = [] }: JsonSchema): string {
   const rows = Object.entries(properties).map(
     ([field, schema]) =>
       `<tr><td><code>${escaped(field)}</code></td><td>${typeOf(schema)}</td>` +
       `<td>${escaped(schema.description ?? "")}</td></tr>`,
   );
-  const words = anyOf === undefined ? values.map(escaped).join(", ") : "";
+  const words = values
+    .filter((value) => !description.includes(value))
+    .map(escaped)
+    .join(", ");
   const table = rows.length === 0 ? "" : `<table>${rows.join("")}</table>`;
   return `<details id="${name}"><summary>${name}</summary>${paragraphs(description)}${words}${table}</details>`;
 }
@@ -76,7 +79,7 @@ function typeOf({ $ref, type, format, items, additionalProperties, anyOf }: Json
   }
   if (items !== undefined) return `list of ${typeOf(items)}`;
   if (typeof additionalProperties === "object") return `map to ${typeOf(additionalProperties)}`;
-  if (anyOf !== undefined) return "number";
+  if (anyOf !== undefined && type === undefined) return "number";
   return escaped(format ?? (typeof type === "string" ? type : (type?.[0] ?? "")));
 }
 

@@ -82,7 +82,7 @@ describe("the description of an API", () => {
     expect(request.additionalProperties).toBe(false);
     const node = schemaOf("rollcall.node.v1.Node").properties ?? {};
     expect(Object.values(node)).toContainEqual(expect.objectContaining({ format: "date-time" }));
-    expect(schemaOf("rollcall.node.v1.MembershipState").anyOf?.[0]?.enum).toContain("MEMBERSHIP_STATE_APPROVED");
+    expect(schemaOf("rollcall.node.v1.MembershipState").enum).toContain("MEMBERSHIP_STATE_APPROVED");
     expect(schemaOf("rollcall.ErrorReason").enum).toContain("NODE_NOT_FOUND");
   });
 
