@@ -261,4 +261,6 @@ const (
 	// ReasonServiceBehind: [UNAVAILABLE] The service has not read the log up to the present within 5 s, and would decide by what was true before. RetryInfo says
 	// when to try again.
 	ReasonServiceBehind = "SERVICE_BEHIND"
+	// ReasonJobEnded: [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
+	ReasonJobEnded = "JOB_ENDED"
 )

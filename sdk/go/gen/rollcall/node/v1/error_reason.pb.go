@@ -287,6 +287,8 @@ const (
 	// [UNAVAILABLE] The service has not read the log up to the present within 5 s, and would decide by what was true before. RetryInfo says
 	// when to try again.
 	ErrorReason_ERROR_REASON_SERVICE_BEHIND ErrorReason = 167
+	// [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
+	ErrorReason_ERROR_REASON_JOB_ENDED ErrorReason = 168
 )
 
 // Enum value maps for ErrorReason.
@@ -418,6 +420,7 @@ var (
 		165: "ERROR_REASON_UPSTREAM_UNAVAILABLE",
 		166: "ERROR_REASON_EXECUTION_ID_AHEAD",
 		167: "ERROR_REASON_SERVICE_BEHIND",
+		168: "ERROR_REASON_JOB_ENDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -546,6 +549,7 @@ var (
 		"ERROR_REASON_UPSTREAM_UNAVAILABLE":          165,
 		"ERROR_REASON_EXECUTION_ID_AHEAD":            166,
 		"ERROR_REASON_SERVICE_BEHIND":                167,
+		"ERROR_REASON_JOB_ENDED":                     168,
 	}
 )
 
@@ -580,7 +584,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xbb$\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xd8$\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -708,7 +712,8 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	" ERROR_REASON_SESSION_NOT_ALLOWED\x10\xa4\x01\x12&\n" +
 	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01\x12$\n" +
 	"\x1fERROR_REASON_EXECUTION_ID_AHEAD\x10\xa6\x01\x12 \n" +
-	"\x1bERROR_REASON_SERVICE_BEHIND\x10\xa7\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x1bERROR_REASON_SERVICE_BEHIND\x10\xa7\x01\x12\x1b\n" +
+	"\x16ERROR_REASON_JOB_ENDED\x10\xa8\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

@@ -201,7 +201,9 @@ type Job struct {
 	// Who submitted the newest version.
 	Actor string `protobuf:"bytes,10,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Version of this record for conditional changes. Opaque.
-	Etag          string `protobuf:"bytes,11,opt,name=etag,proto3" json:"etag,omitempty"`
+	Etag string `protobuf:"bytes,11,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Counts the runs, from 1. A restart begins the next one, and so does submitting a job again that is over.
+	Run           uint32 `protobuf:"varint,12,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +313,13 @@ func (x *Job) GetEtag() string {
 		return x.Etag
 	}
 	return ""
+}
+
+func (x *Job) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 // ExecutionCounts counts executions.
@@ -531,7 +540,9 @@ type Execution struct {
 	// When it was placed.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it reached a state that is final. Absent before.
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// The run of the job that it was placed for.
+	Run           uint32 `protobuf:"varint,18,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -683,6 +694,13 @@ func (x *Execution) GetEndTime() *timestamppb.Timestamp {
 		return x.EndTime
 	}
 	return nil
+}
+
+func (x *Execution) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 // SubmitJobRequest carries the job.
@@ -2864,7 +2882,7 @@ var File_rollcall_scheduler_v1_job_proto protoreflect.FileDescriptor
 
 const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1frollcall/scheduler/v1/job.proto\x12\x15rollcall.scheduler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#rollcall/node/v1/error_reason.proto\x1a\x1brollcall/work/v1/work.proto\"\xdd\x03\n" +
+	"\x1frollcall/scheduler/v1/job.proto\x12\x15rollcall.scheduler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#rollcall/node/v1/error_reason.proto\x1a\x1brollcall/work/v1/work.proto\"\xef\x03\n" +
 	"\x03Job\x12-\n" +
 	"\x04spec\x18\x01 \x01(\v2\x19.rollcall.work.v1.JobSpecR\x04spec\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x125\n" +
@@ -2881,7 +2899,8 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"updateTime\x12\x14\n" +
 	"\x05actor\x18\n" +
 	" \x01(\tR\x05actor\x12\x12\n" +
-	"\x04etag\x18\v \x01(\tR\x04etag\"\xdb\x01\n" +
+	"\x04etag\x18\v \x01(\tR\x04etag\x12\x10\n" +
+	"\x03run\x18\f \x01(\rR\x03run\"\xdb\x01\n" +
 	"\x0fExecutionCounts\x12\x18\n" +
 	"\awaiting\x18\x01 \x01(\rR\awaiting\x12\x18\n" +
 	"\apending\x18\x02 \x01(\rR\apending\x12\x18\n" +
@@ -2895,7 +2914,7 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x04done\x18\x01 \x01(\rR\x04done\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\rR\x05total\x12\x16\n" +
 	"\x06halted\x18\x03 \x01(\bR\x06halted\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"\xd8\x05\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\xea\x05\n" +
 	"\tExecution\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
@@ -2916,7 +2935,8 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\tgpu_uuids\x18\x0f \x03(\tR\bgpuUuids\x12;\n" +
 	"\vcreate_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
-	"\bend_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x1a8\n" +
+	"\bend_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x10\n" +
+	"\x03run\x18\x12 \x01(\rR\x03run\x1a8\n" +
 	"\n" +
 	"PortsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

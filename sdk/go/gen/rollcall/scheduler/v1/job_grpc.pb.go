@@ -63,7 +63,8 @@ type JobServiceClient interface {
 	ScaleJob(ctx context.Context, in *ScaleJobRequest, opts ...grpc.CallOption) (*ScaleJobResponse, error)
 	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED.
 	RestartJob(ctx context.Context, in *RestartJobRequest, opts ...grpc.CallOption) (*RestartJobResponse, error)
-	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED.
+	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
+	// where the job has completed or failed: its result stays.
 	StopJob(ctx context.Context, in *StopJobRequest, opts ...grpc.CallOption) (*StopJobResponse, error)
 	// ListJobVersions answers the versions of a job, the newest first.
 	ListJobVersions(ctx context.Context, in *ListJobVersionsRequest, opts ...grpc.CallOption) (*ListJobVersionsResponse, error)
@@ -284,7 +285,8 @@ type JobServiceServer interface {
 	ScaleJob(context.Context, *ScaleJobRequest) (*ScaleJobResponse, error)
 	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED.
 	RestartJob(context.Context, *RestartJobRequest) (*RestartJobResponse, error)
-	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED.
+	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
+	// where the job has completed or failed: its result stays.
 	StopJob(context.Context, *StopJobRequest) (*StopJobResponse, error)
 	// ListJobVersions answers the versions of a job, the newest first.
 	ListJobVersions(context.Context, *ListJobVersionsRequest) (*ListJobVersionsResponse, error)
