@@ -5,6 +5,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Execution, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { reasonOf } from "@rollcall/errors";
 import { until } from "@rollcall/testkit/time";
 import type { ControlPlaneClient } from "./control-plane-client.ts";
 import { processesOf } from "./processes.ts";
@@ -161,9 +162,11 @@ export class WorkFixture {
     return survivor;
   }
 
-  /** Stop a job, and wait until none of it runs. */
+  /** Stop a job unless it has ended, and wait until none of it runs. */
   async stopped(job: CountedJob): Promise<void> {
-    await this.client.jobs.stopJob({ name: job.name });
+    await this.client.jobs.stopJob({ name: job.name }).catch((error: unknown) => {
+      if (reasonOf(error) !== "JOB_ENDED") throw error;
+    });
     await until(`no process of ${job.name}`, async () => (await this.running(job)).length === 0, PATIENCE_MS);
   }
 
