@@ -153,7 +153,7 @@ describeWithNats("NatsLink", () => {
     const nats = await start();
     const made = link(nats.settings, { pingIntervalMs: 30 });
     const connection = await made.connected();
-    nats.pause();
+    await nats.pause();
     // More than the sockets' buffers take: what cannot be sent must not keep the connection either.
     for (let count = 0; count < 200; count += 1) connection.publish("x", Buffer.alloc(100_000));
     await until("it is left", () => made.connection === null);

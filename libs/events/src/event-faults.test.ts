@@ -56,7 +56,7 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
       await nats.start();
     },
     "held up": async () => {
-      nats.pause();
+      await nats.pause();
       follower.append(CHUNK);
       await failsOnce();
       nats.resume();
@@ -72,7 +72,7 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
       await failsOnce();
     },
     "held up while the publisher crashes": async () => {
-      nats.pause();
+      await nats.pause();
       follower.append(CHUNK);
       await failsOnce();
       follower.crash();

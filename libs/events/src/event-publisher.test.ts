@@ -135,7 +135,7 @@ describeWithNats("EventPublisher", () => {
 
     it("should fail at once when the connection is lost, not after the acknowledgements' time", async () => {
       const session = await publisherWith({ ackTimeoutMs: 600_000 }).begin(0n);
-      nats.pause();
+      await nats.pause();
       const publishing = session.publish(makeEvents(100));
       await nats.kill();
       const { through, failure } = await publishing;

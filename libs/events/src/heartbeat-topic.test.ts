@@ -47,7 +47,7 @@ describeWithNats("HeartbeatTopic", () => {
   it("should drop and count beyond its limit while the server does not read, and go on when it does", async () => {
     const metrics = createMetrics({ defaults: false });
     const topic = new HeartbeatTopic({ link, subject: "heartbeat", limit: 100, metrics });
-    nats.pause();
+    await nats.pause();
     const taken = Array.from({ length: 1_000 }, (_, sequence) => topic.publish({ nodeId: "web-1", sequence }));
     expect(taken.filter((it) => it)).toHaveLength(100);
     expect(await renderMetrics(metrics)).toContain('rollcall_heartbeat_topic_dropped_total{reason="slow"} 900');

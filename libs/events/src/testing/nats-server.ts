@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { connect as connectSocket, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
 import type { NatsSettings } from "../nats-settings.ts";
 import { parseNatsUrl } from "../nats-url.ts";
 
@@ -21,7 +22,7 @@ export interface TestNats {
   /** Kill it; resolves when it is gone. */
   kill(): Promise<void>;
   /** Hold it up: connections stay open, and nothing is answered. */
-  pause(): void;
+  pause(): Promise<void>;
   resume(): void;
   /** Remove what JetStream has stored. It must not be running. */
   removeData(): Promise<void>;
@@ -115,8 +116,12 @@ class NatsServerProcess implements TestNats {
     await this.#end("SIGKILL");
   }
 
-  pause(): void {
-    this.#process?.kill("SIGSTOP");
+  /** Stop all threads of the server. A signal reaches them one by one, so this waits for the last. */
+  async pause(): Promise<void> {
+    const { pid } = this.#process ?? {};
+    if (pid === undefined) return;
+    process.kill(pid, "SIGSTOP");
+    await until("nats-server to be stopped", async () => (await threadStates(pid)).every((state) => state === "T"));
   }
 
   resume(): void {
@@ -186,4 +191,11 @@ function greets(port: number): Promise<boolean> {
     socket.once("error", () => settle(false));
     socket.once("close", () => settle(false));
   });
+}
+
+/** The state letters of a process's threads; none where the system has no /proc. */
+async function threadStates(pid: number): Promise<readonly string[]> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const stats = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, "utf8")));
+  return stats.map((stat) => stat.slice(stat.lastIndexOf(")") + 2).charAt(0));
 }

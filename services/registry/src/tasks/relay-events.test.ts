@@ -122,7 +122,7 @@ describeWithNats("relayEvents()", () => {
       await nats.start();
     },
     "held up": async () => {
-      nats.pause();
+      await nats.pause();
       await makeHistory(store, CHUNK);
       await eventually(async () => expect(await hasNoticed()).toBe(true));
       nats.resume();
