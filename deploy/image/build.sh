@@ -33,19 +33,7 @@ commit=$(sed -n 's/.*"commit":"\([^"]*\)".*/\1/p' "$root/usr/lib/rollcall/packag
 rm -f "$root/usr/install.sh" "$root/usr/README.md" "$root/usr/LICENSE"
 
 if [ "$base" = scratch ]; then
-  mkdir -p "$work/debs" "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
-  # Lists of its own: those of this machine may be old, missing, or for another architecture. Nothing is installed, so
-  # that apt need not drop its rights to fetch.
-  apt() {
-    apt-get -qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" \
-      -o "Dir::State::Lists=$work/apt/lists" -o "Dir::State::Status=/dev/null" -o "Dir::Cache=$work/apt/cache" \
-      -o APT::Sandbox::User=root "$@"
-  }
-  apt update
-  (cd "$work/debs" && apt download libc6 libgcc-s1 libstdc++6)
-  # What has the licences of GCC's libraries: theirs are links to it.
-  licences=$(dpkg-deb --field "$work"/debs/libgcc-s1_*.deb Depends | tr ',' '\n' | sed -n 's/^ *\(gcc-[0-9]*-base\).*/\1/p')
-  (cd "$work/debs" && apt download "$licences")
+  "$here/../debian/fetch.sh" "$architecture" "$work/debs" libc6 libgcc-s1 libstdc++6
   for package in "$work"/debs/*.deb; do
     dpkg-deb --extract "$package" "$work/libraries"
   done

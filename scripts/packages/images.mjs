@@ -29,7 +29,7 @@ export async function makeImage({ out, platform, components, commit, timeS, work
   return [`${name}.oci.tar`, `${name}.docker.tar`];
 }
 
-/** A line of the list: name, version, architecture, digest. */
+/** A component from a line of the list: name, version, architecture, digest. */
 function toComponent(line) {
   const [name, version, architecture, sha512 = ""] = line.split("\t");
   return {

@@ -2,6 +2,7 @@
 import { cp, lstat, mkdir, readFile, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fetchPackage } from "./fetch-package.mjs";
+import { fetchLibatomic } from "./libatomic.mjs";
 import { postgresLibraries } from "./postgres-libraries.mjs";
 import { KINDS } from "./program.mjs";
 import { run } from "./run.mjs";
@@ -26,13 +27,16 @@ export async function layOutPrefix(folder, { kind, platform, program, words, ver
   const node = nodePackage(platform);
   const nodeFolder = await fetchPackage(node, cache);
   await cp(join(nodeFolder, "bin/node"), join(lib, "bin/node"));
+  const libatomic = await fetchLibatomic(platform, cache);
+  await cp(libatomic.library, join(lib, "lib/libatomic.so.1"));
   const doc = join(folder, "share/doc/rollcall");
   await mkdir(doc, { recursive: true });
   await cp(join(nodeFolder, "LICENSE"), join(doc, "LICENSE.node"));
+  await cp(libatomic.licence, join(doc, "LICENSE.libatomic"));
   for (const file of ["LICENSE", "NOTICES.txt"]) await rename(join(lib, file), join(doc, file));
   await cp(join(WORKSPACE, "CHANGELOG.md"), join(doc, "CHANGELOG.md"));
   await writeWords(join(folder, "share"), words);
-  const added = [{ ...node, license: "MIT", type: "platform" }];
+  const added = [{ ...node, license: "MIT", type: "platform" }, libatomic.component];
   if (!KINDS[kind].hasPostgres) return added;
   const postgres = postgresPackage(platform);
   const postgresFolder = join(lib, "node_modules", postgres.name);

@@ -8,7 +8,6 @@ export const WORKSPACE = resolve(fileURLToPath(new URL("../..", import.meta.url)
 const readJson = (path) => JSON.parse(readFileSync(join(WORKSPACE, path), "utf8"));
 const workspace = readJson("package.json");
 const program = readJson("services/rollcall/package.json");
-const node = readJson("deploy/package/node.json");
 const lock = readFileSync(join(WORKSPACE, "pnpm-lock.yaml"), "utf8");
 
 /** The one version number. */
@@ -29,12 +28,11 @@ export function lockedIntegrity(name, version) {
   return new RegExp(`^  '?${key}'?:\\n    resolution: \\{integrity: ([^,}]+)`, "m").exec(lock)?.[1];
 }
 
-/**
- * The package that carries Node's own executable for a platform. Not the one of the checkout: since Node.js 26 that needs
- * libatomic, which machines without a compiler often lack, and packages need nothing on a machine.
- */
+/** The package that carries Node's own executable for a platform: that of the checkout. */
 export function nodePackage(platform) {
-  return { ...node.packages[platform], version: node.version };
+  const name = `node-${platform}`;
+  const version = workspace.optionalDependencies[name];
+  return { name, version, integrity: lockedIntegrity(name, version) };
 }
 
 /** The package that carries Postgres for a platform. */

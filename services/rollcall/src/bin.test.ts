@@ -1,5 +1,14 @@
 import { execFile } from "node:child_process";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -49,6 +58,16 @@ describe("bin/rollcall", () => {
     expect((await run(join(root, "bin/rollcall"), ["node", "list"], { env })).stdout).toBe("program,node,list\n");
     symlinkSync(join(root, "bin/rollcall"), join(root, "linked"));
     expect((await run(join(root, "linked"), ["up"], { env })).stdout).toBe("program,--max-semi-space-size=32,up\n");
+  });
+
+  it("should give the Node.js of a package the libraries beside it, before those that the user names", async () => {
+    installNode("lib/rollcall/bin/node");
+    write("lib/rollcall/bin/rollcall.cjs", "console.log(process.env.LD_LIBRARY_PATH);");
+    const folder = join(realpathSync(root), "lib/rollcall/lib");
+    const start = (env: NodeJS.ProcessEnv) => run(join(root, "bin/rollcall"), [], { env });
+    expect((await start({ PATH: "/usr/bin:/bin" })).stdout).toBe(`${folder}\n`);
+    const named = { PATH: "/usr/bin:/bin", LD_LIBRARY_PATH: "/opt/lib" };
+    expect((await start(named)).stdout).toBe(`${folder}:/opt/lib\n`);
   });
 
   it("should report a Node.js that cannot be executed", async () => {

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { setFlagsFromString } from "node:v8";
+import { removeBundledLibraries } from "./bundled-libraries.ts";
 import { compiledCodeDirectory } from "./compiled-code.ts";
 import { useLightHeaders } from "./light-headers.ts";
 import { isForServers } from "./server-words.ts";
@@ -34,4 +35,5 @@ function spareMemory(): void {
   for (const flag of ["--no-opt", "--no-maglev", "--no-sparkplug"]) setFlagsFromString(flag);
 }
 
+removeBundledLibraries(process.env, process.execPath);
 start(process.argv.slice(2));

@@ -2,6 +2,7 @@ import { join, relative } from "node:path";
 import type { Shell } from "@rollcall/cli";
 import { type Logger, systemClock } from "@rollcall/process";
 import type { Arguments } from "../config/read-arguments.ts";
+import { withBundledLibraries } from "../start/bundled-libraries.ts";
 import type { LocalAgentOptions } from "./local-agent.ts";
 import type { LocalTrust } from "./open-up-tls.ts";
 
@@ -58,7 +59,7 @@ export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
     },
     commandForPeople: [programName(process, shell.cwd), ...args].map(quoted).join(" "),
     stateDirectory,
-    env: { ...SPARING_ENV, ...shell.env },
+    env: withBundledLibraries({ ...SPARING_ENV, ...shell.env }, process.execPath),
     log,
     clock: systemClock,
     random: Math.random,

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import type { KeeperAccess, WorkConfig } from "@rollcall/agent";
 import { cliVersion } from "@rollcall/cli";
 import { keeperSocket, settingsDigest } from "@rollcall/keeper";
+import { withBundledLibraries } from "../start/bundled-libraries.ts";
 import { keeperFlags, keeperSettings } from "./keeper-settings.ts";
 
 /**
@@ -26,7 +27,10 @@ export function keeperAccess(values: WorkConfig, stateDirectory: string, process
         detached: true,
         stdio: "ignore",
         // The second is where podman of a user who is not root listens.
-        env: { PATH: process.env.PATH, XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR },
+        env: withBundledLibraries(
+          { PATH: process.env.PATH, XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR },
+          process.execPath,
+        ),
       });
       await new Promise<void>((resolve, reject) => {
         child.once("spawn", resolve);
