@@ -35,6 +35,10 @@ describe("the drills, shrunk", () => {
     expect(await runDrill(["--short", "churn"], LIMIT_MS, { AGENTS })).toContain(`PASSED: ${AGENTS} agents`);
   });
 
+  it("should hold every node that is broken, and let it go once it is repaired: broken-agents", async () => {
+    expect(await runDrill(["--no-clock", "broken-agents"], WORK_LIMIT_MS)).toContain("PASSED: ");
+  });
+
   const itWithFaketime = findLibfaketime() === null ? it.skip : it;
   itWithFaketime("should declare no node lost: clock", async () => {
     expect(await drill("clock")).toContain(`PASSED: ${AGENTS} agents`);

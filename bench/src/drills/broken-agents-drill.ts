@@ -30,10 +30,11 @@ export interface FaultOutcome {
 export const brokenAgents: Drill = {
   name: "broken-agents",
   title: "full and read-only disks, no descriptors, no processes, dead and stuck keepers, an engine that hangs",
-  run: async (context, { judgesTime }) => {
+  run: async (context, { judgesTime, length }) => {
     const plane = await startPlane(context);
     const tried: FaultOutcome[] = [];
-    const [first, ...others] = MACHINE_FAULTS;
+    const [first, ...others] =
+      length === "short" ? MACHINE_FAULTS.filter(({ isInShort }) => isInShort) : MACHINE_FAULTS;
     let work = "not tried: its fault is not possible here";
     if (first !== undefined) {
       const obstacle = await first.obstacle();
@@ -110,9 +111,12 @@ async function placeUnder(
   const machine = await startMachine(context, plane, fault);
   await submit(plane, "stays");
   const running = await until(() => readyOn(plane, "stays", machine.name));
-  const breaking = breakMachine(plane, fault, machine);
+  // An agent that runs could start the execution before the fault, or report the fault before it is placed.
+  machine.signalAgent("SIGSTOP");
   await submit(plane, "moves");
   const placed = await until(() => placedOn(plane, "moves", machine.name));
+  const breaking = breakMachine(plane, fault, machine);
+  machine.signalAgent("SIGCONT");
   const seenAfterMs = await breaking;
   await startMachine(context, plane, { ...fault, name: "spare", prepare: async () => {} });
   const moved = await until(() => readyOn(plane, "moves", "spare"));

@@ -29,12 +29,16 @@ describe("rollcall up", () => {
       const { nodes } = await client.registry.listNodes({ types: [2] });
       return nodes[0]?.id;
     });
-    const node = await client.becomes(own, WELL);
+    await client.becomes(own, WELL);
+    // It takes work once its keeper has said what it can run.
+    const node = await until("a node that may take work", async () => {
+      const { node: seen } = await client.registry.getNode({ node: own });
+      return seen?.mayTakeWork && seen;
+    });
     // This machine falls and rises more often within minutes than one that is well; that alone shall not be held
     // against it.
     const scope = { scope: { case: "node", value: own } } as const;
     await client.policies.setHealthPolicy({ scope, values: { flappingHold: { seconds: 0n } } });
-    expect(node.mayTakeWork).toBe(true);
     expect(node.info?.cpu?.threads).toBeGreaterThan(0);
     expect(node.info?.memoryBytes).toBeGreaterThan(0n);
     const { nodes } = await client.registry.listNodes({ types: [1] });

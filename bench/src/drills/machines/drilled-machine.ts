@@ -15,6 +15,7 @@ export class DrilledMachine {
   readonly #context: BenchContext;
   readonly #server: string;
   readonly #children: ChildProcess[] = [];
+  #agent: ChildProcess | null = null;
   #ownKeeper: { readonly directory: string; process: ChildProcess | null } | null = null;
   #engine: string | null = null;
   #remembered = 0;
@@ -64,7 +65,11 @@ export class DrilledMachine {
     await mkdir(this.stateDirectory, { mode: 0o700 });
     if (this.#ownKeeper !== null) await this.startOwnKeeper();
     const words = ["--server", this.#server, "--name", this.name, "--set", "Compute.Heartbeat.Interval=1s"];
-    this.#spawn("agent", ["agent", ...words, ...this.#workFlags()]);
+    this.#agent = this.#spawn("agent", ["agent", ...words, ...this.#workFlags()]);
+  }
+
+  signalAgent(signal: NodeJS.Signals): void {
+    this.#agent?.kill(signal);
   }
 
   async startOwnKeeper(): Promise<void> {

@@ -13,6 +13,8 @@ export interface MachineFault {
   readonly name: string;
   /** The condition that the node is to report. */
   readonly reason: string;
+  /** Whether the short drill tries it as well. */
+  readonly isInShort: boolean;
   /** Why it cannot be tried here; null when it can. */
   obstacle(): Promise<string | null>;
   /** Before the agent starts. */
@@ -26,6 +28,7 @@ const DISK_BYTES = 16 * 2 ** 20;
 const diskFull: MachineFault = {
   name: "disk-full",
   reason: "DISK_FULL",
+  isInShort: true,
   obstacle: mayMount,
   prepare: (machine) => mountTmpfs(machine),
   begin: async ({ directory }) => {
@@ -38,6 +41,7 @@ const diskFull: MachineFault = {
 const readOnly: MachineFault = {
   name: "disk-read-only",
   reason: "DISK_READ_ONLY",
+  isInShort: false,
   obstacle: mayMount,
   prepare: (machine) => mountTmpfs(machine),
   begin: async ({ stateDirectory }) => {
@@ -53,6 +57,7 @@ const readOnly: MachineFault = {
 const outOfDescriptors: MachineFault = {
   name: "out-of-descriptors",
   reason: "OUT_OF_DESCRIPTORS",
+  isInShort: false,
   obstacle: async () => ((await has("prlimit")) ? null : "prlimit is not installed"),
   begin: async (machine) => {
     await run("prlimit", ["--pid", String(await machine.keeperPid()), "--nofile=3:"]);
@@ -65,6 +70,7 @@ const outOfDescriptors: MachineFault = {
 const outOfProcesses: MachineFault = {
   name: "out-of-processes",
   reason: "OUT_OF_PROCESSES",
+  isInShort: false,
   obstacle: async () => ((await pidsRoot()) === null ? "no pids controller can be used" : null),
   begin: async (machine) => {
     const group = await pidsGroup(machine.name);
@@ -79,6 +85,7 @@ const outOfProcesses: MachineFault = {
 const keeperKilled: MachineFault = {
   name: "keeper-killed",
   reason: "KEEPER_DOWN",
+  isInShort: false,
   obstacle: asRoot,
   prepare: (machine) => machine.useOwnKeeper(),
   begin: (machine) => machine.killOwnKeeper(),
@@ -88,6 +95,7 @@ const keeperKilled: MachineFault = {
 const keeperStopped: MachineFault = {
   name: "keeper-stopped",
   reason: "KEEPER_DOWN",
+  isInShort: true,
   obstacle: async () => null,
   begin: async (machine) => {
     const pid = await machine.keeperPid();
@@ -105,6 +113,7 @@ const engines = new Map<string, FakeEngine>();
 const engineHangs: MachineFault = {
   name: "engine-hangs",
   reason: "ENGINE_UNRESPONSIVE",
+  isInShort: true,
   obstacle: async () => null,
   prepare: async (machine) => {
     const engine = await FakeEngine.start(join(machine.directory, "engine.sock"));
@@ -119,6 +128,7 @@ const engineHangs: MachineFault = {
 const diskFails: MachineFault = {
   name: "disk-fails",
   reason: "DISK_FAILED",
+  isInShort: false,
   obstacle: async () => "a disk that answers EIO needs a device that fails",
   begin: async () => {},
   end: async () => {},
