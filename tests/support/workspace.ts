@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The folder of the whole workspace. */
@@ -27,7 +27,8 @@ export interface Package {
 }
 
 const SCOPE = "@rollcall/";
-const GENERATED = /\/gen\//;
+/** Folders whose files nobody writes by hand. */
+const NOT_WRITTEN = new Set(["node_modules", "gen", "dist", "bundle"]);
 
 /** Reads every package under libs/ and services/, and bench. */
 export function readPackages(): readonly Package[] {
@@ -41,15 +42,20 @@ export function readPackages(): readonly Package[] {
 
 /** Reads the TypeScript sources under a folder of the workspace, tests included, generated ones left out. */
 export function readSources(folder: string): readonly SourceFile[] {
-  const absolute = join(workspaceRoot, folder);
-  if (!existsSync(absolute)) return [];
-  return readdirSync(absolute, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.[mc]?[jt]sx?$/.test(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .map((path) => relative(workspaceRoot, path))
-    .filter((path) => !GENERATED.test(path) && !path.includes("node_modules"))
-    .sort()
-    .map((path) => ({ path, text: readFileSync(join(workspaceRoot, path), "utf8") }));
+  return existsSync(join(workspaceRoot, folder))
+    ? sourcePaths(folder)
+        .sort()
+        .map((path) => ({ path, text: readFileSync(join(workspaceRoot, path), "utf8") }))
+    : [];
+}
+
+/** Skips node_modules: its links to packages of the workspace form cycles, which a recursive readdir follows. */
+function sourcePaths(folder: string): string[] {
+  return readdirSync(join(workspaceRoot, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return NOT_WRITTEN.has(entry.name) ? [] : sourcePaths(path);
+    return entry.isFile() && /\.[mc]?[jt]sx?$/.test(entry.name) ? [path] : [];
+  });
 }
 
 /** Reads a file of the workspace that holds plain JSON. */
