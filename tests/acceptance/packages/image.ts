@@ -13,6 +13,8 @@ export interface UnpackedImage {
   readonly config: {
     readonly User: string;
     readonly Entrypoint: readonly string[];
+    /** Each as NAME=VALUE. */
+    readonly Env: readonly string[];
     readonly Labels: Readonly<Record<string, string>>;
   };
 }
