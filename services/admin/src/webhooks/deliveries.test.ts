@@ -91,6 +91,23 @@ describe("deliverWebhooks()", () => {
     await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(0));
   });
 
+  it("should not deliver again what another process delivered while one receiver was slow", async () => {
+    await set();
+    const first = rig.publish("i1");
+    // It never answers.
+    receiver.answer = ({ subject }) => (subject === "slow" ? () => {} : 204);
+    const last = await append(store, ["slow", "a", "b", "a", "slow"]);
+    await eventually(() => expect(receiver.taken).toHaveLength(3));
+    await eventually(async () => expect(await statusOf()).toMatchObject({ revision: last, blockedSubjects: 1 }));
+    await first.close();
+    receiver.answer = () => 204;
+    rig.publish("i2");
+    await eventually(() => expect(receiver.takenOf("slow")).toHaveLength(2));
+    await append(store, ["a", "b"]);
+    await eventually(async () => expect(await statusOf()).toMatchObject({ behind: 0n, blockedSubjects: 0 }));
+    expect([receiver.takenOf("a").length, receiver.takenOf("b").length]).toEqual([3, 2]);
+  });
+
   it("should begin nothing new when too many subjects are blocked, and lose nothing", async () => {
     await set();
     rig.publish("i1");

@@ -36,6 +36,8 @@ export interface CourierOptions {
 const AT_A_TIME = 8;
 /** How often the place of a webhook that nothing is delivered to is written. */
 const SAVE_IDLE_MS = 5_000;
+/** How often progress is saved while events are delivered: another process repeats no more than this. */
+const SAVE_BUSY_MS = 1_000;
 const LONGEST_REST_MS = 60_000;
 
 /**
@@ -46,6 +48,8 @@ const LONGEST_REST_MS = 60_000;
 export class Courier {
   readonly #options: CourierOptions;
   readonly #blocked: Map<string, BlockedSubject>;
+  /** The first event of each subject that was read and is not delivered yet. Saved as blocked, for the next process. */
+  readonly #underWay = new Map<string, BlockedSubject>();
   readonly #ending = new AbortController();
   readonly #reading = new WakeUp();
   readonly #retrying = new WakeUp();
@@ -107,6 +111,7 @@ export class Courier {
       if (batch === null || !(await this.#noteCompacted({ isReading: true }))) return;
       // From here to the end of this line no other code runs: what is passed over is what is read through.
       const chains = this.#chainsOf(batch.events);
+      for (const [first] of chains) this.#begin(first);
       if (batch.through > this.#through) this.#through = batch.through;
       await this.#deliverChains(chains);
       if (!(await this.#advance(chains.length > 0))) return;
@@ -131,23 +136,49 @@ export class Courier {
     const work = async () => {
       for (const chain of left) await this.#deliverChain(chain);
     };
-    await Promise.all(Array.from({ length: Math.min(AT_A_TIME, chains.length) }, work));
+    const delivered = new AbortController();
+    const delivering = Promise.all(Array.from({ length: Math.min(AT_A_TIME, chains.length) }, work));
+    await Promise.all([delivering.finally(() => delivered.abort()), this.#saveUntil(delivered.signal)]);
   }
 
   async #deliverChain(chain: readonly StoredEvent[]): Promise<void> {
-    for (const event of chain) {
+    for (const [index, event] of chain.entries()) {
       const failure = await this.#try(event);
-      if (failure === null) continue;
-      this.#block(null, failure);
-      return;
+      this.#underWay.delete(event.subject);
+      if (failure !== null) {
+        this.#block(null, failure);
+        return;
+      }
+      this.#begin(chain[index + 1]);
+    }
+  }
+
+  #begin(event: StoredEvent | undefined): void {
+    if (event === undefined) return;
+    const { subject, revision: fromRevision } = event;
+    const sinceMs = this.#options.clock.wallMs();
+    this.#underWay.set(subject, {
+      subject,
+      fromRevision,
+      sinceMs,
+      failures: 0,
+      error: "",
+      nextAtMs: 0,
+      notBeforeMs: 0,
+    });
+  }
+
+  /** Save progress until the signal aborts: one receiver that is slow must not cost that of the others. */
+  async #saveUntil(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(SAVE_BUSY_MS, signal).catch(() => {});
+      if (signal.aborted || !(await this.#save())) return;
     }
   }
 
   /** Write how far deliveries have come; false when that is not this courier's to say any more. */
   async #advance(isDelivered: boolean): Promise<boolean> {
     const nowMs = this.#options.clock.nowMs();
-    const { record } = this.#options;
-    record.advance(this.#through);
     if (!isDelivered && nowMs - this.#savedAtMs < SAVE_IDLE_MS) return true;
     this.#savedAtMs = nowMs;
     return this.#save();
@@ -258,16 +289,13 @@ export class Courier {
     const revision = isReading ? this.#through : null;
     const place = record.findLost({ revision, blocked: [...this.#blocked.values()] }, compacted);
     if (place === null) return true;
-    if (isReading && place.revision > this.#through) {
-      this.#through = place.revision;
-      record.advance(place.revision);
-    }
+    if (isReading && place.revision > this.#through) this.#through = place.revision;
     for (const one of place.blocked) this.#blocked.set(one.subject, one);
     return this.#save();
   }
 
   async #save(): Promise<boolean> {
-    const isCurrent = await this.#options.record.save(this.#blocked);
+    const isCurrent = await this.#options.record.save(this.#through, new Map([...this.#underWay, ...this.#blocked]));
     if (!isCurrent) this.#ending.abort(new Error("the webhook was changed, or the log replaced"));
     return isCurrent;
   }

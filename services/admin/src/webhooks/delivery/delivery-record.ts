@@ -26,7 +26,6 @@ export class DeliveryRecord {
   /** Blocked subjects as they were last written, by subject. */
   #written: ReadonlyMap<string, BlockedSubject> = new Map();
   #saving: Promise<unknown> = Promise.resolve();
-  #revision: bigint;
   #succeeded = false;
   #failure: string | null = null;
   #lost: { readonly from: bigint; readonly through: bigint } | null = null;
@@ -37,13 +36,7 @@ export class DeliveryRecord {
     this.#store = store;
     this.#log = log;
     this.#fence = { name: webhook.name, generation, logId };
-    this.#revision = place.revision;
     this.#written = new Map(place.blocked.map((one) => [one.subject, { ...one, nextAtMs: 0, notBeforeMs: 0 }]));
-  }
-
-  /** Everything up to here is delivered, but for what is blocked. */
-  advance(revision: bigint): void {
-    this.#revision = revision;
   }
 
   succeeded(): void {
@@ -77,21 +70,24 @@ export class DeliveryRecord {
     return after;
   }
 
-  /** Write what has changed; false when another generation or history of the log holds. One save runs at a time. */
-  save(blocked: ReadonlyMap<string, BlockedSubject>): Promise<boolean> {
-    const saving = this.#saving.then(() => this.#write(new Map(blocked)));
+  /**
+   * Write that every event up to a revision is delivered, except those of blocked subjects. False when another
+   * generation or history of the log holds. One save runs at a time.
+   */
+  save(revision: bigint, blocked: ReadonlyMap<string, BlockedSubject>): Promise<boolean> {
+    const saving = this.#saving.then(() => this.#write(revision, blocked));
     // Surfaced where it is awaited.
     this.#saving = saving.catch(() => {});
     return saving;
   }
 
-  async #write(blocked: ReadonlyMap<string, BlockedSubject>): Promise<boolean> {
+  async #write(revision: bigint, blocked: ReadonlyMap<string, BlockedSubject>): Promise<boolean> {
     const changed = [...blocked.values()].filter((one) => !isSame(one, this.#written.get(one.subject)));
     const released = [...this.#written.keys()].filter((subject) => !blocked.has(subject));
     const [succeeded, failure, lost] = [this.#succeeded, this.#failure, this.#lost];
     [this.#succeeded, this.#failure, this.#lost] = [false, null, null];
     const isCurrent = await saveDelivery(this.#store, {
-      ...{ ...this.#fence, revision: this.#revision, blocked: changed, released, succeeded, failure },
+      ...{ ...this.#fence, revision, blocked: changed, released, succeeded, failure },
       lost: lost === null ? null : { through: lost.through, event: webhookBehindEvent(this.name, lost) },
     });
     this.#written = blocked;
