@@ -1,4 +1,4 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
@@ -89,7 +89,7 @@ describe("toResourceUsage()", () => {
       gpus: [{ memoryTotalMib: 80_000, temperatureCelsius: 60 }],
       numaNodes: [
         { id: 0, cpuPercent: 33.3, memoryUsedMib: 512, memoryTotalMib: 8_192 },
-        { id: 1, memoryUsedMib: 0, memoryTotalMib: 0 },
+        { id: 1, memoryTotalMib: 0 },
       ],
     });
     const second = toResourceUsage(usage, first.sent);
@@ -113,11 +113,26 @@ describe("toResourceUsage()", () => {
   it("should remember totals while a reading is missing", () => {
     const { sent } = toResourceUsage(SMALL_USAGE, NO_TOTALS);
     const missing = toResourceUsage({ ...SMALL_USAGE, memory: undefined }, sent);
-    expect(missing.usage).toMatchObject({ memoryUsedMib: 0, memoryTotalMib: 0 });
+    expect(missing.usage.memoryTotalMib).toBe(0);
     // A first sample has nothing to compare with: that is no idle machine.
     const unknown = toResourceUsage({ ...SMALL_USAGE, cpuPercent: undefined, gpusUnknown: true }, NO_TOTALS).usage;
     expect([unknown.cpuPercent, unknown.gpusUnknown]).toEqual([undefined, true]);
     expect(missing.sent).toEqual(sent);
+  });
+
+  it("should leave out amounts that could not be read: they are not 0", () => {
+    const unread = { ...SMALL_USAGE, memory: undefined, disk: undefined };
+    const parts = {
+      gpus: [
+        { ...gpu, memoryUsedMib: undefined },
+        { ...gpu, index: 1, memoryUsedMib: 0 },
+      ],
+      numaNodes: [{ ...numaNode, memory: undefined }],
+    };
+    const { usage } = toResourceUsage({ ...unread, ...parts }, NO_TOTALS);
+    const read = fromBinary(ResourceUsageSchema, toBinary(ResourceUsageSchema, usage));
+    expect([read.memoryUsedMib, read.diskUsedMib, read.numaNodes[0]?.memoryUsedMib]).toEqual(Array(3).fill(undefined));
+    expect(read.gpus.map(({ memoryUsedMib }) => memoryUsedMib)).toEqual([undefined, 0]);
   });
 
   it("should leave out temperatures and shares that are not measured", () => {

@@ -117,9 +117,9 @@ export function toResourceUsage(
   const disk = toSpace(usage.disk, sent.diskMib);
   const message = create(ResourceUsageSchema, {
     ...(usage.cpuPercent !== undefined && { cpuPercent: round(usage.cpuPercent) }),
-    memoryUsedMib: memory.usedMib,
+    ...(memory.usedMib !== undefined && { memoryUsedMib: memory.usedMib }),
     memoryTotalMib: memory.newTotalMib,
-    diskUsedMib: disk.usedMib,
+    ...(disk.usedMib !== undefined && { diskUsedMib: disk.usedMib }),
     diskTotalMib: disk.newTotalMib,
     ...(usage.temperatures && {
       temperatureAverageCelsius: round(usage.temperatures.averageCelsius),
@@ -148,7 +148,7 @@ function toGpuUsage(gpu: GpuReading, sentMib: ReadonlyMap<number, number>) {
   return {
     index: uint32(gpu.index),
     ...(gpu.utilizationPercent !== undefined && { utilizationPercent: gpu.utilizationPercent }),
-    memoryUsedMib: uint32(gpu.memoryUsedMib),
+    ...(gpu.memoryUsedMib !== undefined && { memoryUsedMib: uint32(gpu.memoryUsedMib) }),
     memoryTotalMib: totalMib === sentMib.get(gpu.index) ? 0 : totalMib,
     ...(gpu.temperatureCelsius !== undefined && { temperatureCelsius: gpu.temperatureCelsius }),
   };
@@ -161,7 +161,7 @@ function toNumaUsage(
   const space = toSpace(memory, sentMib.get(id) ?? 0);
   return {
     id: uint32(id),
-    memoryUsedMib: space.usedMib,
+    ...(space.usedMib !== undefined && { memoryUsedMib: space.usedMib }),
     memoryTotalMib: space.newTotalMib,
     ...(cpuPercent !== undefined && { cpuPercent: round(cpuPercent) }),
   };
@@ -170,8 +170,8 @@ function toNumaUsage(
 function toSpace(
   space: MachineUsage["memory"],
   sentMib: number,
-): { readonly usedMib: number; readonly totalMib: number; readonly newTotalMib: number } {
-  if (space === undefined) return { usedMib: 0, totalMib: sentMib, newTotalMib: 0 };
+): { readonly usedMib: number | undefined; readonly totalMib: number; readonly newTotalMib: number } {
+  if (space === undefined) return { usedMib: undefined, totalMib: sentMib, newTotalMib: 0 };
   const totalMib = toMib(space.totalBytes);
   return {
     usedMib: toMib(space.usedBytes),

@@ -129,7 +129,6 @@ export function formatUsage(health: GetClusterHealthResponse, warn: (line: strin
   const { cores, reporting, gpus, gpusBusy } = health;
   const used = Number(health.memoryUsedMib);
   const total = Number(health.memoryTotalMib);
-  const share = total === 0 ? "" : ` (${formatPercent((100 * used) / total)})`;
   const nodes = `${reporting} node${reporting === 1 ? "" : "s"} reporting`;
   const lines = [
     [
@@ -138,7 +137,12 @@ export function formatUsage(health: GetClusterHealthResponse, warn: (line: strin
         ? `unknown, ${nodes}`
         : `${formatPercent(health.cpuPercent)} of ${cores} cores, ${nodes}`,
     ],
-    ["Memory in use", `${formatBytes(used * MIB)} / ${formatBytes(total * MIB)}${share}`],
+    [
+      "Memory in use",
+      total === 0
+        ? "unknown"
+        : `${formatBytes(used * MIB)} / ${formatBytes(total * MIB)} (${formatPercent((100 * used) / total)})`,
+    ],
     ["GPUs in use", `${gpusBusy} / ${gpus}`],
     ["Hottest", hottest(health)],
   ] as const;

@@ -22,6 +22,20 @@ describe("usageHistory()", () => {
     expect(usageHistory(health).cpu).toEqual([5]);
   });
 
+  it("should leave gaps where memory or disk could not be read", () => {
+    const totals = { memoryTotalMib: 4, diskTotalMib: 8 };
+    const gpu = { index: 0, memoryTotalMib: 4 };
+    const health = create(NodeHealthSchema, {
+      samples: [
+        { usage: { ...totals, memoryUsedMib: 0, diskUsedMib: 2, gpus: [{ ...gpu, memoryUsedMib: 1 }] } },
+        { usage: { ...totals, gpus: [gpu] } },
+      ],
+    });
+    const { memory, memoryNow, diskNow, gpus } = usageHistory(health);
+    expect({ memory, memoryNow, diskNow }).toEqual({ memory: [0, undefined], memoryNow: null, diskNow: null });
+    expect(gpus[0]).toMatchObject({ memory: [25, undefined], memoryNow: null });
+  });
+
   it("should carry totals on, and leave gaps for GPUs that come and go", () => {
     const gpu = { index: 1, utilizationPercent: 40, memoryUsedMib: 10, memoryTotalMib: 40 };
     const health = create(NodeHealthSchema, {

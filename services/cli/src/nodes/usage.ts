@@ -4,7 +4,7 @@ import type { GpuUsage, NumaNodeUsage, ResourceUsage } from "@rollcall/api/rollc
 /** One measure over the last samples, oldest first. A sample that lacks it leaves a gap. */
 export type Series = readonly (number | undefined)[];
 
-/** An amount of what there is, in MiB. */
+/** A known amount of what there is, in MiB. */
 export interface Fill {
   readonly usedMib: number;
   /** 0 when unknown. */
@@ -21,7 +21,7 @@ interface GpuSeries {
   readonly memory: Series;
   /** Degrees Celsius. */
   readonly temperature: Series;
-  /** Memory in the latest sample; null when it is missing there. */
+  /** Memory in the latest sample; null when it is not known. */
   readonly memoryNow: Fill | null;
 }
 
@@ -33,7 +33,7 @@ interface NumaSeries {
   readonly cpu: Series;
   /** Share of its memory, 0 to 100. */
   readonly memory: Series;
-  /** Memory in the latest sample; null when it is missing there. */
+  /** Memory in the latest sample; null when it is not known. */
   readonly memoryNow: Fill | null;
 }
 
@@ -113,7 +113,7 @@ function together(series: readonly Series[], of: (known: readonly number[]) => n
 
 function fills<Sample>(
   samples: readonly (Sample | undefined)[],
-  read: (sample: Sample) => readonly [usedMib: number, totalMib: number],
+  read: (sample: Sample) => readonly [usedMib: number | undefined, totalMib: number],
 ): (Fill | undefined)[] {
   // A total that has not changed is not sent again: 0 means what the sample before said.
   let totalMib = 0;
@@ -121,7 +121,7 @@ function fills<Sample>(
     if (sample === undefined) return undefined;
     const [used, total] = read(sample);
     totalMib = total > 0 ? total : totalMib;
-    return { usedMib: used, totalMib };
+    return used === undefined ? undefined : { usedMib: used, totalMib };
   });
 }
 

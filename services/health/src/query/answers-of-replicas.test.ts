@@ -104,6 +104,13 @@ describe("ClusterTotals", () => {
     expect(sums).toMatchObject({ healthy: 4, unhealthy: 1, reporting: 2, memoryUsedMib: 2n, memoryTotalMib: 8n });
   });
 
+  it("should leave out nodes whose memory in use is not known", async () => {
+    const rig = totals(peersOf());
+    const node = rig.replica.take(new BareStream(), opening(1, { nodeId: "blind" }), HELLO);
+    rig.replica.beat(node, create(ResourceUsageSchema, { cpuPercent: 1, memoryTotalMib: 1_000 }), false);
+    expect((await rig.totals.cluster()).totals).toMatchObject({ reporting: 3, memoryUsedMib: 2n, memoryTotalMib: 8n });
+  });
+
   it("should answer the same for a second, and what is then the case afterwards", async () => {
     const rig = totals(peersOf());
     const first = rig.totals.cluster();

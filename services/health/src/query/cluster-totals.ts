@@ -118,8 +118,10 @@ function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): v
     totals.cpuPercentCores += latest.cpuPercent * cores;
     totals.cores += BigInt(cores);
   }
-  totals.memoryUsedMib += BigInt(latest.memoryUsedMib);
-  totals.memoryTotalMib += BigInt(latest.memoryTotalMib);
+  if (latest.memoryUsedMib !== null) {
+    totals.memoryUsedMib += BigInt(latest.memoryUsedMib);
+    totals.memoryTotalMib += BigInt(latest.memoryTotalMib);
+  }
   totals.gpus += latest.gpus;
   totals.gpusBusy += latest.gpusBusy;
   const { averageCelsius, maxCelsius } = latest;

@@ -65,6 +65,27 @@ describe("SampleRing", () => {
     expect(latest?.gpus[0]?.temperatureCelsius).toBeUndefined();
   });
 
+  it("should tell an amount that is not known from 0", () => {
+    const ring = ringFrom(0);
+    const parts = (memoryUsedMib: number) => ({
+      gpus: [{ index: 0, memoryUsedMib }],
+      numaNodes: [{ id: 0, memoryUsedMib }, { id: 1 }],
+    });
+    ring.add(usage({ memoryUsedMib: 0, diskUsedMib: 0, ...parts(0) }), 1);
+    ring.add(usage({ gpus: [{ index: 0 }], numaNodes: [{ id: 0 }, { id: 1 }] }), 2);
+    const amounts = ring
+      .list()
+      .map((it) => [
+        it.usage.memoryUsedMib,
+        it.usage.diskUsedMib,
+        it.usage.gpus[0]?.memoryUsedMib,
+        it.usage.numaNodes[0]?.memoryUsedMib,
+        it.usage.numaNodes[1]?.memoryUsedMib,
+      ]);
+    expect(amounts).toEqual([[0, 0, 0, 0, undefined], Array(5).fill(undefined)]);
+    expect(ring.summary()?.memoryUsedMib).toBeNull();
+  });
+
   it("should fill in totals that were not sent again", () => {
     const ring = ringFrom(0);
     ring.add(FULL, 1);
@@ -147,7 +168,7 @@ describe("SampleRing", () => {
     expect(ring.latest()?.usage).toMatchObject({
       cpuPercent: 33.34,
       temperatureMaxCelsius: 382.19,
-      gpus: [{ index: 4_294_967_295, utilizationPercent: 0, memoryUsedMib: 4_294_967_295 }],
+      gpus: [{ index: 4_294_967_295, utilizationPercent: 0, memoryUsedMib: 4_294_967_294 }],
     });
     expect(ring.latest()?.usage.temperatureAverageCelsius).toBeUndefined();
   });

@@ -24,7 +24,7 @@ import {
   slotInRow,
 } from "./sample-shape.ts";
 
-/** A stored sample: shares and temperatures to a hundredth, all else exact. */
+/** A stored sample: shares and temperatures to a hundredth, amounts in use below 4 PiB, all else exact. */
 export interface Sample {
   /** When it was received, by the clock of `add()`, in milliseconds. */
   readonly atMs: number;
@@ -35,7 +35,8 @@ export interface Sample {
 export interface UsageSummary {
   /** Null where it is not known. */
   readonly cpuPercent: number | null;
-  readonly memoryUsedMib: number;
+  /** Null where it is not known. */
+  readonly memoryUsedMib: number | null;
   readonly memoryTotalMib: number;
   /** Null where there is no sensor. */
   readonly averageCelsius: number | null;
@@ -120,7 +121,7 @@ export class SampleRing {
     const { usage } = latest;
     return {
       cpuPercent: usage.cpuPercent ?? null,
-      memoryUsedMib: usage.memoryUsedMib,
+      memoryUsedMib: usage.memoryUsedMib ?? null,
       memoryTotalMib: usage.memoryTotalMib,
       averageCelsius: usage.temperatureAverageCelsius ?? null,
       maxCelsius: usage.temperatureMaxCelsius ?? null,

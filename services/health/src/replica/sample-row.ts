@@ -35,6 +35,8 @@ const NO_PART = 0xffff;
 /** Stands for a share that is not known. */
 const NO_SHARE = 0xfffe;
 const MOST_HUNDREDTHS = NO_SHARE - 1;
+/** Stands for an amount that is not known: 4 PiB are too many to be in use. */
+const NO_AMOUNT = 0xffff_ffff;
 /** Stands for a missing temperature. Absolute zero is 1. */
 const NO_CELSIUS = 0;
 const ZERO_CELSIUS_WORD = 27_316;
@@ -58,8 +60,8 @@ export function writeRow(
 ): void {
   writeUint32(words, at + AT_WORD, atMs);
   words[at + CPU_WORD] = fromShare(usage.cpuPercent);
-  writeUint32(words, at + MEMORY_WORD, usage.memoryUsedMib);
-  writeUint32(words, at + DISK_WORD, usage.diskUsedMib);
+  writeUint32(words, at + MEMORY_WORD, fromAmount(usage.memoryUsedMib));
+  writeUint32(words, at + DISK_WORD, fromAmount(usage.diskUsedMib));
   words[at + AVERAGE_CELSIUS_WORD] = fromCelsius(usage.temperatureAverageCelsius);
   words[at + MAX_CELSIUS_WORD] = fromCelsius(usage.temperatureMaxCelsius);
 }
@@ -68,14 +70,14 @@ export function writeRow(
 export function writeGpu(words: Uint16Array, at: number, gpu?: GpuUsage): void {
   words[at] = gpu === undefined ? NO_PART : fromShare(gpu.utilizationPercent);
   if (gpu === undefined) return;
-  writeUint32(words, at + 1, gpu.memoryUsedMib);
+  writeUint32(words, at + 1, fromAmount(gpu.memoryUsedMib));
   words[at + 3] = fromCelsius(gpu.temperatureCelsius);
 }
 
 /** Write a NUMA node at its place in a row; `undefined` for none. */
 export function writeNumaNode(words: Uint16Array, at: number, node?: NumaNodeUsage): void {
   words[at] = node === undefined ? NO_PART : fromShare(node.cpuPercent);
-  if (node !== undefined) writeUint32(words, at + 1, node.memoryUsedMib);
+  if (node !== undefined) writeUint32(words, at + 1, fromAmount(node.memoryUsedMib));
 }
 
 /** The time of a row, on the ring's own clock. */
@@ -87,11 +89,13 @@ export function timeOfRow(words: Uint16Array, at: number): number {
 export function readRow(words: Uint16Array, at: number, totals: Totals): ResourceUsage {
   const average = toCelsius(word(words, at + AVERAGE_CELSIUS_WORD));
   const max = toCelsius(word(words, at + MAX_CELSIUS_WORD));
+  const memoryUsedMib = readAmount(words, at + MEMORY_WORD);
+  const diskUsedMib = readAmount(words, at + DISK_WORD);
   return create(ResourceUsageSchema, {
     ...cpuPercentOf(word(words, at + CPU_WORD)),
-    memoryUsedMib: readUint32(words, at + MEMORY_WORD),
+    ...(memoryUsedMib === undefined ? {} : { memoryUsedMib }),
     memoryTotalMib: totals.memoryMib,
-    diskUsedMib: readUint32(words, at + DISK_WORD),
+    ...(diskUsedMib === undefined ? {} : { diskUsedMib }),
     diskTotalMib: totals.diskMib,
     ...(average === null ? {} : { temperatureAverageCelsius: average }),
     ...(max === null ? {} : { temperatureMaxCelsius: max }),
@@ -109,10 +113,11 @@ export function readGpu(words: Uint16Array, at: number, { id, totalMib }: Slot):
   const utilization = word(words, at);
   if (utilization === NO_PART) return null;
   const celsius = toCelsius(word(words, at + 3));
+  const memoryUsedMib = readAmount(words, at + 1);
   return create(GpuUsageSchema, {
     index: id,
     ...(utilization === NO_SHARE ? {} : { utilizationPercent: utilization / 100 }),
-    memoryUsedMib: readUint32(words, at + 1),
+    ...(memoryUsedMib === undefined ? {} : { memoryUsedMib }),
     memoryTotalMib: totalMib,
     ...(celsius === null ? {} : { temperatureCelsius: celsius }),
   });
@@ -122,9 +127,10 @@ export function readGpu(words: Uint16Array, at: number, { id, totalMib }: Slot):
 export function readNumaNode(words: Uint16Array, at: number, { id, totalMib }: Slot): NumaNodeUsage | null {
   const share = word(words, at);
   if (share === NO_PART) return null;
+  const memoryUsedMib = readAmount(words, at + 1);
   return create(NumaNodeUsageSchema, {
     id,
-    memoryUsedMib: readUint32(words, at + 1),
+    ...(memoryUsedMib === undefined ? {} : { memoryUsedMib }),
     memoryTotalMib: totalMib,
     ...cpuPercentOf(share),
   });
@@ -141,6 +147,15 @@ function toHundredths(percent: number): number {
 
 function cpuPercentOf(share: number): { readonly cpuPercent?: number } {
   return share === NO_SHARE ? {} : { cpuPercent: share / 100 };
+}
+
+function fromAmount(mib: number | undefined): number {
+  return mib === undefined ? NO_AMOUNT : Math.min(mib, NO_AMOUNT - 1);
+}
+
+function readAmount(words: Uint16Array, at: number): number | undefined {
+  const mib = readUint32(words, at);
+  return mib === NO_AMOUNT ? undefined : mib;
 }
 
 function fromShare(percent: number | undefined): number {

@@ -99,9 +99,7 @@ function readBeat(reader: BinaryReader, end: number): Beat {
 function readUsage(reader: BinaryReader, end: number): ResourceUsage {
   const usage: ResourceUsage = {
     $typeName: "rollcall.node.v1.ResourceUsage",
-    memoryUsedMib: 0,
     memoryTotalMib: 0,
-    diskUsedMib: 0,
     diskTotalMib: 0,
     gpus: [],
     numaNodes: [],
@@ -150,7 +148,6 @@ function readGpu(reader: BinaryReader, end: number): GpuUsage {
   const gpu: GpuUsage = {
     $typeName: "rollcall.node.v1.GpuUsage",
     index: 0,
-    memoryUsedMib: 0,
     memoryTotalMib: 0,
   };
   while (reader.pos < end) {
@@ -181,7 +178,6 @@ function readNumaNode(reader: BinaryReader, end: number): NumaNodeUsage {
   const node: NumaNodeUsage = {
     $typeName: "rollcall.node.v1.NumaNodeUsage",
     id: 0,
-    memoryUsedMib: 0,
     memoryTotalMib: 0,
   };
   while (reader.pos < end) {

@@ -32,11 +32,26 @@ describe("addSample()", () => {
   });
 
   it("should have gaps where a share is not known", () => {
+    const known = { cpuPercent: 0, memoryUsedMib: 0, diskUsedMib: 1 };
+    const totals = { memoryTotalMib: 4, diskTotalMib: 4 };
     const samples = [
-      { age: ago(4), usage: { gpus: [{ index: 0 }] } },
-      { age: ago(2), usage: { cpuPercent: 0, gpus: [{ index: 0, utilizationPercent: 0 }] } },
+      { age: ago(4), usage: { ...totals, gpus: [{ index: 0, memoryTotalMib: 4 }] } },
+      {
+        age: ago(2),
+        usage: {
+          ...known,
+          ...totals,
+          gpus: [{ index: 0, utilizationPercent: 0, memoryUsedMib: 1, memoryTotalMib: 4 }],
+        },
+      },
     ];
-    expect(addSample(NO_SAMPLES, health({ samples }), 10_000).lines).toMatchObject({ cpu: [null, 0], gpu0: [null, 0] });
+    expect(addSample(NO_SAMPLES, health({ samples }), 10_000).lines).toMatchObject({
+      cpu: [null, 0],
+      memory: [null, 0],
+      disk: [null, 25],
+      gpu0: [null, 0],
+      "gpu0-memory": [null, 25],
+    });
   });
 
   it("should take the latest sample once, and keep the last 120", () => {

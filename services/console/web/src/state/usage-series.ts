@@ -29,7 +29,8 @@ export function addSample(series: UsageSeries, health: NodeHealth, nowMs: number
 }
 
 function valuesOf(usage: ResourceUsage): Readonly<Record<string, number | null>> {
-  const share = (used: number, total: number) => (total === 0 ? null : (used / total) * 100);
+  const share = (used: number | undefined, total: number) =>
+    used === undefined || total === 0 ? null : (used / total) * 100;
   const gpus = usage.gpus.flatMap((gpu) => [
     [`gpu${gpu.index}`, gpu.utilizationPercent ?? null] as const,
     [`gpu${gpu.index}-memory`, share(gpu.memoryUsedMib, gpu.memoryTotalMib)] as const,

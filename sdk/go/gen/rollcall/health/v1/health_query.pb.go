@@ -708,9 +708,9 @@ type GetClusterHealthResponse struct {
 	CpuPercent *float64 `protobuf:"fixed64,5,opt,name=cpu_percent,json=cpuPercent,proto3,oneof" json:"cpu_percent,omitempty"`
 	// Processors that this average is over.
 	Cores uint64 `protobuf:"varint,6,opt,name=cores,proto3" json:"cores,omitempty"`
-	// Memory in use, in MiB.
+	// Memory in use, in MiB, on nodes that report it.
 	MemoryUsedMib uint64 `protobuf:"varint,7,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
-	// Memory there is, in MiB.
+	// Memory that these nodes have, in MiB. 0 while no node reports it.
 	MemoryTotalMib uint64 `protobuf:"varint,8,opt,name=memory_total_mib,json=memoryTotalMib,proto3" json:"memory_total_mib,omitempty"`
 	// GPUs that are reported.
 	Gpus uint32 `protobuf:"varint,9,opt,name=gpus,proto3" json:"gpus,omitempty"`

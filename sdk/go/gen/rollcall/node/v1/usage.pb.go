@@ -28,12 +28,12 @@ type ResourceUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Share of all logical processors in use, 0 to 100. Absent where it is not known, as in a process's first sample.
 	CpuPercent *float32 `protobuf:"fixed32,1,opt,name=cpu_percent,json=cpuPercent,proto3,oneof" json:"cpu_percent,omitempty"`
-	// Memory in use, in MiB.
-	MemoryUsedMib uint32 `protobuf:"varint,2,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
+	// Memory in use, in MiB. Absent where it could not be read: that is not 0.
+	MemoryUsedMib *uint32 `protobuf:"varint,2,opt,name=memory_used_mib,json=memoryUsedMib,proto3,oneof" json:"memory_used_mib,omitempty"`
 	// Memory there is, in MiB. 0: as last sent.
 	MemoryTotalMib uint32 `protobuf:"varint,3,opt,name=memory_total_mib,json=memoryTotalMib,proto3" json:"memory_total_mib,omitempty"`
-	// Disk in use on the state directory's filesystem, in MiB.
-	DiskUsedMib uint32 `protobuf:"varint,4,opt,name=disk_used_mib,json=diskUsedMib,proto3" json:"disk_used_mib,omitempty"`
+	// Disk in use on the state directory's filesystem, in MiB. Absent where it could not be read.
+	DiskUsedMib *uint32 `protobuf:"varint,4,opt,name=disk_used_mib,json=diskUsedMib,proto3,oneof" json:"disk_used_mib,omitempty"`
 	// Disk there is, in MiB. 0: as last sent.
 	DiskTotalMib uint32 `protobuf:"varint,5,opt,name=disk_total_mib,json=diskTotalMib,proto3" json:"disk_total_mib,omitempty"`
 	// Average of all temperature sensors in degrees Celsius. Absent where there is none.
@@ -89,8 +89,8 @@ func (x *ResourceUsage) GetCpuPercent() float32 {
 }
 
 func (x *ResourceUsage) GetMemoryUsedMib() uint32 {
-	if x != nil {
-		return x.MemoryUsedMib
+	if x != nil && x.MemoryUsedMib != nil {
+		return *x.MemoryUsedMib
 	}
 	return 0
 }
@@ -103,8 +103,8 @@ func (x *ResourceUsage) GetMemoryTotalMib() uint32 {
 }
 
 func (x *ResourceUsage) GetDiskUsedMib() uint32 {
-	if x != nil {
-		return x.DiskUsedMib
+	if x != nil && x.DiskUsedMib != nil {
+		return *x.DiskUsedMib
 	}
 	return 0
 }
@@ -158,8 +158,8 @@ type GpuUsage struct {
 	Index uint32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
 	// Share of time in which the GPU was busy, 0 to 100. Absent where the driver tells none.
 	UtilizationPercent *float32 `protobuf:"fixed32,2,opt,name=utilization_percent,json=utilizationPercent,proto3,oneof" json:"utilization_percent,omitempty"`
-	// Memory in use, in MiB.
-	MemoryUsedMib uint32 `protobuf:"varint,3,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
+	// Memory in use, in MiB. Absent where the driver tells none.
+	MemoryUsedMib *uint32 `protobuf:"varint,3,opt,name=memory_used_mib,json=memoryUsedMib,proto3,oneof" json:"memory_used_mib,omitempty"`
 	// Memory there is, in MiB. 0: as last sent.
 	MemoryTotalMib uint32 `protobuf:"varint,4,opt,name=memory_total_mib,json=memoryTotalMib,proto3" json:"memory_total_mib,omitempty"`
 	// Temperature in degrees Celsius. Absent where the driver tells none.
@@ -213,8 +213,8 @@ func (x *GpuUsage) GetUtilizationPercent() float32 {
 }
 
 func (x *GpuUsage) GetMemoryUsedMib() uint32 {
-	if x != nil {
-		return x.MemoryUsedMib
+	if x != nil && x.MemoryUsedMib != nil {
+		return *x.MemoryUsedMib
 	}
 	return 0
 }
@@ -240,8 +240,8 @@ type NumaNodeUsage struct {
 	Id uint32 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Share of its logical processors in use, 0 to 100. Absent where it has none, and where it is not known.
 	CpuPercent *float32 `protobuf:"fixed32,2,opt,name=cpu_percent,json=cpuPercent,proto3,oneof" json:"cpu_percent,omitempty"`
-	// Memory in use, in MiB. Caches that the kernel can give back are not in use.
-	MemoryUsedMib uint32 `protobuf:"varint,3,opt,name=memory_used_mib,json=memoryUsedMib,proto3" json:"memory_used_mib,omitempty"`
+	// Memory in use, in MiB. Caches that the kernel can give back are not in use. Absent where it could not be read.
+	MemoryUsedMib *uint32 `protobuf:"varint,3,opt,name=memory_used_mib,json=memoryUsedMib,proto3,oneof" json:"memory_used_mib,omitempty"`
 	// Memory there is, in MiB. 0: as last sent.
 	MemoryTotalMib uint32 `protobuf:"varint,4,opt,name=memory_total_mib,json=memoryTotalMib,proto3" json:"memory_total_mib,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -293,8 +293,8 @@ func (x *NumaNodeUsage) GetCpuPercent() float32 {
 }
 
 func (x *NumaNodeUsage) GetMemoryUsedMib() uint32 {
-	if x != nil {
-		return x.MemoryUsedMib
+	if x != nil && x.MemoryUsedMib != nil {
+		return *x.MemoryUsedMib
 	}
 	return 0
 }
@@ -310,39 +310,43 @@ var File_rollcall_node_v1_usage_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_usage_proto_rawDesc = "" +
 	"\n" +
-	"\x1crollcall/node/v1/usage.proto\x12\x10rollcall.node.v1\"\xb6\x04\n" +
+	"\x1crollcall/node/v1/usage.proto\x12\x10rollcall.node.v1\"\xe6\x04\n" +
 	"\rResourceUsage\x12$\n" +
 	"\vcpu_percent\x18\x01 \x01(\x02H\x00R\n" +
-	"cpuPercent\x88\x01\x01\x12&\n" +
-	"\x0fmemory_used_mib\x18\x02 \x01(\rR\rmemoryUsedMib\x12(\n" +
-	"\x10memory_total_mib\x18\x03 \x01(\rR\x0ememoryTotalMib\x12\"\n" +
-	"\rdisk_used_mib\x18\x04 \x01(\rR\vdiskUsedMib\x12$\n" +
+	"cpuPercent\x88\x01\x01\x12+\n" +
+	"\x0fmemory_used_mib\x18\x02 \x01(\rH\x01R\rmemoryUsedMib\x88\x01\x01\x12(\n" +
+	"\x10memory_total_mib\x18\x03 \x01(\rR\x0ememoryTotalMib\x12'\n" +
+	"\rdisk_used_mib\x18\x04 \x01(\rH\x02R\vdiskUsedMib\x88\x01\x01\x12$\n" +
 	"\x0edisk_total_mib\x18\x05 \x01(\rR\fdiskTotalMib\x12C\n" +
-	"\x1btemperature_average_celsius\x18\x06 \x01(\x02H\x01R\x19temperatureAverageCelsius\x88\x01\x01\x12;\n" +
-	"\x17temperature_max_celsius\x18\a \x01(\x02H\x02R\x15temperatureMaxCelsius\x88\x01\x01\x120\n" +
+	"\x1btemperature_average_celsius\x18\x06 \x01(\x02H\x03R\x19temperatureAverageCelsius\x88\x01\x01\x12;\n" +
+	"\x17temperature_max_celsius\x18\a \x01(\x02H\x04R\x15temperatureMaxCelsius\x88\x01\x01\x120\n" +
 	"\x04gpus\x18\b \x03(\v2\x1a.rollcall.node.v1.GpuUsageB\x00R\x04gpus\x12@\n" +
 	"\n" +
 	"numa_nodes\x18\t \x03(\v2\x1f.rollcall.node.v1.NumaNodeUsageB\x00R\tnumaNodes\x12!\n" +
 	"\fgpus_unknown\x18\n" +
 	" \x01(\bR\vgpusUnknownB\x0e\n" +
-	"\f_cpu_percentB\x1e\n" +
+	"\f_cpu_percentB\x12\n" +
+	"\x10_memory_used_mibB\x10\n" +
+	"\x0e_disk_used_mibB\x1e\n" +
 	"\x1c_temperature_average_celsiusB\x1a\n" +
-	"\x18_temperature_max_celsius\"\x8e\x02\n" +
+	"\x18_temperature_max_celsius\"\xa7\x02\n" +
 	"\bGpuUsage\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x124\n" +
-	"\x13utilization_percent\x18\x02 \x01(\x02H\x00R\x12utilizationPercent\x88\x01\x01\x12&\n" +
-	"\x0fmemory_used_mib\x18\x03 \x01(\rR\rmemoryUsedMib\x12(\n" +
+	"\x13utilization_percent\x18\x02 \x01(\x02H\x00R\x12utilizationPercent\x88\x01\x01\x12+\n" +
+	"\x0fmemory_used_mib\x18\x03 \x01(\rH\x01R\rmemoryUsedMib\x88\x01\x01\x12(\n" +
 	"\x10memory_total_mib\x18\x04 \x01(\rR\x0ememoryTotalMib\x124\n" +
-	"\x13temperature_celsius\x18\x05 \x01(\x02H\x01R\x12temperatureCelsius\x88\x01\x01B\x16\n" +
-	"\x14_utilization_percentB\x16\n" +
-	"\x14_temperature_celsius\"\xa7\x01\n" +
+	"\x13temperature_celsius\x18\x05 \x01(\x02H\x02R\x12temperatureCelsius\x88\x01\x01B\x16\n" +
+	"\x14_utilization_percentB\x12\n" +
+	"\x10_memory_used_mibB\x16\n" +
+	"\x14_temperature_celsius\"\xc0\x01\n" +
 	"\rNumaNodeUsage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12$\n" +
 	"\vcpu_percent\x18\x02 \x01(\x02H\x00R\n" +
-	"cpuPercent\x88\x01\x01\x12&\n" +
-	"\x0fmemory_used_mib\x18\x03 \x01(\rR\rmemoryUsedMib\x12(\n" +
+	"cpuPercent\x88\x01\x01\x12+\n" +
+	"\x0fmemory_used_mib\x18\x03 \x01(\rH\x01R\rmemoryUsedMib\x88\x01\x01\x12(\n" +
 	"\x10memory_total_mib\x18\x04 \x01(\rR\x0ememoryTotalMibB\x0e\n" +
-	"\f_cpu_percentB-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\f_cpu_percentB\x12\n" +
+	"\x10_memory_used_mibB-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_usage_proto_rawDescOnce sync.Once

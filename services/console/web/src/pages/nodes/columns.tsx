@@ -34,13 +34,16 @@ export const COLUMNS: readonly NodeColumn[] = [
   state("scheduling", "Scheduling", 115, (row) => row.scheduling, "scheduling"),
   {
     ...{ name: "cpu", title: "CPU", width: 70, right: true, raw: () => "" },
-    cell: (_, usage) => ofUsage(usage, ({ cpuPercent }) => (cpuPercent === undefined ? "" : formatPercent(cpuPercent))),
+    cell: (_, usage) =>
+      ofUsage(usage, ({ cpuPercent }) => (cpuPercent === undefined ? "-" : formatPercent(cpuPercent))),
   },
   {
     ...{ name: "memory-used", title: "Memory used", width: 110, right: true, raw: () => "" },
     cell: (_, usage) =>
       ofUsage(usage, ({ memoryUsedMib, memoryTotalMib }) =>
-        memoryTotalMib === 0 ? "-" : formatPercent((memoryUsedMib / memoryTotalMib) * 100),
+        memoryUsedMib === undefined || memoryTotalMib === 0
+          ? "-"
+          : formatPercent((memoryUsedMib / memoryTotalMib) * 100),
       ),
   },
   {

@@ -224,14 +224,14 @@ export type HealthTotals = Message<"rollcall.health.v1.HealthTotals"> & {
   cores: bigint;
 
   /**
-   * Memory in use, in MiB.
+   * Memory in use, in MiB, on nodes that report it.
    *
    * @generated from field: uint64 memory_used_mib = 7;
    */
   memoryUsedMib: bigint;
 
   /**
-   * Memory there is, in MiB.
+   * Memory that these nodes have, in MiB. 0 while no node reports it.
    *
    * @generated from field: uint64 memory_total_mib = 8;
    */

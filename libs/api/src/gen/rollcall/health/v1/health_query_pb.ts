@@ -418,14 +418,14 @@ export type GetClusterHealthResponse = Message<"rollcall.health.v1.GetClusterHea
   cores: bigint;
 
   /**
-   * Memory in use, in MiB.
+   * Memory in use, in MiB, on nodes that report it.
    *
    * @generated from field: uint64 memory_used_mib = 7;
    */
   memoryUsedMib: bigint;
 
   /**
-   * Memory there is, in MiB.
+   * Memory that these nodes have, in MiB. 0 while no node reports it.
    *
    * @generated from field: uint64 memory_total_mib = 8;
    */

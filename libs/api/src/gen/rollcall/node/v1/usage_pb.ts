@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/usage.proto.
  */
 export const file_rollcall_node_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chxyb2xsY2FsbC9ub2RlL3YxL3VzYWdlLnByb3RvEhByb2xsY2FsbC5ub2RlLnYxIrADCg1SZXNvdXJjZVVzYWdlEhgKC2NwdV9wZXJjZW50GAEgASgCSACIAQESFwoPbWVtb3J5X3VzZWRfbWliGAIgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYAyABKA0SFQoNZGlza191c2VkX21pYhgEIAEoDRIWCg5kaXNrX3RvdGFsX21pYhgFIAEoDRIoCht0ZW1wZXJhdHVyZV9hdmVyYWdlX2NlbHNpdXMYBiABKAJIAYgBARIkChd0ZW1wZXJhdHVyZV9tYXhfY2Vsc2l1cxgHIAEoAkgCiAEBEjIKBGdwdXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLkdwdVVzYWdlQgi6SAWSAQIQQBI9CgpudW1hX25vZGVzGAkgAygLMh8ucm9sbGNhbGwubm9kZS52MS5OdW1hTm9kZVVzYWdlQgi6SAWSAQIQIBIUCgxncHVzX3Vua25vd24YCiABKAhCDgoMX2NwdV9wZXJjZW50Qh4KHF90ZW1wZXJhdHVyZV9hdmVyYWdlX2NlbHNpdXNCGgoYX3RlbXBlcmF0dXJlX21heF9jZWxzaXVzIsABCghHcHVVc2FnZRINCgVpbmRleBgBIAEoDRIgChN1dGlsaXphdGlvbl9wZXJjZW50GAIgASgCSACIAQESFwoPbWVtb3J5X3VzZWRfbWliGAMgASgNEhgKEG1lbW9yeV90b3RhbF9taWIYBCABKA0SIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgFIAEoAkgBiAEBQhYKFF91dGlsaXphdGlvbl9wZXJjZW50QhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIngKDU51bWFOb2RlVXNhZ2USCgoCaWQYASABKA0SGAoLY3B1X3BlcmNlbnQYAiABKAJIAIgBARIXCg9tZW1vcnlfdXNlZF9taWIYAyABKA0SGAoQbWVtb3J5X3RvdGFsX21pYhgEIAEoDUIOCgxfY3B1X3BlcmNlbnRCLVorcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9ub2RlL3YxO25vZGV2MWIGcHJvdG8z", [file_buf_validate_validate]);
+  fileDesc("Chxyb2xsY2FsbC9ub2RlL3YxL3VzYWdlLnByb3RvEhByb2xsY2FsbC5ub2RlLnYxIuADCg1SZXNvdXJjZVVzYWdlEhgKC2NwdV9wZXJjZW50GAEgASgCSACIAQESHAoPbWVtb3J5X3VzZWRfbWliGAIgASgNSAGIAQESGAoQbWVtb3J5X3RvdGFsX21pYhgDIAEoDRIaCg1kaXNrX3VzZWRfbWliGAQgASgNSAKIAQESFgoOZGlza190b3RhbF9taWIYBSABKA0SKAobdGVtcGVyYXR1cmVfYXZlcmFnZV9jZWxzaXVzGAYgASgCSAOIAQESJAoXdGVtcGVyYXR1cmVfbWF4X2NlbHNpdXMYByABKAJIBIgBARIyCgRncHVzGAggAygLMhoucm9sbGNhbGwubm9kZS52MS5HcHVVc2FnZUIIukgFkgECEEASPQoKbnVtYV9ub2RlcxgJIAMoCzIfLnJvbGxjYWxsLm5vZGUudjEuTnVtYU5vZGVVc2FnZUIIukgFkgECECASFAoMZ3B1c191bmtub3duGAogASgIQg4KDF9jcHVfcGVyY2VudEISChBfbWVtb3J5X3VzZWRfbWliQhAKDl9kaXNrX3VzZWRfbWliQh4KHF90ZW1wZXJhdHVyZV9hdmVyYWdlX2NlbHNpdXNCGgoYX3RlbXBlcmF0dXJlX21heF9jZWxzaXVzItkBCghHcHVVc2FnZRINCgVpbmRleBgBIAEoDRIgChN1dGlsaXphdGlvbl9wZXJjZW50GAIgASgCSACIAQESHAoPbWVtb3J5X3VzZWRfbWliGAMgASgNSAGIAQESGAoQbWVtb3J5X3RvdGFsX21pYhgEIAEoDRIgChN0ZW1wZXJhdHVyZV9jZWxzaXVzGAUgASgCSAKIAQFCFgoUX3V0aWxpemF0aW9uX3BlcmNlbnRCEgoQX21lbW9yeV91c2VkX21pYkIWChRfdGVtcGVyYXR1cmVfY2Vsc2l1cyKRAQoNTnVtYU5vZGVVc2FnZRIKCgJpZBgBIAEoDRIYCgtjcHVfcGVyY2VudBgCIAEoAkgAiAEBEhwKD21lbW9yeV91c2VkX21pYhgDIAEoDUgBiAEBEhgKEG1lbW9yeV90b3RhbF9taWIYBCABKA1CDgoMX2NwdV9wZXJjZW50QhIKEF9tZW1vcnlfdXNlZF9taWJCLVorcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9ub2RlL3YxO25vZGV2MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
  * ResourceUsage is one sample. Totals that have not changed since the stream's last beat are left out.
@@ -29,11 +29,11 @@ export type ResourceUsage = Message<"rollcall.node.v1.ResourceUsage"> & {
   cpuPercent?: number | undefined;
 
   /**
-   * Memory in use, in MiB.
+   * Memory in use, in MiB. Absent where it could not be read: that is not 0.
    *
-   * @generated from field: uint32 memory_used_mib = 2;
+   * @generated from field: optional uint32 memory_used_mib = 2;
    */
-  memoryUsedMib: number;
+  memoryUsedMib?: number | undefined;
 
   /**
    * Memory there is, in MiB. 0: as last sent.
@@ -43,11 +43,11 @@ export type ResourceUsage = Message<"rollcall.node.v1.ResourceUsage"> & {
   memoryTotalMib: number;
 
   /**
-   * Disk in use on the state directory's filesystem, in MiB.
+   * Disk in use on the state directory's filesystem, in MiB. Absent where it could not be read.
    *
-   * @generated from field: uint32 disk_used_mib = 4;
+   * @generated from field: optional uint32 disk_used_mib = 4;
    */
-  diskUsedMib: number;
+  diskUsedMib?: number | undefined;
 
   /**
    * Disk there is, in MiB. 0: as last sent.
@@ -121,11 +121,11 @@ export type GpuUsage = Message<"rollcall.node.v1.GpuUsage"> & {
   utilizationPercent?: number | undefined;
 
   /**
-   * Memory in use, in MiB.
+   * Memory in use, in MiB. Absent where the driver tells none.
    *
-   * @generated from field: uint32 memory_used_mib = 3;
+   * @generated from field: optional uint32 memory_used_mib = 3;
    */
-  memoryUsedMib: number;
+  memoryUsedMib?: number | undefined;
 
   /**
    * Memory there is, in MiB. 0: as last sent.
@@ -170,11 +170,11 @@ export type NumaNodeUsage = Message<"rollcall.node.v1.NumaNodeUsage"> & {
   cpuPercent?: number | undefined;
 
   /**
-   * Memory in use, in MiB. Caches that the kernel can give back are not in use.
+   * Memory in use, in MiB. Caches that the kernel can give back are not in use. Absent where it could not be read.
    *
-   * @generated from field: uint32 memory_used_mib = 3;
+   * @generated from field: optional uint32 memory_used_mib = 3;
    */
-  memoryUsedMib: number;
+  memoryUsedMib?: number | undefined;
 
   /**
    * Memory there is, in MiB. 0: as last sent.
