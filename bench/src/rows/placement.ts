@@ -141,7 +141,7 @@ function node(index: number, random: () => number): WorkNode {
   const isLarge = index % 2 === 0;
   return {
     ...{ id: `node-${index}`, type: "COMPUTE", membership: "APPROVED", connection: "CONNECTED", health: "HEALTHY" },
-    ...{ holds: [], conditionSinceMs: null, disturbedUntilMs: null, reactionAllowed: false },
+    ...{ holds: [], conditionSinceMs: null, disturbedUntilMs: null, areGpusKnown: true, reactionAllowed: false },
     ...{ labels, grantedLabels: labels, os: "linux", architecture: "x64" },
     ...{ agentVersion: "0.2.0", gpus: [] },
     capacity: {

@@ -58,9 +58,45 @@ export function hardwareFacts(hardware: Hardware): Json {
 /** What of a node's information is kept as its hardware. */
 const HARDWARE_KEYS = ["cpu", "memoryBytes", "diskBytes", "gpus"] as const;
 
-/** The hardware in a node's information, in the same form: what is kept as approved. */
+/**
+ * The hardware in a node's information, in the same form: what is kept as approved. GPUs that are unknown, and of which
+ * no last value is known, are kept as unknown.
+ */
 export function hardwareIn(info: JsonObject): JsonObject {
-  return Object.fromEntries(HARDWARE_KEYS.flatMap((key) => (info[key] === undefined ? [] : [[key, info[key]]])));
+  const kept = HARDWARE_KEYS.flatMap((key) => (info[key] === undefined ? [] : [[key, info[key]] as const]));
+  const unknown = neverKnownGpus(info);
+  return { ...Object.fromEntries(kept), ...(unknown.length > 0 && { unknownFacts: unknown }) };
+}
+
+/**
+ * Approved hardware with what was unknown when it was approved and is known for the first time now; the same object
+ * where there is no such thing.
+ */
+export function completeHardware(approved: JsonObject, info: JsonObject): JsonObject {
+  const known = hardwareOf(approved);
+  const now = hardwareOf(info);
+  if (known === null || now === null) return approved;
+  const amounts = {
+    ...(known.cores === 0 && now.cores > 0 && { cpu: info.cpu }),
+    ...(known.memoryBytes === 0 && now.memoryBytes > 0 && { memoryBytes: info.memoryBytes }),
+    ...(known.diskBytes === 0 && now.diskBytes > 0 && { diskBytes: info.diskBytes }),
+  };
+  if (neverKnownGpus(approved).length > 0 && neverKnownGpus(info).length === 0) {
+    const { unknownFacts: _, ...rest } = approved;
+    // A GPU of the last known ones that is missing now stays approved: it is gone.
+    const added = toList(info.gpus).filter((gpu) => !toList(approved.gpus).some((it) => isSameGpu(it, gpu)));
+    return { ...rest, ...amounts, gpus: [...toList(approved.gpus), ...added] };
+  }
+  return Object.keys(amounts).length === 0 ? approved : { ...approved, ...amounts };
+}
+
+function neverKnownGpus(info: JsonObject): readonly JsonObject[] {
+  return toList(info.unknownFacts).filter(({ fact, knownTime }) => fact === "gpus" && knownTime === undefined);
+}
+
+function isSameGpu(left: JsonObject, right: JsonObject): boolean {
+  const uuid = toText(left.uuid);
+  return uuid === "" ? toNumber(left.index) === toNumber(right.index) : uuid === toText(right.uuid);
 }
 
 /** The hardware that counts as approved: of a node that was approved before this was kept, what it last reported. */

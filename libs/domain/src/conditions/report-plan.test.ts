@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { hardwareIn } from "./hardware.ts";
 import { weighReport } from "./report-plan.ts";
 
 const INFO = { cpu: { cores: 4 }, memoryBytes: "100000", hostname: "h" };
@@ -14,6 +15,47 @@ describe("weighReport()", () => {
     ["cores that are missing", { ...INFO, cpu: { cores: 3 } }, "save"],
   ])("should decide on %s", (_, info, verdict) => {
     expect(weighReport(BEFORE, info).verdict).toBe(verdict);
+  });
+
+  describe("of a node that was approved while its GPUs were unknown", () => {
+    const unknownFacts = [{ fact: "gpus", reason: "nvidia-smi gave no answer (too slow)" }];
+    const gpu = (index: number) => ({ index, uuid: `GPU-${index}` });
+    const before = { ...BEFORE, approved: hardwareIn({ ...INFO, unknownFacts }), info: { ...INFO, unknownFacts } };
+
+    it("should take the GPUs that are known first as approved, and miss them from then on", () => {
+      const known = { ...INFO, gpus: [gpu(0), gpu(1)] };
+      const first = weighReport(before, known);
+      expect(first).toMatchObject({
+        verdict: "save",
+        missing: [],
+        approved: { ...hardwareIn(INFO), gpus: known.gpus },
+      });
+      expect(first.approved).not.toHaveProperty("unknownFacts");
+      const next = { ...BEFORE, approved: first.approved, info: known };
+      expect(weighReport(next, { ...INFO, gpus: [gpu(1)] })).toMatchObject({
+        missing: [{ part: "gpu GPU-0" }],
+        approved: null,
+      });
+    });
+
+    it("should take nothing while they stay unknown, and none once there are none", () => {
+      expect(weighReport(before, { ...INFO, hostname: "other", unknownFacts }).approved).toBeNull();
+      expect(weighReport(before, INFO).approved).toEqual({ cpu: INFO.cpu, memoryBytes: INFO.memoryBytes, gpus: [] });
+    });
+
+    it("should keep the last known GPUs of one vendor when those of the other are known first", () => {
+      const gpus = [gpu(0), gpu(1)];
+      const approved = hardwareIn({ ...INFO, gpus, unknownFacts });
+      expect(weighReport({ ...before, approved }, { ...INFO, gpus: [gpu(1), gpu(2)] })).toMatchObject({
+        approved: { gpus: [gpu(0), gpu(1), gpu(2)] },
+        missing: [{ part: "gpu GPU-0" }],
+      });
+    });
+  });
+
+  it("should take an amount as approved that is known for the first time", () => {
+    const plan = weighReport({ ...BEFORE, approved: {}, info: { hostname: "h" } }, { ...INFO, diskBytes: "7" });
+    expect(plan.approved).toEqual({ ...hardwareIn(INFO), diskBytes: "7" });
   });
 
   it("should record approved hardware where none was: the last report of an approved node, or this one", () => {

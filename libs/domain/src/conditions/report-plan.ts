@@ -1,6 +1,6 @@
 import type { Json } from "../events/events.ts";
 import type { MembershipState } from "../states.ts";
-import { approvedHardwareIn, hardwareIn, hardwareOf } from "./hardware.ts";
+import { approvedHardwareIn, completeHardware, hardwareIn, hardwareOf } from "./hardware.ts";
 import { hasNewTrouble, missingHardware, type Trouble } from "./hardware-conditions.ts";
 import { changeOfReport } from "./info-amounts.ts";
 
@@ -18,7 +18,10 @@ export interface ReportPlan {
   readonly verdict: ReportVerdict;
   /** What is missing of the approved hardware. */
   readonly missing: readonly Trouble[];
-  /** The approved hardware to keep, where none was kept yet; null to leave it as it is. */
+  /**
+   * The approved hardware to keep, where none was kept yet or some of it is known for the first time; null to leave it
+   * as it is.
+   */
   readonly approved: { readonly [key: string]: Json } | null;
 }
 
@@ -34,7 +37,8 @@ export function weighReport(
   },
   info: { readonly [key: string]: Json },
 ): ReportPlan {
-  const approved = approvedHardwareIn(before);
+  const kept = approvedHardwareIn(before);
+  const approved = kept === null ? null : completeHardware(kept, info);
   const baseline = hardwareOf(approved ?? undefined);
   const missing = missingHardware(baseline, hardwareOf(info), before.missing);
   const missedBefore = missingHardware(baseline, hardwareOf(before.info ?? undefined), before.missing);
@@ -43,7 +47,7 @@ export function weighReport(
     // A loss is reported at once, however little or often it moves.
     verdict: hasNewTrouble(missedBefore, missing) ? "save" : verdictOf(before.info, info),
     missing,
-    approved: isFirst ? hardwareIn(approved ?? info) : null,
+    approved: isFirst ? hardwareIn(approved ?? info) : approved === kept ? null : approved,
   };
 }
 

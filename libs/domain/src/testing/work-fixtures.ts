@@ -12,6 +12,7 @@ export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
     holds: [],
     conditionSinceMs: null,
     disturbedUntilMs: null,
+    areGpusKnown: true,
     reactionAllowed: false,
     labels: new Map(),
     grantedLabels: new Map(),

@@ -364,6 +364,6 @@ export class WorkSimulation {
 }
 
 const GPUS = [
-  { index: 0, isKnown: true, uuid: "g0", model: "nvidia a100" },
-  { index: 1, isKnown: true, uuid: "g1", model: "nvidia a100" },
+  { index: 0, uuid: "g0", model: "nvidia a100" },
+  { index: 1, uuid: "g1", model: "nvidia a100" },
 ];

@@ -43,7 +43,8 @@ describe("toWorkNode()", () => {
         ...{ executors: ["process"], millicores: 6_000, memoryBytes: 8_000, diskBytes: 0, portMin: 1, portMax: 9 },
         ...{ limits: [], users: ["web"], directories: [], lacks: ["checks"] },
       },
-      gpus: [{ index: 1, uuid: "u", model: "nvidia h100", isKnown: true }],
+      gpus: [{ index: 1, uuid: "u", model: "nvidia h100" }],
+      areGpusKnown: true,
     });
   });
 

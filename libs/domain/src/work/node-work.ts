@@ -36,9 +36,8 @@ export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkN
     architecture: toText(os.architecture),
     agentVersion: toText(info.agentVersion),
     capacity: isJsonObject(info.work) ? capacityOf(info.work, factors) : null,
-    gpus: toList(info.gpus)
-      .filter(isJsonObject)
-      .flatMap((gpu) => gpuOf(gpu, !isUnknown(info, "gpus"))),
+    gpus: toList(info.gpus).filter(isJsonObject).flatMap(gpuOf),
+    areGpusKnown: !isUnknown(info, "gpus"),
   };
 }
 
@@ -58,10 +57,10 @@ function capacityOf(work: JsonObject, factors: AllocatableFactors): NodeCapacity
 }
 
 /** A GPU without a UUID cannot be told from others, and one in MIG mode cannot be used: neither can be given away. */
-function gpuOf(gpu: JsonObject, isKnown: boolean): readonly NodeGpu[] {
+function gpuOf(gpu: JsonObject): readonly NodeGpu[] {
   const uuid = toText(gpu.uuid);
   if (!isUsableGpu({ uuid, unusable: toText(gpu.unusable) })) return [];
-  return [{ index: toNumber(gpu.index), uuid, model: toText(gpu.name).toLowerCase(), isKnown }];
+  return [{ index: toNumber(gpu.index), uuid, model: toText(gpu.name).toLowerCase() }];
 }
 
 function labelsOf(labels: PlacedNode["labels"]): ReadonlyMap<string, string> {

@@ -23,8 +23,6 @@ export interface NodeGpu {
   readonly uuid: string;
   /** The model's name in lower case. */
   readonly model: string;
-  /** Whether it was there at the last reading. One that is only remembered is not given to new executions. */
-  readonly isKnown: boolean;
 }
 
 /** Whether a GPU that a node reports can be given to executions: it has an id, and nothing speaks against it. */
@@ -60,6 +58,8 @@ export interface WorkNode {
   /** Null for a node that takes no work. */
   readonly capacity: NodeCapacity | null;
   readonly gpus: readonly NodeGpu[];
+  /** Whether these were there at the last reading. GPUs that are only remembered are not given to new executions. */
+  readonly areGpusKnown: boolean;
 }
 
 /** How much of a node's resources may be given away: 1 for all of it, more for over-commitment. */

@@ -17,7 +17,9 @@ import { TOUCHED } from "./nodes.ts";
 export const HARDWARE_OF_ROW = sql<string>`
   case when info is null then null else jsonb_strip_nulls(jsonb_build_object(
     'cpu', info -> 'cpu', 'memoryBytes', info -> 'memoryBytes',
-    'diskBytes', info -> 'diskBytes', 'gpus', info -> 'gpus'
+    'diskBytes', info -> 'diskBytes', 'gpus', info -> 'gpus',
+    'unknownFacts', nullif(jsonb_path_query_array(info,
+      '$.unknownFacts[*] ? (@.fact == "gpus" && !exists(@.knownTime))'), '[]')
   )) end`;
 
 /** The columns of a node's holds. */

@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { InfoReport } from "@rollcall/domain";
 import { getNode, saveInfo } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { addNode, addOrchestrator, eventsOf } from "../testing/record.ts";
@@ -12,15 +13,12 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 /** A report of so many cores, as the registry or health would save it. */
-async function report(id: string, cores: number): Promise<void> {
-  const summary = { cores, memoryBytes: 0, diskBytes: 0, gpus: 0 };
+const report = (id: string, cores: number) => save(id, { cpu: { threads: cores } });
+
+async function save(id: string, info: InfoReport["info"]): Promise<void> {
+  const summary = { cores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
   await rig.store.transaction((tx) =>
-    saveInfo(tx, id, {
-      info: { cpu: { threads: cores } },
-      digest: String(cores),
-      summary,
-      agentLabels: {},
-    }),
+    saveInfo(tx, id, { info, digest: JSON.stringify(info), summary, agentLabels: {} }),
   );
 }
 
@@ -53,6 +51,17 @@ describe("acceptNodeHardware()", () => {
     await rig.admin.approveNode({ node: "waiting" });
     await report("waiting", 2);
     expect(await missing("waiting")).toEqual(["2 of 4 cores"]);
+  });
+
+  it("should take the GPUs that are known first when they were unknown at the approval", async () => {
+    await addNode(rig.store, "blind");
+    const info = { cpu: { threads: 8 } };
+    await save("blind", { ...info, unknownFacts: [{ fact: "gpus", reason: "nvidia-smi gave no answer (too slow)" }] });
+    await rig.admin.approveNode({ node: "blind" });
+    await save("blind", { ...info, gpus: [{ uuid: "GPU-0" }, { index: 1, uuid: "GPU-1" }] });
+    expect(await missing("blind")).toEqual([]);
+    await save("blind", { ...info, gpus: [{ uuid: "GPU-0" }] });
+    expect(await missing("blind")).toEqual(["GPU 1 is gone (GPU-1)"]);
   });
 
   it("should refuse what changes nothing, a node that has said nothing, and an orchestrator", async () => {

@@ -10,7 +10,7 @@ import { pad, printable, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
 import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
-import { freeOf, WORK_RESOURCES, workOf } from "./node-work.ts";
+import { freeOf, isUnknownFact, WORK_RESOURCES, workOf } from "./node-work.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
 import {
@@ -143,7 +143,11 @@ function machineFields(info: NodeInfo | undefined): Field[] {
     ["CPU", cpuText(cpu)],
     ["Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`],
     ["Disk", formatBytes(Number(info.diskBytes))],
-    ["GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"],
+    [
+      "GPUs",
+      [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") ||
+        (isUnknownFact(info, "gpus") ? "unknown" : "none"),
+    ],
     ...unusable.map(({ index, name, unusable: why }): Field => {
       return [`GPU ${index}`, `unusable, ${name || "no name"}: ${why || "its driver tells no id"}`];
     }),

@@ -5,7 +5,7 @@ import { isUsableGpu } from "@rollcall/domain";
 import { COLUMN_GROUPS } from "../choices.ts";
 import { type Cell, type Column, optionalCell, stateCell } from "../output/table.ts";
 import { formatBytes, formatTime } from "../output/units.ts";
-import { CORES, freeOf, GPUS, MEMORY, type WorkResource, workOf } from "./node-work.ts";
+import { CORES, freeOf, GPUS, isUnknownFact, MEMORY, type WorkResource, workOf } from "./node-work.ts";
 import { LAST_SEEN_COLUMN } from "./read-health.ts";
 import { connectionWord, labelsText, membershipWord, schedulingWord, statusWord, typeWord } from "./words.ts";
 
@@ -48,7 +48,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
       title: "GPUS",
       name: "gpus",
       rank: 3,
-      cell: ({ node }) => count(hardware(node)?.gpus.filter(isUsableGpu).length),
+      cell: ({ node }) => gpuCount(node),
     },
   ],
   work: [
@@ -112,6 +112,8 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
   ],
 };
 
+const UNKNOWN = "unknown";
+
 /** The columns of a listing: id, type, approval and status come first. */
 export function listColumns(groups: readonly ColumnGroup[]): readonly Column<ListedNode>[] {
   return [...ALWAYS, ...COLUMN_GROUPS.filter((group) => groups.includes(group)).flatMap((group) => GROUPS[group])];
@@ -122,7 +124,14 @@ function freeCell(node: Node, resource: WorkResource): Cell {
   const work = workOf(node);
   if (work === null) return NOTHING;
   const free = freeOf(work, resource);
+  if (resource === GPUS && isUnknownFact(node.info, "gpus")) return { text: UNKNOWN, raw: "" };
   return { text: `${resource.format(free)}/${resource.format(resource.offered(work))}`, raw: String(free) };
+}
+
+function gpuCount(node: Node): Cell {
+  const gpus = hardware(node)?.gpus.filter(isUsableGpu).length;
+  if (gpus === undefined || !isUnknownFact(node.info, "gpus")) return count(gpus);
+  return gpus === 0 ? { text: UNKNOWN, raw: "" } : { text: `${gpus} (last known)`, raw: String(gpus) };
 }
 
 function count(value: number | undefined): Cell {

@@ -1,6 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import { AllocatedResourcesSchema, WorkCapacitySchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  AllocatedResourcesSchema,
+  UnknownFactSchema,
+  WorkCapacitySchema,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { paintNothing } from "../output/style.ts";
 import { TablePrinter } from "../output/table.ts";
@@ -31,6 +35,20 @@ describe("what is allocated and free of a node", () => {
   ])("should be in a list, of %s", (_, node, line) => {
     const table = new TablePrinter(listColumns(["work"]), { wide: true });
     expect(table.print([{ node, health: undefined }])).toMatch(line);
+  });
+
+  it("should say of GPUs that they are unknown, not that there are none", () => {
+    const line = (knows: boolean) => {
+      const node = working();
+      const { info } = node;
+      if (info === undefined) return "";
+      info.unknownFacts = [create(UnknownFactSchema, { fact: "gpus", reason: "nvidia-smi gave no answer" })];
+      if (!knows) info.gpus = [];
+      const table = new TablePrinter(listColumns(["capacity", "work"]), { wide: true });
+      return table.print([{ node, health: undefined }]);
+    };
+    expect(line(true)).toMatch(/ 2 \(last known\) .* unknown +3$/m);
+    expect(line(false)).toMatch(/ unknown .* unknown +3$/m);
   });
 
   it("should be in its description, if it takes any", () => {

@@ -1,4 +1,4 @@
-import type { AllocatedResources, Node, WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { AllocatedResources, Node, NodeInfo, WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { isUsableGpu } from "@rollcall/domain";
 import { formatBytes } from "../output/units.ts";
 
@@ -56,6 +56,11 @@ export const WORK_RESOURCES: readonly WorkResource[] = [CORES, MEMORY, DISK, GPU
 export function workOf({ info, allocated }: Node): NodeWork | null {
   if (info?.work === undefined) return null;
   return { capacity: info.work, allocated: allocated ?? NOTHING, gpus: info.gpus.filter(isUsableGpu).length };
+}
+
+/** Whether a node's agent cannot determine a fact, named as its field of NodeInfo: what is shown is its last value. */
+export function isUnknownFact(info: NodeInfo | undefined, fact: string): boolean {
+  return info?.unknownFacts.some((unknown) => unknown.fact === fact) ?? false;
 }
 
 /** What is free of one kind. A node whose hardware shrank has given more than it has: nothing is free then. */

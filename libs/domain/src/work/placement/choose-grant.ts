@@ -54,9 +54,9 @@ function chooseGpus({ node, taken }: PoolNode, request: PlacementRequest): reado
   const { gpuModel, gpuIndices } = request.spec.constraints;
   const count = request.amounts.gpus;
   if (count === 0) return [];
+  if (!node.areGpusKnown) return null;
   const free = node.gpus.filter(
-    ({ uuid, model, index, isKnown }) =>
-      isKnown &&
+    ({ uuid, model, index }) =>
       !taken.gpus.has(uuid) &&
       (gpuModel === null || model.includes(gpuModel)) &&
       (gpuIndices.length === 0 || gpuIndices.includes(index)),

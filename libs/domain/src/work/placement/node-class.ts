@@ -24,6 +24,7 @@ export type PlacementReason =
   | "USER_NOT_ALLOWED"
   | "DIRECTORY_NOT_ALLOWED"
   | "EXECUTOR_LACKS_SOMETHING"
+  | "GPUS_UNKNOWN"
   | "GPU_MODEL_NOT_THERE"
   | "GPU_INDEX_NOT_THERE"
   | "INSUFFICIENT_CORES"
@@ -53,6 +54,7 @@ export interface ClassFacts {
   readonly limits: readonly string[];
   /** Index and model of each. */
   readonly gpus: readonly (readonly [number, string])[];
+  readonly areGpusKnown: boolean;
   /** Those labels that selectors of jobs ask for, sorted by key. */
   readonly labels: readonly (readonly [string, string])[];
   readonly grantedLabels: readonly (readonly [string, string])[];
@@ -74,6 +76,7 @@ export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassF
     lacks: capacity?.lacks ?? [],
     limits: capacity?.limits ?? [],
     gpus: node.gpus.map(({ index, model }) => [index, model]),
+    areGpusKnown: node.areGpusKnown,
     labels: pick(node.labels, labelKeys),
     grantedLabels: pick(node.grantedLabels, labelKeys),
   };
@@ -94,7 +97,7 @@ export function obstaclesToWork(node: WorkNode): readonly PlacementReason[] {
 
 /** Why nodes of a class do not match a request, whatever is free there; empty when they do. */
 export function mismatches(facts: ClassFacts, { spec, selector, needs }: PlacementRequest): readonly PlacementReason[] {
-  const { constraints, matchAgentLabels, executor, user, directory, resources } = spec;
+  const { constraints, matchAgentLabels, executor, user, directory } = spec;
   const found: PlacementReason[] = [];
   const labels = new Map(matchAgentLabels ? facts.labels : facts.grantedLabels);
   if (!matches(selector, labels)) found.push("LABELS_DO_NOT_MATCH");
@@ -110,12 +113,22 @@ export function mismatches(facts: ClassFacts, { spec, selector, needs }: Placeme
     found.push("DIRECTORY_NOT_ALLOWED");
   }
   if (needs.some((need) => facts.lacks.includes(need))) found.push("EXECUTOR_LACKS_SOMETHING");
+  found.push(...gpuMismatches(facts, spec));
+  return found;
+}
+
+/** A GPU that is not among those that were last known may still be there. */
+function gpuMismatches(
+  { gpus, areGpusKnown }: ClassFacts,
+  { constraints, resources }: PlacementRequest["spec"],
+): readonly PlacementReason[] {
   const { gpuModel, gpuIndices } = constraints;
-  if (gpuModel !== null && facts.gpus.filter(([, model]) => model.includes(gpuModel)).length < resources.gpus) {
+  const found: PlacementReason[] = [];
+  if (gpuModel !== null && gpus.filter(([, model]) => model.includes(gpuModel)).length < resources.gpus) {
     found.push("GPU_MODEL_NOT_THERE");
   }
-  if (gpuIndices.some((wanted) => !facts.gpus.some(([index]) => index === wanted))) found.push("GPU_INDEX_NOT_THERE");
-  return found;
+  if (gpuIndices.some((wanted) => !gpus.some(([index]) => index === wanted))) found.push("GPU_INDEX_NOT_THERE");
+  return areGpusKnown || found.length === 0 ? found : ["GPUS_UNKNOWN"];
 }
 
 /** Whether machines of a class keep executions within what they ask for, and so from taking what others were given. */

@@ -161,9 +161,9 @@ describe("PlacementSearch", () => {
 
   it("should give each GPU once, by UUID", () => {
     const gpus = [
-      { isKnown: true, index: 0, uuid: "u0", model: "nvidia a100" },
-      { isKnown: true, index: 1, uuid: "u1", model: "nvidia h100 80gb" },
-      { isKnown: true, index: 2, uuid: "u2", model: "nvidia h100 80gb" },
+      { index: 0, uuid: "u0", model: "nvidia a100" },
+      { index: 1, uuid: "u1", model: "nvidia h100 80gb" },
+      { index: 2, uuid: "u2", model: "nvidia h100 80gb" },
     ];
     const spec = jobSpec();
     const { place } = begin([workNode("g", { gpus }), workNode("h")], {
@@ -178,11 +178,11 @@ describe("PlacementSearch", () => {
   });
 
   it("should give no GPU of a node whose GPUs are only remembered, and all else of it", () => {
-    const gpus = [{ isKnown: false, index: 0, uuid: "u0", model: "nvidia a100" }];
+    const gpus = [{ index: 0, uuid: "u0", model: "nvidia a100" }];
     const { resources } = jobSpec();
-    const withGpu = begin([workNode("g", { gpus })], { resources: { ...resources, gpus: 1 } });
+    const withGpu = begin([workNode("g", { gpus, areGpusKnown: false })], { resources: { ...resources, gpus: 1 } });
     expect(withGpu.place()).toBeNull();
-    expect(begin([workNode("g", { gpus })], { resources }).place()).toMatchObject({ nodeId: "g" });
+    expect(begin([workNode("g", { gpus, areGpusKnown: false })], { resources }).place()).toMatchObject({ nodeId: "g" });
   });
 
   it("should place nothing on nodes that may not take work, and disconnected ones last", () => {

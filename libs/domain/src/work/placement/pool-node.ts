@@ -36,13 +36,13 @@ export function poolNode(node: WorkNode): PoolNode {
 }
 
 /** What is left of a node. One that has as many executions as it may has no cores left: nothing fits there. */
-export function freeOf({ capacity, gpus }: WorkNode, taken: Taken): Amounts {
+export function freeOf({ capacity, gpus, areGpusKnown }: WorkNode, taken: Taken): Amounts {
   const isFull = capacity === null || taken.executions >= MOST_NODE_EXECUTIONS;
   return {
     millicores: isFull ? -1 : capacity.millicores - taken.millicores,
     memoryBytes: (capacity?.memoryBytes ?? 0) - taken.memoryBytes,
     diskBytes: (capacity?.diskBytes ?? 0) - taken.diskBytes,
-    gpus: gpus.filter(({ uuid, isKnown }) => isKnown && !taken.gpus.has(uuid)).length,
+    gpus: areGpusKnown ? gpus.filter(({ uuid }) => !taken.gpus.has(uuid)).length : 0,
   };
 }
 

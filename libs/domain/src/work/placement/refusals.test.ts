@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
+import { refusalsText } from "../explain.ts";
 import { NodePool } from "./node-pool.ts";
 import { placementRequest } from "./placement-request.ts";
 import { couldFit, countRefusals, matchingNodes } from "./refusals.ts";
@@ -41,6 +42,24 @@ describe("countRefusals()", () => {
       { reason: "NOT_THE_NAMED_NODE", nodes: 2 },
       { reason: "INSUFFICIENT_CORES", nodes: 1 },
     ]);
+  });
+
+  it("should tell GPUs that are unknown from GPUs that are not there", () => {
+    const spec = jobSpec();
+    const resources = { ...spec.resources, gpus: 1 };
+    const pool = poolOf(["none"], ["unknown", { areGpusKnown: false }]);
+    const reasons = (constraints: Partial<typeof spec.constraints>) =>
+      countRefusals(
+        pool,
+        placementRequest({ ...spec, resources, constraints: { ...spec.constraints, ...constraints } }),
+        new Map(),
+      ).counts;
+    const unknown = { reason: "GPUS_UNKNOWN", nodes: 1 };
+    expect(reasons({})).toEqual([unknown, { reason: "INSUFFICIENT_GPUS", nodes: 1 }]);
+    expect(reasons({ gpuModel: "h100" })).toEqual([unknown, { reason: "GPU_MODEL_NOT_THERE", nodes: 1 }]);
+    expect(reasons({ gpuIndices: [0] })).toEqual([unknown, { reason: "GPU_INDEX_NOT_THERE", nodes: 1 }]);
+    const text = refusalsText({ nodes: 2, counts: reasons({}) });
+    expect(text).toBe("1 of 2 nodes: GPUs unknown, since their probe fails; 1 of 2 nodes: insufficient GPUs");
   });
 
   it("should tell ports that are taken", () => {

@@ -90,7 +90,8 @@ function countInClass(
 ): void {
   const short = of.order.countShort(request.amounts);
   for (const amount of ["millicores", "memoryBytes", "diskBytes", "gpus"] as const) {
-    add(AMOUNT_REASONS[amount], short[amount]);
+    const isUnknown = amount === "gpus" && !of.facts.areGpusKnown;
+    add(isUnknown ? "GPUS_UNKNOWN" : AMOUNT_REASONS[amount], short[amount]);
   }
   const { maxPerNode } = request.spec;
   for (const node of of.order.nodes()) {

@@ -216,8 +216,10 @@ export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): bo
   const named = job.request.spec.constraints.nodeId;
   if (named !== null && named !== nodeId) return false;
   const { executors } = of.facts;
-  // What a node runs goes on while it offers nothing, as when its keeper is away.
-  return mismatches(of.facts, job.request).every((reason) => executors.length === 0 && OFFERS.has(reason));
+  // What a node runs continues while it offers nothing, as when its keeper is away, and while its GPUs are unknown.
+  return mismatches(of.facts, job.request).every(
+    (reason) => reason === "GPUS_UNKNOWN" || (executors.length === 0 && OFFERS.has(reason)),
+  );
 }
 
 const OFFERS: ReadonlySet<PlacementReason> = new Set([

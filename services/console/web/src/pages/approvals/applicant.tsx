@@ -3,7 +3,7 @@ import { NodeLink, PageLink } from "../../app/link.tsx";
 import { registry } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { DUPLICATE_PATHS, duplicateFilters, likelyDuplicates } from "../../state/nodes/duplicates.ts";
-import { type NodeRow, toRow } from "../../state/nodes/node-row.ts";
+import { gpusText, type NodeRow, toRow } from "../../state/nodes/node-row.ts";
 import { formatBytes } from "../../state/units.ts";
 import { Notice } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
@@ -44,7 +44,7 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
             ["Processor", [row.cpuModel, row.cores === 0 ? "" : `${row.cores} threads`].filter(Boolean).join(", ")],
             ["Memory", row.memoryBytes === 0 ? "" : formatBytes(row.memoryBytes)],
             ["Disk", row.diskBytes === 0 ? "" : formatBytes(row.diskBytes)],
-            ["GPUs", row.gpus === 0 ? "none" : `${row.gpus} x ${row.gpuModels}`],
+            ["GPUs", row.gpus === 0 ? gpusText(row) || "none" : `${gpusText(row)} x ${row.gpuModels}`],
             ["System", `${row.os} ${row.architecture}`],
             ["Agent", row.version],
             ["Labels", row.labelsText],

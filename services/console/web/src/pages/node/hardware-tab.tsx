@@ -1,8 +1,10 @@
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { toMs } from "../../state/nodes/node-row.ts";
 import { formatBytes, formatMillicores } from "../../state/units.ts";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Empty, Loading } from "../../ui/notices.tsx";
+import { Empty, Loading, Notice } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
+import { ExactTime } from "../../ui/time.tsx";
 
 /** What a node says that it is. */
 export function HardwareTab({ node }: { readonly node: Node | undefined }) {
@@ -12,6 +14,13 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
   const bytes = (value: bigint) => (value === 0n ? "" : formatBytes(Number(value)));
   return (
     <div className="stack">
+      {info.unknownFacts.map(({ fact, reason, knownTime }) => (
+        <Notice key={`${fact} ${reason}`} tone="warn">
+          <code>{fact}</code> cannot be determined: {reason}.{" "}
+          {knownTime === undefined ? "No last value is known." : "Shown is the last value, known at "}
+          {knownTime !== undefined && <ExactTime ms={toMs(knownTime)} />}
+        </Notice>
+      ))}
       <div className="grid">
         <Panel title="Machine">
           <Facts

@@ -1,7 +1,7 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { ReactNode } from "react";
 import { NodeLink } from "../../app/link.tsx";
-import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
+import { gpusText, type NodeRow, type StateFacts } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { formatBytes, formatPercent } from "../../state/units.ts";
@@ -53,7 +53,10 @@ export const COLUMNS: readonly NodeColumn[] = [
   number("cores", "Cores", 70, (row) => row.cores, "cores"),
   number("memory", "Memory", 90, (row) => row.memoryBytes, "memory", formatBytes),
   number("disk", "Disk", 90, (row) => row.diskBytes, "disk", formatBytes),
-  number("gpus", "GPUs", 70, (row) => row.gpus, "gpus"),
+  {
+    ...{ name: "gpus", title: "GPUs", width: 70, order: "gpus", right: true, raw: (row) => row.gpus },
+    cell: (row) => gpusText(row) || <span className="soft">-</span>,
+  },
   text("gpu-models", "GPU models", 200, (row) => row.gpuModels),
   text("labels", "Labels", 260, (row) => row.labelsText, "labels"),
   text("hostname", "Host name", 160, (row) => row.hostname),

@@ -37,6 +37,8 @@ export interface NodeRow {
   readonly numaNodes: number;
   readonly vm: boolean;
   readonly vfioGpus: number;
+  /** Facts that its agent cannot determine, by their fields' names: what is shown of them is the last known value. */
+  readonly unknownFacts: readonly string[];
   readonly version: string;
   readonly architecture: string;
   readonly os: string;
@@ -79,6 +81,7 @@ export const ROW_PATHS: readonly string[] = [
   "info.numa_nodes.id",
   "info.vm.capable",
   "info.vfio_gpus.pci_address",
+  "info.unknown_facts.fact",
   "info.agent_version",
   "info.os.architecture",
   "info.os.name",
@@ -127,6 +130,7 @@ export function toRow(node: Node): NodeRow {
     numaNodes: info?.numaNodes.length ?? 0,
     vm: info?.vm?.capable ?? false,
     vfioGpus: info?.vfioGpus.length ?? 0,
+    unknownFacts: info?.unknownFacts.map(({ fact }) => shared(fact)) ?? [],
     version: shared(info?.agentVersion ?? ""),
     architecture: shared(info?.os?.architecture ?? ""),
     os: shared(info?.os?.name ?? ""),
@@ -138,6 +142,12 @@ export function toRow(node: Node): NodeRow {
     createdMs: toMs(node.createTime),
     etag: node.etag,
   };
+}
+
+/** How many GPUs a node has, for people. Its agent may know it no longer, or not yet. */
+export function gpusText({ gpus, unknownFacts }: Pick<NodeRow, "gpus" | "unknownFacts">): string {
+  if (!unknownFacts.includes("gpus")) return gpus === 0 ? "" : String(gpus);
+  return gpus === 0 ? "unknown" : `${gpus} (last known)`;
 }
 
 /** Milliseconds since 1970, or null. */
