@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -79,6 +79,40 @@ describe("the exit codes of every command", () => {
 
   it.each(OWN)("should be 2 for wrong usage: %s", async (words) => {
     expect(await attempt(words, ["--no-such-option"])).toMatchObject({ code: 2, out: "" });
+  });
+
+  const NAMED = OWN.filter((words) => words !== "run" && /^[^-]/.test(WORDS[words] ?? "-"));
+  it.each(NAMED)("should be 2 for an empty name: %s", async (words) => {
+    const [, ...others] = WORDS[words]?.split(" ") ?? [];
+    const { code, out, err } = await run([...words.split(" "), "", ...others], { cwd: folder, home: folder });
+    expect({ code, out, err }).toEqual({
+      code: 2,
+      out: "",
+      err: expect.stringMatching(/^the value of <.*> is empty\n$/),
+    });
+  });
+
+  it("should be 2 for an empty value of an option, and not for an empty text", async () => {
+    const attemptWith = (...args: string[]) => run(args, { env: { ROLLCALL_TOKEN: "x" }, cwd: folder, home: folder });
+    expect(await attemptWith("job", "executions", "--node", "")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--node is empty/),
+    });
+    expect(await attemptWith("policy", "delete", "--group", "x", "--etag", " ")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--etag is empty/),
+    });
+    expect((await attemptWith("--server", "127.0.0.1:1", "job", "stop", "x", "-m", "")).code).toBe(1);
+  });
+
+  it("should be 3 for a diff that fails by a fault of the system, since 1 says that something differs", async () => {
+    const unreadable = join(folder, "folder.token");
+    mkdirSync(unreadable);
+    const { code } = await run(["diff", "-f", "labels.yaml", "--token-file", unreadable], {
+      cwd: folder,
+      home: folder,
+    });
+    expect(code).toBe(3);
   });
 
   it.each(OWN)("should not be 0 where the control plane cannot be reached: %s", async (words) => {

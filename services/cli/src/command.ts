@@ -1,5 +1,6 @@
-import { Command } from "commander";
+import { Command, type Option } from "commander";
 import { type ContextSource, chooseContext } from "./contexts/choose-context.ts";
+import { UsageError } from "./failure.ts";
 import { wrap } from "./output/text.ts";
 import type { Shell } from "./shell.ts";
 
@@ -45,10 +46,48 @@ export function action<Options>(shell: Shell, verb: Verb<Options>): (...given: u
     // Commander passes the arguments, the options and, always last, the command itself.
     const command = given.at(-1);
     if (!(command instanceof Command)) throw new TypeError("an action is called with its command");
+    refuseEmptyValues(command);
     const options = command.optsWithGlobals<GlobalOptions & Options>();
     const chosenContext = await chooseContext(shell, options);
     await verb({ shell, args: command.args, options: { ...options, chosenContext } });
   };
+}
+
+/** Free text, filters and the words of a command can be empty: they are named by what stands for their value. */
+const CAN_BE_EMPTY: ReadonlySet<string> = new Set(["reason", "text", "words", "selector", "command", "next-token"]);
+
+/** Refuse values that are empty, as those of a script's variables that are not set: `job wait "$JOB"` names no job. */
+function refuseEmptyValues(command: Command): void {
+  for (const [index, argument] of command.registeredArguments.entries()) {
+    const name = argument.name();
+    const given = command.args.slice(index, argument.variadic ? undefined : index + 1);
+    if (!CAN_BE_EMPTY.has(name) && given.some(isEmpty)) throw emptyValue(`<${name}>`);
+  }
+  for (let of: Command | null = command; of !== null; of = of.parent) {
+    for (const { flags, long, name, attributeName } of of.options.map(describeOption)) {
+      const placeholder = /[<[]([a-z-]+)/.exec(flags)?.[1] ?? "";
+      if (CAN_BE_EMPTY.has(placeholder) || CAN_BE_EMPTY.has(name)) continue;
+      if (of.getOptionValueSource(attributeName) !== "cli") continue;
+      if ([of.getOptionValue(attributeName)].flat().some(isEmpty)) throw emptyValue(long);
+    }
+  }
+}
+
+function describeOption(option: Option) {
+  return {
+    flags: option.flags,
+    long: option.long ?? option.flags,
+    name: option.name(),
+    attributeName: option.attributeName(),
+  };
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === "string" && value.trim() === "";
+}
+
+function emptyValue(what: string): UsageError {
+  return new UsageError(`the value of ${what} is empty`);
 }
 
 /** A verb that is loaded when it is called, so that its noun starts fast. */

@@ -4,7 +4,7 @@ export const FAILED = 1;
 export const MISUSED = 2;
 export const INTERRUPTED = 130;
 
-/** What the exit codes of a command mean. Those of every command are left out where nothing is to be added. */
+/** What the exit codes of a command mean. Codes 2 and 130 mean the same for every command, and are not repeated. */
 export interface ExitCodes {
   readonly done: string;
   readonly failed: string;
@@ -24,7 +24,7 @@ const CHANGES_NODES: ExitCodes = {
   failed: `at least one node was refused, the question was answered with no, or ${UNREACHABLE}`,
 };
 const CHANGES_ONE: ExitCodes = { done: "changed", failed: `nothing was changed: ${UNREACHABLE}` };
-const FOLLOWS: ExitCodes = { done: "ended by --limit", failed: UNREACHABLE };
+const PRINTS_LOCALLY: ExitCodes = { done: "printed", failed: "the output could not be written" };
 const LOCAL: ExitCodes = { done: "done", failed: "a file is missing, unreadable or wrong" };
 const JOB_RESULT: ExitCodes = {
   done: "every job is ready (services, daemons) or has completed (batch, ops)",
@@ -56,7 +56,7 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   "node bans": PRINTS,
   "node why": PRINTS,
   "node health": PRINTS,
-  "node watch": FOLLOWS,
+  "node watch": { done: "ended by --count", failed: UNREACHABLE },
   "node summary": PRINTS,
   "job run": {
     ...JOB_RESULT,
@@ -140,8 +140,8 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   "context show": LOCAL,
   "context delete": LOCAL,
   "context rename": LOCAL,
-  version: LOCAL,
-  completion: LOCAL,
+  version: PRINTS_LOCALLY,
+  completion: PRINTS_LOCALLY,
   up: SERVES,
   serve: SERVES,
   migrate: { done: "the schema is this release's", failed: "the database refused, or could not be reached" },

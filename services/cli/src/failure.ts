@@ -1,3 +1,5 @@
+import { isSystemError, systemErrorText } from "@rollcall/process";
+
 /** The user asked for something that does not exist or does not fit together: exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
@@ -6,6 +8,13 @@ export class UsageError extends Error {
 /** The work was refused or could not be done: exit code 1. The message is what the user reads. */
 export class Failure extends Error {
   override readonly name = "Failure";
+}
+
+/** What the user reads of an error that is not about usage. A defect of this program is shown with its stack. */
+export function failureText(error: unknown): string {
+  if (error instanceof Failure) return error.message;
+  if (isSystemError(error)) return systemErrorText(error);
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 /** The work ended with an exit code of its own; the message, if there is one, is what the user reads. */

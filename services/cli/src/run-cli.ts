@@ -1,7 +1,6 @@
-import { isSystemError, systemErrorText } from "@rollcall/process";
 import { CommanderError } from "commander";
 import { DONE, FAILED, INTERRUPTED, MISUSED } from "./exit-codes.ts";
-import { Exit, Failure, UsageError } from "./failure.ts";
+import { Exit, Failure, failureText, UsageError } from "./failure.ts";
 import type { Parts } from "./parts.ts";
 import { createProgram } from "./program.ts";
 import type { Shell } from "./shell.ts";
@@ -61,15 +60,6 @@ async function report(error: unknown, shell: Shell): Promise<number> {
     if (error.message !== "") shell.err.write(`${error.message}\n`);
     return error.code;
   }
-  if (error instanceof Failure) {
-    shell.err.write(`${error.message}\n`);
-    return FAILED;
-  }
-  if (isSystemError(error)) {
-    shell.err.write(`${systemErrorText(error)}\n`);
-    return FAILED;
-  }
-  // A defect of this program: a report needs its stack.
-  shell.err.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  shell.err.write(`${failureText(error)}\n`);
   return FAILED;
 }

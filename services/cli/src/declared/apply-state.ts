@@ -7,7 +7,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Invocation, Verb } from "../command.ts";
-import { Exit, Failure, UsageError } from "../failure.ts";
+import { Exit, Failure, failureText, UsageError } from "../failure.ts";
 import { finishOutput } from "../output/finish-output.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { printable } from "../output/text.ts";
@@ -38,8 +38,8 @@ export const diffState: Verb<DiffOptions> = async (invocation) => {
   try {
     await showDifferences(invocation);
   } catch (error) {
-    if (error instanceof Failure) throw new Exit(DIFF_FAILED, error.message, { cause: error });
-    throw error;
+    if (error instanceof Exit || error instanceof UsageError) throw error;
+    throw new Exit(DIFF_FAILED, failureText(error), { cause: error });
   }
   await finishOutput(invocation.shell, DIFF_FAILED);
 };
