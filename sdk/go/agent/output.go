@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"time"
@@ -62,15 +63,117 @@ func sendOutput(ctx context.Context, client healthv1.HealthServiceClient, reques
 type cursor struct {
 	stream OutputStream
 	from   OutputPlace
-	isEnd  bool
+	// isCut: what was asked for begins before, and is not kept any more.
+	isCut bool
+	isEnd bool
+}
+
+// readFrom reads a piece of one output.
+type readFrom func(from OutputPlace, limit int) (OutputPiece, error)
+
+// beginOf answers where an output begins that is asked for: at the latest of the places that the request names. When output was
+// written is not known here, so that all of it counts as written since.
+func beginOf(request *healthv1.LogRequest, stream OutputStream, read readFrom) (*cursor, error) {
+	begin := &cursor{stream: stream, from: OutputPlace{Offset: request.GetOffset()}}
+	if stream == 2 && request.GetStream() == 0 {
+		begin.from.Offset = request.GetStderrOffset()
+	}
+	take := func(offset uint64, isCut bool) {
+		if offset > begin.from.Offset {
+			begin.from.Offset, begin.isCut = offset, isCut
+		}
+	}
+	if tail := request.GetTailBytes(); tail > 0 {
+		piece, err := read(OutputPlace{Tail: tail}, 1)
+		if err != nil {
+			return nil, err
+		}
+		take(piece.Offset, false)
+	}
+	if lines := request.GetTailLines(); lines > 0 {
+		offset, isCut, err := lastLines(int(lines), read)
+		if err != nil {
+			return nil, err
+		}
+		take(offset, isCut)
+	}
+	return begin, nil
+}
+
+// lastLines finds where the last lines begin, from the end on: no more is read than they take.
+func lastLines(lines int, read readFrom) (uint64, bool, error) {
+	last, err := read(OutputPlace{Tail: 1}, 1)
+	if err != nil {
+		return 0, false, err
+	}
+	isAtEnd := true
+	for end := last.Offset + uint64(len(last.Data)); end > 0; {
+		low := end - min(end, pieceBytes)
+		begin, data, err := readBetween(low, end, read)
+		if err != nil {
+			return 0, false, err
+		}
+		at := len(data)
+		if isAtEnd && at > 0 && data[at-1] == '\n' {
+			at-- // It ends the last line, and begins none.
+		}
+		isAtEnd = false
+		for {
+			if at = bytes.LastIndexByte(data[:at], '\n'); at < 0 {
+				break
+			}
+			if lines--; lines == 0 {
+				return begin + uint64(at) + 1, false, nil
+			}
+		}
+		if begin > low {
+			return begin, true, nil
+		}
+		end = low
+	}
+	return 0, false, nil
+}
+
+// readBetween reads what is kept of a part of an output: it begins later where its beginning is gone.
+func readBetween(from, to uint64, read readFrom) (uint64, []byte, error) {
+	begin := from
+	var data []byte
+	for at := from; at < to; {
+		piece, err := read(OutputPlace{Offset: at}, int(to-at))
+		if err != nil {
+			return 0, nil, err
+		}
+		if len(piece.Data) == 0 || piece.Offset >= to {
+			return to, nil, nil
+		}
+		if piece.Offset > at {
+			begin, data = piece.Offset, nil
+		}
+		part := piece.Data[:min(uint64(len(piece.Data)), to-piece.Offset)]
+		data = append(data, part...)
+		at = piece.Offset + uint64(len(part))
+	}
+	return begin, data, nil
 }
 
 // sendPieces answers the reason for which there is no output; empty when all has been sent.
 func sendPieces(ctx context.Context, send func(*healthv1.ServeLogsRequest) error, request *healthv1.LogRequest, executor Executor) string {
-	place := OutputPlace{request.GetOffset(), request.GetTailBytes()}
-	cursors := []*cursor{{stream: 1, from: place}, {stream: 2, from: place}}
+	if executor == nil {
+		return "LOG_NOT_FOUND"
+	}
+	streams := []OutputStream{1, 2}
 	if only := request.GetStream(); only == 1 || only == 2 {
-		cursors = cursors[only-1 : only]
+		streams = streams[only-1 : only]
+	}
+	var cursors []*cursor
+	for _, stream := range streams {
+		begin, err := beginOf(request, stream, func(from OutputPlace, limit int) (OutputPiece, error) {
+			return executor.ReadOutput(request.GetExecutionId(), stream, from, limit)
+		})
+		if err != nil {
+			return "LOG_NOT_FOUND"
+		}
+		cursors = append(cursors, begin)
 	}
 	for {
 		isOver, hasSent := true, false
@@ -78,21 +181,19 @@ func sendPieces(ctx context.Context, send func(*healthv1.ServeLogsRequest) error
 			if at.isEnd {
 				continue
 			}
-			if executor == nil {
-				return "LOG_NOT_FOUND"
-			}
 			piece, err := executor.ReadOutput(request.GetExecutionId(), at.stream, at.from, pieceBytes)
 			if err != nil {
 				return "LOG_NOT_FOUND"
 			}
+			isCut := at.isCut || piece.Offset > at.from.Offset
 			at.from = OutputPlace{Offset: piece.Offset + uint64(len(piece.Data))}
 			at.isEnd = piece.IsEnd || (!request.GetFollow() && len(piece.Data) == 0)
 			isOver = isOver && at.isEnd
 			if len(piece.Data) == 0 {
 				continue
 			}
-			hasSent = true
-			if send(&healthv1.ServeLogsRequest{Stream: uint32(at.stream), Offset: piece.Offset, Data: piece.Data}) != nil {
+			hasSent, at.isCut = true, false
+			if send(&healthv1.ServeLogsRequest{Stream: uint32(at.stream), Offset: piece.Offset, Data: piece.Data, Cut: isCut}) != nil {
 				return ""
 			}
 		}

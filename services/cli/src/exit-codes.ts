@@ -69,7 +69,10 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   "job history": PRINTS,
   "job describe": PRINTS,
   "job why": PRINTS,
-  "job logs": { done: "printed to the end", failed: `the output cannot be read, or ${UNREACHABLE}` },
+  "job logs": {
+    done: "printed to the end, from the oldest output that is kept",
+    failed: `the output of an execution cannot be read, or some of it was removed while it was read, or ${UNREACHABLE}`,
+  },
   "job stop": CHANGES,
   "job scale": CHANGES,
   "job restart": CHANGES,
@@ -81,7 +84,8 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
       "1 to 255": "the command's own exit code, or 128 and the number of the signal that ended it",
       "75":
         "the exit code is unknown: the command did not run, its node was lost, or the control plane is unreachable; " +
-        "or the command succeeded and its output could not be read or written in full; with --detach: the job is " +
+        "or the command succeeded and its output could not be read or written in full, as where it is no longer " +
+        "kept; with --detach: the job is " +
         "accepted and its name could not be written",
     },
   },

@@ -2,6 +2,8 @@
 export interface Sink {
   /** Write text or bytes as they are. */
   write(data: string | Uint8Array): void;
+  /** Wait until what was written is taken by its reader, so that no more than that waits in memory. */
+  taken(): Promise<void>;
   /** Wait until everything is written, and on the disk if it is a file. Throws Failure with the cause and the file. */
   finish(): Promise<void>;
   /** Whether a person reads it on a terminal, so that colours and redrawing make sense. */
@@ -15,6 +17,7 @@ export interface Sink {
 /** Drops what is written. */
 export const SILENT_SINK: Sink = {
   write: () => {},
+  taken: async () => {},
   finish: async () => {},
   isTerminal: false,
   columns: () => 0,

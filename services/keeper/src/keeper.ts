@@ -8,7 +8,9 @@ import { KeptExecution } from "./execution/kept-execution.ts";
 import { type ExecutionIdentity, type ExecutionRecord, isExecutionId } from "./journal/execution-record.ts";
 import type { Journal } from "./journal/journal.ts";
 import { LaunchQueue } from "./launch-queue.ts";
-import type { StreamName } from "./output/output-store.ts";
+import type { OutputPlace } from "./output/execution-output.ts";
+import type { StreamName } from "./output/output-plan.ts";
+import type { TimeMark } from "./output/output-times.ts";
 import { planRetention } from "./retention.ts";
 import type { SeenStamp } from "./seen-stamp.ts";
 import { NO_RULES, readSpec } from "./spec/read-spec.ts";
@@ -33,6 +35,18 @@ export interface ReadPiece {
   readonly offset: number;
   readonly data: Uint8Array;
   readonly isEnd: boolean;
+  /** Whether what was asked for begins before it, and is not kept any more. */
+  readonly isCut: boolean;
+  /** When it was written, where that was asked for. Bytes before the first one have no known time. */
+  readonly times: readonly TimeMark[];
+}
+
+/** A piece of output to read. */
+export interface WantedPiece {
+  readonly from: OutputPlace;
+  readonly limitBytes: number;
+  /** Whether its times are wanted. */
+  readonly isTimed?: boolean;
 }
 
 /** Executions that have not ended. The scheduler gives a node no more. */
@@ -155,21 +169,20 @@ export class Keeper implements Running {
   }
 
   /** Read a piece of output. Throws KeeperRefusal for an execution that is not known. */
-  async read(
-    id: string,
-    stream: StreamName,
-    from: { readonly offset: number; readonly tailBytes: number },
-    limitBytes: number,
-  ): Promise<ReadPiece> {
+  async read(id: string, stream: StreamName, { from, limitBytes, isTimed = false }: WantedPiece): Promise<ReadPiece> {
     const execution = this.#executions.get(id);
     if (execution === undefined) throw new KeeperRefusal(`there is no output of execution ${id}`);
     const { isEnded } = execution;
     const output = await execution.output();
     // Asked before the piece is read: what comes in between is read next time.
     const isSettled = isEnded && output.isSettled;
-    const offset = from.tailBytes > 0 ? Math.max(0, output.end(stream) - from.tailBytes) : from.offset;
-    const piece = await output.read(stream, offset, limitBytes);
-    return { ...piece, isEnd: isSettled && piece.offset + piece.data.length >= output.end(stream) };
+    const begin = await output.begin(stream, from);
+    const piece = await output.read(stream, begin.offset, limitBytes, isTimed);
+    return {
+      ...piece,
+      isEnd: isSettled && piece.offset + piece.data.length >= output.end(stream),
+      isCut: begin.isCut || piece.offset > begin.offset,
+    };
   }
 
   /** Let go of what has ended long ago. */

@@ -58,10 +58,10 @@ describe("an execution", () => {
     const kept = await fixture.output(id);
     expect(kept.length).toBeLessThanOrEqual(2048);
     expect(kept).not.toContain("line 1\n");
-    const tail = await fixture.keeper.read(id, "stdout", { offset: 0, tailBytes: 5 }, 100);
+    const tail = await fixture.keeper.read(id, "stdout", { from: { kind: "tail", bytes: 5 }, limitBytes: 100 });
     expect(Buffer.from(tail.data).toString()).toBe("2000\n");
     await until("its end", async () => {
-      const { isEnd } = await fixture.keeper.read(id, "stdout", { offset: 0, tailBytes: 5 }, 100);
+      const { isEnd } = await fixture.keeper.read(id, "stdout", { from: { kind: "tail", bytes: 5 }, limitBytes: 100 });
       return isEnd;
     });
   });

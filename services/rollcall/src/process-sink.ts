@@ -62,6 +62,11 @@ export class ProcessSink implements Sink {
     }
   }
 
+  async taken(): Promise<void> {
+    // One that failed reports it at the end.
+    if (!this.#isFile && this.#failure === null) await this.#drained();
+  }
+
   async finish(): Promise<void> {
     if (!this.#hasWritten) return;
     if (this.#failure === null) {

@@ -25,6 +25,14 @@ export type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
 export type { JobRecord, JobState } from "./job-record.ts";
 export { JOB_TYPES, type JobSpec, type JobType, type Resources } from "./job-spec.ts";
 export { NO_OVERCOMMIT, type PlacedNode, toWorkNode } from "./node-work.ts";
+export {
+  gapBefore,
+  type LineSearch,
+  type OutputGap,
+  type OutputPosition,
+  searchLines,
+  searchPiece,
+} from "./output-lines.ts";
 export type { Refusals } from "./placement/refusals.ts";
 export type { ExecutionChange, JobChange, Plan, PlanInput } from "./plan.ts";
 export {

@@ -27,8 +27,8 @@ import {
   KeeperRefused,
   type KeeperRequestInit,
 } from "./keeper-link.ts";
+import type { OutputSource } from "./output-source.ts";
 import { executionsDigest } from "./report-parts.ts";
-import type { OutputSource } from "./send-output.ts";
 import type { WorkChange, WorkFeed } from "./session-work.ts";
 
 /** What an agent's part in work is made of. */
@@ -190,19 +190,20 @@ export class AgentWork implements WorkFeed, KeeperListener {
   }
 
   readonly output: OutputSource = {
-    read: async (id, output, from, limit) => {
+    read: async (id, output, from, { limitBytes: limit, times: isTimed = false }) => {
       const stream = output === 2 ? OutputStream.STDERR : OutputStream.STDOUT;
-      const place = "offset" in from ? { offset: from.offset } : { tail: from.tailBytes };
-      const asked = this.#link.request({ case: "readOutput", value: { id, stream, limit, ...place } });
-      const answered = await asked.catch((error: unknown) => {
-        if (error instanceof KeeperRefused) return null;
+      const place = "tailBytes" in from ? { tail: from.tailBytes } : from;
+      const value = { id, stream, limit, times: isTimed, ...place };
+      const answered = await this.#link.request({ case: "readOutput", value }).catch((error: unknown) => {
+        // One that failed may have the output.
+        if (error instanceof KeeperRefused && !error.hasFailed) return null;
         throw error;
       });
       if (answered === null) return null;
       const { reply } = answered;
       if (reply.case !== "output") throw new Error("the keeper answered without output");
-      const { offset, data, ended: isEnd } = reply.value;
-      return { offset, data, isEnd };
+      const { offset, data, ended: isEnd, cut: isCut, times } = reply.value;
+      return { offset, data, isEnd, isCut, times };
     },
   };
 

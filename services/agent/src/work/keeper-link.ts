@@ -75,9 +75,16 @@ class KeeperError extends Error {
   override readonly name: string = "KeeperError";
 }
 
-/** The keeper answered, and refused. */
+/** The keeper answered, and did not do what was asked. */
 export class KeeperRefused extends KeeperError {
   override readonly name = "KeeperRefused";
+  /** Whether it tried. */
+  readonly hasFailed: boolean;
+
+  constructor(message: string, hasFailed = false) {
+    super(message);
+    this.hasFailed = hasFailed;
+  }
 }
 
 interface Waiting {
@@ -137,7 +144,7 @@ export class KeeperLink implements KeeperPort {
     });
     socket.write(frameMessage(toBinary(KeeperRequestSchema, message)));
     const answered = await this.#inTime(reply);
-    if (answered.error !== "") throw new KeeperRefused(answered.error);
+    if (answered.error !== "") throw new KeeperRefused(answered.error, answered.failed);
     return answered;
   }
 

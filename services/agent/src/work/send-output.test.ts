@@ -2,22 +2,42 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { LogRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ManualClock, until } from "@rollcall/testkit/time";
-import { type OutputCall, type OutputSource, sendOutput } from "./send-output.ts";
+import type { OutputSource } from "./output-source.ts";
+import { type OutputCall, refuseOutput, sendOutput } from "./send-output.ts";
 
-/** Outputs in memory, of which a test writes more. */
+/** Outputs in memory, of which a test writes more, and of which it keeps the end. */
 class Outputs implements OutputSource {
   readonly texts = { 1: "", 2: "" };
+  /** Bytes that are not kept any more. */
+  readonly gone = { 1: 0, 2: 0 };
+  /** What was written at a wall time or later begins here. */
+  readonly sinceAt = { 1: 0, 2: 0 };
   isEnded = false;
   isKept = true;
   isBroken = false;
+  reads = 0;
 
-  async read(_id: string, output: 1 | 2, from: Parameters<OutputSource["read"]>[2], limit: number) {
+  async read(
+    _id: string,
+    output: 1 | 2,
+    from: Parameters<OutputSource["read"]>[2],
+    { limitBytes }: { readonly limitBytes: number },
+  ) {
+    this.reads += 1;
     if (this.isBroken) throw new Error("the keeper is away");
     if (!this.isKept) return null;
     const text = Buffer.from(this.texts[output]);
-    const start = "offset" in from ? Number(from.offset) : Math.max(0, text.length - Number(from.tailBytes));
-    const data = text.subarray(start, start + limit);
-    return { offset: BigInt(start), data, isEnd: this.isEnded && start + data.length >= text.length };
+    const asked =
+      "offset" in from
+        ? Number(from.offset)
+        : "tailBytes" in from
+          ? Math.max(0, text.length - Number(from.tailBytes))
+          : this.sinceAt[output];
+    const start = Math.max(asked, this.gone[output]);
+    // As much as a file of the keeper may have.
+    const data = text.subarray(start, start + Math.min(limitBytes, 50_000));
+    const isEnd = this.isEnded && start + data.length >= text.length;
+    return { offset: BigInt(start), data, isEnd, isCut: start > asked, times: [] };
   }
 }
 
@@ -28,10 +48,12 @@ function setUp(request: MessageInitShape<typeof LogRequestSchema> = {}) {
   let left = Number.POSITIVE_INFINITY;
   let ends = 0;
   const call: OutputCall = {
-    send: async ({ token, stream, offset, data, failure }) => {
+    send: async ({ token, stream, offset, data, failure, failureMessage, cut }) => {
       left -= 1;
       if (left < 0) return false;
-      sent.push(failure ?? (token ? `token ${token}` : `${stream}@${offset} ${Buffer.from(data ?? [])}`));
+      const text = `${stream}@${offset}${cut === true ? " cut" : ""} ${Buffer.from(data ?? [])}`;
+      const failed = failure === undefined ? null : [failure, failureMessage].filter(Boolean).join(": ");
+      sent.push(failed ?? (token ? `token ${token}` : text));
       return true;
     },
     end: () => {
@@ -39,16 +61,10 @@ function setUp(request: MessageInitShape<typeof LogRequestSchema> = {}) {
     },
   };
   const leaving = new AbortController();
-  const begin = () =>
-    sendOutput(
-      create(LogRequestSchema, { token: new Uint8Array([7]), executionId: "e", ...request }),
-      source,
-      call,
-      clock,
-      leaving.signal,
-    );
+  const logRequest = create(LogRequestSchema, { token: new Uint8Array([7]), executionId: "e", ...request });
   return {
-    ...{ clock, source, sent, leaving, begin },
+    ...{ clock, source, sent, leaving, call, logRequest },
+    begin: () => sendOutput(logRequest, { source, clock }, call, leaving.signal),
     ends: () => ends,
     takeOnly: (most: number) => {
       left = most;
@@ -62,10 +78,10 @@ describe("sendOutput()", () => {
     source.texts[1] = "out".repeat(30_000);
     source.texts[2] = "err";
     await begin();
-    expect(sent.map((it) => it.slice(0, 12))).toEqual(["token 7", "1@0 outoutou", "2@0 err", "1@65536 utou"]);
+    expect(sent.map((it) => it.slice(0, 12))).toEqual(["token 7", "1@0 outoutou", "2@0 err", "1@50000 tout"]);
     expect(
       sent
-        .filter((it) => it.startsWith("1"))
+        .filter((it) => it.startsWith("1@"))
         .map((it) => it.split(" ")[1])
         .join(""),
     ).toBe(source.texts[1]);
@@ -76,6 +92,8 @@ describe("sendOutput()", () => {
     ["one output", { stream: 2 }, ["2@0 0123456789"]],
     ["an offset", { stream: 2, offset: 4n }, ["2@4 456789"]],
     ["the tail", { stream: 2, offset: 4n, tailBytes: 3n }, ["2@7 789"]],
+    ["the latest of several places", { stream: 2, offset: 8n, tailBytes: 3n, tailLines: 1 }, ["2@8 89"]],
+    ["a place in each output", { offset: 12n, stderrOffset: 9n }, ["1@12 r", "2@9 9"]],
   ])("should send what is asked for: %s", async (_, request, expected) => {
     const { source, sent, begin } = setUp(request);
     source.texts[1] = "not asked for";
@@ -113,7 +131,7 @@ describe("sendOutput()", () => {
     const broken = setUp();
     broken.source.isBroken = true;
     await expect(broken.begin()).rejects.toThrow("the keeper is away");
-    expect([broken.sent, broken.ends()]).toEqual([["token 7", "LOG_UNAVAILABLE"], 1]);
+    expect([broken.sent, broken.ends()]).toEqual([["token 7", "LOG_UNAVAILABLE: the keeper is away"], 1]);
   });
 
   it("should stop when the server ends the call, or the agent leaves", async () => {
@@ -127,5 +145,70 @@ describe("sendOutput()", () => {
     left.leaving.abort(new Error("the agent leaves"));
     await expect(sending).rejects.toThrow("the agent leaves");
     expect(left.sent).toEqual(["token 7"]);
+  });
+
+  it("should send the last lines, also where they are longer than a piece and have no end", async () => {
+    const long = "x".repeat(150_000);
+    const { source, sent, begin } = setUp({ stream: 1, tailLines: 2 });
+    source.texts[1] = `first\n${"-".repeat(99_999)}\n${long}\nlast`;
+    await begin();
+    const text = sent
+      .slice(1)
+      .map((it) => it.split(" ")[1])
+      .join("");
+    expect(text).toBe(`${long}\nlast`);
+  });
+
+  it("should read no more of an output than the lines take that are asked for", async () => {
+    const { source, begin } = setUp({ stream: 1, tailLines: 3 });
+    source.texts[1] = "line\n".repeat(1_000_000);
+    await begin();
+    expect(source.reads).toBeLessThan(8);
+  });
+
+  it("should say that lines are missing which are not kept any more", async () => {
+    const { source, sent, begin } = setUp({ stream: 1, tailLines: 9 });
+    source.texts[1] = "one\ntwo\nthree\n";
+    source.gone[1] = 6;
+    await begin();
+    expect(sent.slice(1)).toEqual(["1@6 cut o\nthree\n"]);
+  });
+
+  it("should begin with a whole line where it is asked for by its time", async () => {
+    const { source, sent, begin } = setUp({ sinceAge: { seconds: 60n } });
+    source.texts[1] = "one\ntwo\nthree\n";
+    source.sinceAt[1] = 6;
+    source.texts[2] = "gone before";
+    source.gone[2] = 5;
+    await begin();
+    expect(sent.slice(1)).toEqual(["1@4 two\nthree\n", "2@5 cut before"]);
+  });
+
+  it("should say once where the rest begins of which the beginning is gone", async () => {
+    const { source, sent, begin } = setUp({ stream: 1 });
+    source.texts[1] = "x".repeat(70_000);
+    source.gone[1] = 10;
+    await begin();
+    expect(sent.slice(1).map((it) => it.slice(0, 11))).toEqual(["1@10 cut xx", "1@50010 xxx"]);
+  });
+});
+
+describe("refuseOutput()", () => {
+  it("should say why, so that the reader need not wait", async () => {
+    const { logRequest, call, sent, ends } = setUp();
+    let first = "";
+    const named: OutputCall = {
+      ...call,
+      send: (piece) => {
+        first = String(piece.token);
+        return call.send(piece);
+      },
+    };
+    await refuseOutput(logRequest, 16, named);
+    expect([first, sent, ends()]).toEqual([
+      "7",
+      ["TOO_MANY_STREAMS: its agent sends 16 outputs at a time, and no more"],
+      1,
+    ]);
   });
 });

@@ -1,43 +1,16 @@
-import type { LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { LogRequest, ServeLogsRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Clock } from "@rollcall/process";
+import { beginOf } from "./output-begin.ts";
+import type { OutputNumber, OutputSource } from "./output-source.ts";
 
-/** One of the outputs of an execution, as LogRequest and LogPiece number them. */
-export type OutputNumber = 1 | 2;
-
-/** A piece of output as the keeper has it. */
-export interface OutputPiece {
-  /** Where it begins, in bytes since the execution started: later than asked for where the output was rotated away. */
-  readonly offset: bigint;
-  readonly data: Uint8Array;
-  /** Whether nothing follows: it is read to its end, and the execution has ended. */
-  readonly isEnd: boolean;
-}
-
-/** Reads output. */
-export interface OutputSource {
-  /**
-   * Read a piece. Null when no output of the execution is kept.
-   *
-   * @param from an offset, or the last so many bytes.
-   */
-  read(
-    executionId: string,
-    output: OutputNumber,
-    from: { readonly offset: bigint } | { readonly tailBytes: bigint },
-    limitBytes: number,
-  ): Promise<OutputPiece | null>;
-}
+/** A frame of a call of HealthService.ServeLogs. */
+export type OutputFrame = Omit<MessageInitShape<typeof ServeLogsRequestSchema>, "$typeName" | "$unknown">;
 
 /** A call of HealthService.ServeLogs. */
 export interface OutputCall {
   /** Send a piece. Resolves once the server takes more; false when the call has ended. */
-  send(piece: {
-    readonly token?: Uint8Array;
-    readonly stream?: OutputNumber;
-    readonly offset?: bigint;
-    readonly data?: Uint8Array;
-    readonly failure?: string;
-  }): Promise<boolean>;
+  send(piece: OutputFrame): Promise<boolean>;
   /** Everything has been sent. */
   end(): void;
 }
@@ -46,11 +19,20 @@ export interface OutputCall {
 const PIECE_BYTES = 65_536;
 /** How long to wait for more output. */
 const LOOK_EVERY_MS = 250;
+/** A message of this many letters fits its field in every encoding. */
+const MOST_MESSAGE = 160;
 
 interface Cursor {
   readonly output: OutputNumber;
-  from: { readonly offset: bigint } | { readonly tailBytes: bigint };
+  offset: bigint;
+  isCut: boolean;
   isEnd: boolean;
+}
+
+/** What output is sent with. */
+export interface SendServices {
+  readonly source: OutputSource;
+  readonly clock: Pick<Clock, "sleep" | "wallMs">;
 }
 
 /**
@@ -59,40 +41,71 @@ interface Cursor {
  */
 export async function sendOutput(
   request: LogRequest,
-  source: OutputSource,
+  services: SendServices,
   call: OutputCall,
-  clock: Pick<Clock, "sleep">,
   signal: AbortSignal,
 ): Promise<void> {
-  const { token, executionId, stream, offset, tailBytes, follow } = request;
-  const outputs: readonly OutputNumber[] = stream === 1 || stream === 2 ? [stream] : [1, 2];
-  const cursors = outputs.map((output): Cursor => {
-    return { output, from: tailBytes > 0n ? { tailBytes } : { offset }, isEnd: false };
-  });
-  if (!(await call.send({ token }))) return;
+  if (!(await call.send({ token: request.token }))) return;
   try {
-    while (cursors.some(({ isEnd }) => !isEnd)) {
-      let hasSent = false;
-      for (const cursor of cursors) {
-        if (cursor.isEnd) continue;
-        const piece = await source.read(executionId, cursor.output, cursor.from, PIECE_BYTES);
-        if (piece === null) {
-          await call.send({ failure: "LOG_NOT_FOUND" });
-          return;
-        }
-        const { data } = piece;
-        cursor.from = { offset: piece.offset + BigInt(data.byteLength) };
-        cursor.isEnd = piece.isEnd || (!follow && data.byteLength === 0);
-        if (data.byteLength === 0) continue;
-        hasSent = true;
-        if (!(await call.send({ stream: cursor.output, offset: piece.offset, data }))) return;
-      }
-      if (!hasSent && cursors.some(({ isEnd }) => !isEnd)) await clock.sleep(LOOK_EVERY_MS, signal);
-    }
+    const cursors = await cursorsOf(request, services);
+    const isKept = cursors !== null && (await sendPieces(request, cursors, services, call, signal));
+    if (!isKept) await call.send({ failure: "LOG_NOT_FOUND" });
   } catch (error) {
-    if (!signal.aborted) await call.send({ failure: "LOG_UNAVAILABLE" });
+    if (!signal.aborted) await call.send({ failure: "LOG_UNAVAILABLE", failureMessage: messageOf(error) });
     throw error;
   } finally {
     call.end();
   }
+}
+
+/** Refuse a LogRequest, because so many others are answered at the moment. */
+export async function refuseOutput({ token }: LogRequest, most: number, call: OutputCall): Promise<void> {
+  const failureMessage = `its agent sends ${most} outputs at a time, and no more`;
+  await call.send({ token, failure: "TOO_MANY_STREAMS", failureMessage });
+  call.end();
+}
+
+async function cursorsOf(request: LogRequest, { source, clock }: SendServices): Promise<readonly Cursor[] | null> {
+  const { executionId, stream } = request;
+  const outputs: readonly OutputNumber[] = stream === 1 || stream === 2 ? [stream] : [1, 2];
+  const cursors: Cursor[] = [];
+  for (const output of outputs) {
+    const begin = await beginOf(source, { executionId, output }, request, clock.wallMs());
+    if (begin === null) return null;
+    cursors.push({ output, ...begin, isEnd: false });
+  }
+  return cursors;
+}
+
+/** False when no output is kept any more. */
+async function sendPieces(
+  { executionId, follow, times }: LogRequest,
+  cursors: readonly Cursor[],
+  { source, clock }: SendServices,
+  call: OutputCall,
+  signal: AbortSignal,
+): Promise<boolean> {
+  while (cursors.some(({ isEnd }) => !isEnd)) {
+    let hasSent = false;
+    for (const cursor of cursors) {
+      if (cursor.isEnd) continue;
+      const from = { offset: cursor.offset };
+      const piece = await source.read(executionId, cursor.output, from, { limitBytes: PIECE_BYTES, times });
+      if (piece === null) return false;
+      const { data, offset } = piece;
+      const cut = cursor.isCut || piece.isCut;
+      cursor.offset = offset + BigInt(data.byteLength);
+      cursor.isEnd = piece.isEnd || (!follow && data.byteLength === 0);
+      if (data.byteLength === 0) continue;
+      cursor.isCut = false;
+      hasSent = true;
+      if (!(await call.send({ stream: cursor.output, offset, data, cut, times: [...piece.times] }))) return true;
+    }
+    if (!hasSent && cursors.some(({ isEnd }) => !isEnd)) await clock.sleep(LOOK_EVERY_MS, signal);
+  }
+  return true;
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, MOST_MESSAGE);
 }

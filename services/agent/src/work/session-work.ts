@@ -9,8 +9,9 @@ import type { ExecutionObservation } from "@rollcall/api/rollcall/work/v1/work_p
 import type { Clock } from "@rollcall/process";
 import { isCastOut, type SessionEnd } from "../stream/session-end.ts";
 import type { SessionNews } from "../stream/session-state.ts";
+import type { OutputSource } from "./output-source.ts";
 import { reportParts } from "./report-parts.ts";
-import { type OutputCall, type OutputSource, sendOutput } from "./send-output.ts";
+import { type OutputCall, refuseOutput, sendOutput } from "./send-output.ts";
 
 /** Outputs that are read at a time. */
 const MOST_READINGS = 16;
@@ -120,11 +121,18 @@ export class SessionWork {
     return [...ids];
   }
 
-  /** Output goes up a call of its own. A request beyond the limit is not answered: its reader is told that in time. */
+  /** Output goes up a call of its own. */
   #sendOutput(request: LogRequest, openOutput: () => OutputCall): void {
-    if (this.#readings >= MOST_READINGS) return;
+    // A server asks for less: one that has lost sight of its readings is refused, without what that would cost.
+    if (this.#readings >= 2 * MOST_READINGS) return;
     this.#readings += 1;
-    sendOutput(request, this.#feed.output, openOutput(), this.#clock, this.#reading.signal)
+    const call = openOutput();
+    const services = { source: this.#feed.output, clock: this.#clock };
+    const answering =
+      this.#readings > MOST_READINGS
+        ? refuseOutput(request, MOST_READINGS, call)
+        : sendOutput(request, services, call, this.#reading.signal);
+    answering
       // The reader was told; the keeper's connection has its own line in the log.
       .catch(() => {})
       .finally(() => {

@@ -12,6 +12,8 @@ export interface Watching<Message> {
   /** What fails when it fails, for example "watch job web". */
   readonly what: string;
   readonly shell: Pick<Shell, "err" | "interrupted">;
+  /** Whether to try again as well when it cannot begin, for a reason that passes. Default: it fails. */
+  readonly isPatient?: boolean;
   /** Open the stream. Its first messages say again what is true then. */
   open(call: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Message>;
   /** Wait before the next attempt; it rejects when the user ends it. */
@@ -37,7 +39,7 @@ const MOST_ATTEMPTS = 60;
  * each break. It ends where the stream does. Throws Failure when it cannot begin, or brings nothing for too long.
  */
 export async function* keepWatching<Message>(watching: Watching<Message>): AsyncGenerator<Message> {
-  const { control, at, what, shell, open, pause } = watching;
+  const { control, at, what, shell, open, pause, isPatient = false } = watching;
   let hasBegun = false;
   let attempts = 0;
   for (;;) {
@@ -54,9 +56,12 @@ export async function* keepWatching<Message>(watching: Watching<Message>): Async
       shell.interrupted.throwIfAborted();
       attempts += 1;
       const isPassing = PASSING.has(ConnectError.from(error).code) && !FINAL.has(reasonIn(error));
-      const isOver = !hasBegun || attempts > MOST_ATTEMPTS || !isPassing;
+      const isOver = (!hasBegun && !isPatient) || attempts > MOST_ATTEMPTS || !isPassing;
       if (isOver) await control.attempt(at, what, () => Promise.reject(error));
-      if (attempts === 1) shell.err.write(`connection lost: ${await control.explain(at, error)}; trying again\n`);
+      if (attempts === 1) {
+        const happened = hasBegun ? "connection lost" : `cannot ${what} yet`;
+        shell.err.write(`${happened}: ${await control.explain(at, error)}; trying again\n`);
+      }
     } finally {
       leaving.abort();
     }

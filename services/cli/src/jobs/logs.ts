@@ -1,16 +1,18 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { HealthQueryService, OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { Scalar } from "yaml";
+import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { type Execution, type Job, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import { keepWatching } from "../client/keep-watching.ts";
 import type { Verb } from "../command.ts";
-import { Failure, UsageError } from "../failure.ts";
+import { Failure, momentIn, parseCount, parseDurationMs, parseMoment } from "../failure.ts";
 import { outputFormat } from "../output/format.ts";
-import type { Shell, Sink } from "../shell.ts";
-import { readBytes } from "./job-file-values.ts";
-import { EXECUTION_ID } from "./words.ts";
+import { choosePaint } from "../output/style.ts";
+import type { Shell } from "../shell.ts";
+import { followExecutions, type LogSubject } from "./follow-executions.ts";
+import { LogScreen } from "./log-screen.ts";
+import { OutputLabels } from "./output-labels.ts";
+import type { Since } from "./read-output.ts";
+import { EXECUTION_ID, hasOutput, isEnded } from "./words.ts";
 
 /** What `job logs` takes. */
 export interface LogsOptions {
@@ -18,53 +20,77 @@ export interface LogsOptions {
   readonly stdout?: boolean;
   readonly stderr?: boolean;
   readonly tail?: string;
+  readonly since?: string;
+  readonly timestamps?: boolean;
 }
 
-/** What of an execution's output is read. */
-export interface OutputWanted {
-  readonly executionId: string;
-  readonly streams: readonly OutputStream[];
-  readonly follow: boolean;
-  /** Only so many bytes from the end of each; 0 for all that is kept. */
-  readonly tailBytes: number;
-}
+/** Executions of a job whose output is shown, the newest ones. */
+const MOST_SHOWN = 100;
+/** A count of lines fits its field. */
+const MOST_LINES = 0xffff_ffff;
 
-/** `job logs JOB|EXECUTION`: what the newest execution of a job wrote, or what an execution did. */
+/** `job logs JOB|EXECUTION`: what the executions of a job wrote, or what an execution did. */
 export const jobLogs: Verb<LogsOptions> = async ({ shell, args, options }) => {
   outputFormat(options, ["table"]);
   const [name = ""] = args;
-  const { follow = false, stdout = false, stderr = false, tail } = options;
+  const { follow = false, stdout = false, stderr = false, tail, since, timestamps = false } = options;
+  const wanted = {
+    ...{ follow, hasTimes: timestamps, tailLines: tail === undefined ? 0 : lineCount(tail) },
+    since: since === undefined ? null : sinceOf(shell, since),
+  };
   const streams = [
     ...(stdout || !stderr ? [OutputStream.STDOUT] : []),
     ...(stderr || !stdout ? [OutputStream.STDERR] : []),
   ];
   const control = reachControlPlane(shell, options);
-  const executionId = await executionOf(control, name);
-  await writeOutput(shell, control, { executionId, streams, follow, tailBytes: tailOf(tail) });
+  const subject = await subjectOf(control, name);
+  const screen = new LogScreen(shell, control, {
+    ...{ streams, wanted, labels: new OutputLabels(subject.job, isPerNode(subject.known)) },
+    paints: { out: choosePaint(shell, options), err: choosePaint({ ...shell, out: shell.err }, options) },
+  });
+  if (subject.isOlder) screen.note(`only the newest ${MOST_SHOWN} executions of job ${subject.job} are shown`);
+  if (follow && subject.known?.state === JobState.ACTIVE) await followExecutions(shell, control, subject, screen);
+  else await showExecutions(subject.executions, screen);
+  screen.finish();
 };
 
-function tailOf(text: string | undefined): number {
-  if (text === undefined) return 0;
-  const value = readBytes(new Scalar(text));
-  if (value.ok && value.value > 0) return value.value;
-  throw new UsageError(`cannot use '${text}' as tail value, should be a number of bytes such as 64Ki`);
+function lineCount(text: string): number {
+  return Math.min(MOST_LINES, parseCount("tail", text, 1));
 }
 
-/** The execution that is meant: the newest of a job, or one by its id. */
-async function executionOf(control: ControlPlane, name: string): Promise<string> {
+/** An age is sent as one: it means the same on a node whose clock differs. */
+function sinceOf(shell: Shell, text: string): Since {
+  const isAge = /^\d/.test(text) && !text.includes("-") && momentIn(text, 0) !== null;
+  return isAge
+    ? { kind: "age", ms: parseDurationMs("since", text) }
+    : { kind: "time", atMs: parseMoment("since", text, shell.wallMs()) };
+}
+
+function isPerNode(job: Job | null): boolean {
+  return job?.spec?.type === JobType.DAEMON || job?.spec?.type === JobType.OPS;
+}
+
+/** The executions of a job's present run, and what still runs of earlier ones; or one execution by its id. */
+async function subjectOf(control: ControlPlane, name: string): Promise<LogSubject> {
   const client = control.client("scheduler", JobService);
   return control.attempt("scheduler", `find the executions of ${name}`, async () => {
-    const { executions } = await client.listExecutions({ job: name, pageSize: 1 });
-    const [newest] = executions;
-    if (newest !== undefined) return newest.id;
+    const { executions, nextPageToken } = await client.listExecutions({ job: name, pageSize: MOST_SHOWN });
+    if (executions.length > 0) {
+      const known = await client.getJob({ name }).then(
+        ({ job }) => job ?? null,
+        (error: unknown) => absent(error, null),
+      );
+      const shown = executions.filter((one) => known === null || one.run >= known.run || !isEnded(one));
+      const isOlder = nextPageToken !== "" && shown.length === executions.length;
+      return { job: name, known, executions: shown.reverse(), isOlder };
+    }
     if (EXECUTION_ID.test(name)) {
       const { execution } = await client
         .getExecution({ execution: name, allowPrefix: true })
-        .catch((error: unknown) => {
-          if (ConnectError.from(error).code === Code.NotFound) return { execution: undefined };
-          throw error;
-        });
-      if (execution !== undefined) return execution.id;
+        .catch((error: unknown) => absent(error, { execution: undefined }));
+      if (execution !== undefined) {
+        return { job: execution.job, known: null, executions: [execution], isOlder: false };
+      }
     }
     // There may be such a job, without an execution; if there is none, that is what is wrong.
     await client.getJob({ name });
@@ -72,40 +98,16 @@ async function executionOf(control: ControlPlane, name: string): Promise<string>
   });
 }
 
-/** Write output where it belongs, standard error to standard error. Resolves at its end. */
-export async function writeOutput(
-  shell: Shell,
-  control: ControlPlane,
-  { streams, ...wanted }: OutputWanted,
-): Promise<void> {
-  await Promise.all(
-    streams.map((stream) => {
-      const sink = stream === OutputStream.STDERR ? shell.err : shell.out;
-      return writeStream(shell, control, { ...wanted, stream, sink });
-    }),
-  );
+function absent<T>(error: unknown, instead: T): T {
+  if (ConnectError.from(error).code === Code.NotFound) return instead;
+  throw error;
 }
 
-async function writeStream(
-  shell: Shell,
-  control: ControlPlane,
-  wanted: Omit<OutputWanted, "streams"> & { readonly stream: OutputStream; readonly sink: Sink },
-): Promise<void> {
-  const { executionId, stream, follow, tailBytes, sink } = wanted;
-  const client = control.client("health", HealthQueryService);
-  let next: bigint | null = null;
-  const pieces = keepWatching({
-    ...{ control, shell, at: "health", what: `read the output of execution ${executionId}` },
-    // After a break it goes on from where it was.
-    open: (call) => {
-      const from = next === null ? { tailBytes: BigInt(tailBytes) } : { offset: next };
-      return client.readExecutionLog({ executionId, stream, follow, ...from }, call);
-    },
-    pause: (ms, signal) => sleep(ms, undefined, { signal }),
-  });
-  for await (const { offset, data } of pieces) {
-    next = offset + BigInt(data.byteLength);
-    // As it is: output may be binary, or of any encoding.
-    sink.write(data);
-  }
+/** Show one execution after the other. */
+async function showExecutions(executions: readonly Execution[], screen: LogScreen): Promise<void> {
+  // One that is alone is read whatever its state: the reason why it has no output is the answer.
+  const shown = executions.length === 1 ? executions : executions.filter(hasOutput);
+  if (shown.length === 0) throw new Failure("none of its executions has started yet; `rollcall job why` says why");
+  if (shown.length > 1) screen.usePrefixes(shown);
+  for (const execution of shown) await screen.show(execution);
 }

@@ -12,7 +12,7 @@ import {
   JobService,
   JobState,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { type JobSpec, JobSpecSchema, JobType, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { type JobSpec, JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { isEndSeen, isOutdated } from "@rollcall/domain";
 import { Scalar } from "yaml";
 import { JOB_IS_STOPPED } from "../client/already-done.ts";
@@ -28,9 +28,10 @@ import { printable } from "../output/text.ts";
 import { type Shell, SILENT_SINK } from "../shell.ts";
 import { watchJob } from "./follow.ts";
 import { type Read, readBytes, readCores } from "./job-file-values.ts";
-import { writeOutput } from "./logs.ts";
+import { OutputWriter, SharedSink } from "./output-writer.ts";
+import { gapWords, readOutput } from "./read-output.ts";
 import type { JobClient } from "./submit.ts";
-import { endWords, executionStateWord, refusalLines } from "./words.ts";
+import { endWords, executionStateWord, hasOutput, refusalLines } from "./words.ts";
 
 /** What `run` takes. */
 export interface RunOptions {
@@ -237,17 +238,23 @@ async function tellExecutions(
   }
 }
 
-function hasOutput({ observation }: Execution): boolean {
-  const { state = ObservedState.UNSPECIFIED } = observation ?? {};
-  return state !== ObservedState.UNSPECIFIED && state !== ObservedState.STARTING;
-}
-
 /** Write the command's output to its end. Resolves to why it could not be read; null where it was. */
 async function writeAll(shell: Shell, control: ControlPlane, executionId: string): Promise<string | null> {
-  const streams = [OutputStream.STDOUT, OutputStream.STDERR];
+  const look = () => ({ prefix: null, hasTime: false });
+  const writers = new Map([
+    [OutputStream.STDOUT, new OutputWriter(new SharedSink(shell.out), look)],
+    [OutputStream.STDERR, new OutputWriter(new SharedSink(shell.err), look)],
+  ]);
+  const wanted = { executionId, follow: true, tailLines: 0, since: null, hasTimes: false };
   try {
-    await writeOutput(shell, control, { executionId, streams, follow: true, tailBytes: 0 });
-    return null;
+    const { beginning, between } = await readOutput(shell, control, wanted, {
+      ...{ writers, isPatient: true, onUnknownTime: () => {} },
+      onGap: (stream, gap) => shell.err.write(`${gapWords(executionId, stream, gap)}\n`),
+    });
+    const missing = beginning + between;
+    if (missing === 0n) return null;
+    const bytes = missing.toLocaleString("en-US");
+    return `${bytes} bytes of the command's output are missing: it wrote faster than they were read`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

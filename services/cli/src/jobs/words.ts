@@ -9,7 +9,7 @@ import {
   JobStateSchema,
   type PlacementRefusal,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { JobType, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { JobType, JobTypeSchema, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { isEndSeen } from "@rollcall/domain";
 import type { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
 import { printable } from "../output/text.ts";
@@ -133,6 +133,17 @@ export function refusalLines(refusals: readonly PlacementRefusal[], total: numbe
 function word(schema: DescEnum, value: number | undefined): string {
   if (value === undefined || value === 0) return "-";
   return schema.value[value]?.localName ?? String(value);
+}
+
+/** Whether its node has reported that it started, so that there may be output of it. */
+export function hasOutput({ observation }: Pick<Execution, "observation">): boolean {
+  const { state = ObservedState.UNSPECIFIED } = observation ?? {};
+  return state !== ObservedState.UNSPECIFIED && state !== ObservedState.STARTING;
+}
+
+/** Whether it is in a state that is final. */
+export function isEnded({ endTime }: Pick<Execution, "endTime">): boolean {
+  return endTime !== undefined;
 }
 
 /** An execution's id, or enough of it. */

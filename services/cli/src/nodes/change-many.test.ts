@@ -11,7 +11,10 @@ function captured(isTerminal: boolean) {
   const write = (text: string) => {
     texts.push(text);
   };
-  return { texts, sink: { write, finish: async () => {}, isTerminal, columns: () => 80, rows: () => 24 } };
+  return {
+    texts,
+    sink: { write, finish: async () => {}, taken: async () => {}, isTerminal, columns: () => 80, rows: () => 24 },
+  };
 }
 
 function shellOf(isTerminal = false) {

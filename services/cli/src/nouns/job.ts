@@ -69,16 +69,27 @@ export function defineJob(job: Command, shell: Shell): void {
   addNotes(why, "-o json|yaml prints a rollcall.scheduler.v1.ExplainExecutionResponse in proto JSON.");
   const logs = job
     .command("logs")
-    .description("Show what a job's newest execution wrote, or what an execution did")
+    .description("Show what the executions of a job wrote, or what an execution did")
     .argument("<job-or-execution>", READ_SUBJECT)
-    .option("-f, --follow", "Go on with what is written, until the execution ends")
+    .option("-f, --follow", "Continue with what is written, until the job or the execution ends")
     .option("--stdout", "Only standard output")
     .option("--stderr", "Only standard error")
-    .option("--tail <bytes>", "Only so much from the end of each, for example 64Ki");
+    .option("--tail <lines>", "Only so many lines from the end of each output of each execution")
+    .option("--since <time>", "Only what was written since: a duration ago such as 10m, or a time in RFC 3339")
+    .option("--timestamps", "Begin each line with the time at which it was written, in UTC");
   addNotes(
     logs,
-    "The output is kept on the execution's node: for a day after its end, in files whose size the job bounds. It " +
-      "takes the role submitter. What the execution wrote to standard error goes to standard error.",
+    "What the execution wrote to standard error goes to standard error. Bytes are written as they are. It takes the " +
+      "role submitter.",
+    "Of a job, all executions of its present run are shown, and those of earlier runs that still run: 100 at most, " +
+      "the oldest first. Where there are several, each line begins with the job and the replica (web.0) or the node " +
+      "(web@node-1), and with the end of the execution's id where a replica had several. With --follow, executions " +
+      "that start later are shown too.",
+    "The output is kept on the execution's node: for a day after its end, in files whose size the job bounds. What " +
+      "is no longer kept is reported on standard error, with the number of bytes.",
+    "Times are those of the node's clock, and precise to a second. Of an execution that wrote in more than 4,096 " +
+      "different seconds, older times are less precise. A time that is not known is shown as unknown, and --since " +
+      "shows what has no known time.",
   ).action(act<LogsOptions>(shell, async () => (await import("../jobs/logs.ts")).jobLogs));
   defineChanges(job, shell);
 }

@@ -2,7 +2,7 @@ import type { GlobalOptions } from "../command.ts";
 import type { Shell } from "../shell.ts";
 
 /** How a piece of text looks on a terminal. */
-export type Style = "plain" | "bold" | "dim" | "good" | "warning" | "bad";
+export type Style = "plain" | "bold" | "dim" | "good" | "warning" | "bad" | "cyan" | "magenta" | "blue";
 
 /** Put a style on text; without colours the text stays as it is. */
 export type Paint = (style: Style, text: string) => string;
@@ -13,6 +13,10 @@ const CODES = {
   good: ["32", "39"],
   warning: ["33", "39"],
   bad: ["31", "39"],
+  // Colours that tell things apart, and say nothing of them.
+  cyan: ["36", "39"],
+  magenta: ["35", "39"],
+  blue: ["34", "39"],
 } as const satisfies Record<Exclude<Style, "plain">, readonly [string, string]>;
 
 /** Text stays as it is. */

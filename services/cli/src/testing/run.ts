@@ -75,6 +75,7 @@ function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => 
       onWrite?.(all);
     },
     finish: async () => {},
+    taken: async () => {},
     isTerminal: terminal !== undefined,
     columns: () => terminal?.columns ?? 0,
     rows: () => terminal?.rows ?? 0,

@@ -9,7 +9,10 @@ import { HeldWork } from "./held-work.ts";
 import { type LogCall, LogDesk } from "./log-desk.ts";
 import type { WorkFrame } from "./work-frames.ts";
 
-const QUERY = { executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, tailBytes: 0n, follow: false };
+const QUERY = {
+  ...{ executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, stderrOffset: 0n, tailBytes: 0n },
+  ...{ tailLines: 0, follow: false, times: false },
+};
 
 /** A desk, and a node whose agent brings these pieces when it is asked for output; none where it does not answer. */
 function setUp(pieces: readonly string[] | null) {

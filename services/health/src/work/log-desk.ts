@@ -7,23 +7,16 @@ import {
   ServeLogsResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { OutputTime } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError, isErrorReasonName, refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import { errorFromGrpc, statusOf, toGrpcStatus } from "@rollcall/rpc";
 import type { HeldNode } from "../replica/held-node.ts";
+import type { LogQuery } from "./work-frames.ts";
 
 /** A call of HealthService.ServeLogs, and how it is answered. */
 export type LogCall = ServerReadableStream<ServeLogsRequest, ServeLogsResponse | Buffer>;
 type Answer = sendUnaryData<ServeLogsResponse | Buffer>;
-
-/** What of an execution's output is read; see ReadExecutionLogRequest. */
-export interface LogQuery {
-  readonly executionId: string;
-  readonly stream: OutputStream;
-  readonly offset: bigint;
-  readonly tailBytes: bigint;
-  readonly follow: boolean;
-}
 
 /** A piece of output. */
 export interface LogPiece {
@@ -31,6 +24,10 @@ export interface LogPiece {
   /** In bytes of this output since the execution started. */
   readonly offset: bigint;
   readonly data: Uint8Array;
+  /** Whether what was asked for begins before it, and is not kept any more. */
+  readonly cut: boolean;
+  /** When it was written, as far as the node knows. */
+  readonly times: readonly OutputTime[];
 }
 
 export interface LogDeskOptions {
@@ -43,9 +40,12 @@ export interface LogDeskOptions {
   readonly onTaken?: (peer: string, bytes: number) => void;
 }
 
-/** Readings of one node at a time, and of all that this replica holds. */
-const MOST_OF_NODE = 8;
+/** Readings of one node at a time, of which its agent sends no more, and of all that this replica holds. */
+const MOST_OF_NODE = 16;
 const MOST_READINGS = 200;
+/** What one caller may read through this replica: others can read of the same node, and of other nodes, meanwhile. */
+const MOST_OF_CALLER = 50;
+const MOST_OF_CALLER_AND_NODE = 8;
 /** Calls that have not said which reading they are for. */
 const MOST_UNNAMED = 100;
 const TOKEN_BYTES = 16;
@@ -86,6 +86,7 @@ export class LogDesk {
   /** Readings that wait for their call, by token. */
   readonly #waiting = new Map<string, Reading>();
   readonly #ofNode = new Map<string, number>();
+  readonly #ofCaller = new Map<string, number>();
   #readings = 0;
   /** How to end the calls that have not named their reading. */
   readonly #unnamed = new Set<(error: unknown) => void>();
@@ -107,13 +108,32 @@ export class LogDesk {
     try {
       const opened = await this.#open(node, query, signal);
       try {
-        yield* this.#paced(opened, signal);
+        yield* this.#paced(node.id, opened, signal);
       } finally {
         opened.end();
       }
     } finally {
       leave();
     }
+  }
+
+  /** Count a reading of a caller. Returns the function that ends it. Throws TOO_MANY_STREAMS. */
+  admit(actor: string, nodeId: string): () => void {
+    const keys = [actor, `${actor} ${nodeId}`] as const;
+    const [ofCaller, ofBoth] = [this.#ofCaller.get(keys[0]) ?? 0, this.#ofCaller.get(keys[1]) ?? 0];
+    if (ofCaller >= MOST_OF_CALLER || ofBoth >= MOST_OF_CALLER_AND_NODE) {
+      const of = ofCaller >= MOST_OF_CALLER ? `${MOST_OF_CALLER} outputs` : `${ofBoth} outputs of node ${nodeId}`;
+      const message = `${actor} reads ${of} already, as many as one caller may; end one first`;
+      throw refuse("TOO_MANY_STREAMS", message, { retryAfterMs: RETRY_AFTER_MS });
+    }
+    for (const key of keys) this.#ofCaller.set(key, (this.#ofCaller.get(key) ?? 0) + 1);
+    return () => {
+      for (const key of keys) {
+        const left = (this.#ofCaller.get(key) ?? 1) - 1;
+        if (left === 0) this.#ofCaller.delete(key);
+        else this.#ofCaller.set(key, left);
+      }
+    };
   }
 
   /** Take a call of ServeLogs: its first frame names the reading that it is for. */
@@ -202,18 +222,20 @@ export class LogDesk {
   }
 
   /** The pieces, no faster than one reading may be. */
-  async *#paced({ pieces, first, took }: Opened, signal: AbortSignal): AsyncGenerator<LogPiece> {
+  async *#paced(nodeId: string, { pieces, first, took }: Opened, signal: AbortSignal): AsyncGenerator<LogPiece> {
     const { bytesPerSecond, clock } = this.#options;
     let windowMs = clock.nowMs();
     let bytes = 0;
     for (let next: ServeLogsRequest | null = first; next !== null; next = await nextOf(pieces, signal)) {
-      if (next.failure !== "") throw failureOf(next.failure);
+      if (next.failure !== "") throw failureOf(nodeId, next);
       if (next.data.byteLength === 0) continue;
       took(next.data.byteLength);
       yield {
         stream: next.stream === OutputStream.STDERR ? OutputStream.STDERR : OutputStream.STDOUT,
         offset: next.offset,
         data: next.data,
+        cut: next.cut,
+        times: next.times,
       };
       bytes += next.data.byteLength;
       const nowMs = clock.nowMs();
@@ -237,10 +259,21 @@ function unavailable(nodeId: string, why: string) {
   return refuse("LOG_UNAVAILABLE", message, { retryAfterMs: RETRY_AFTER_MS, metadata: { node: nodeId } });
 }
 
-function failureOf(failure: string) {
-  return failure === "LOG_NOT_FOUND"
-    ? refuse("LOG_NOT_FOUND", "the node keeps no output of the execution any more")
-    : refuse("LOG_UNAVAILABLE", "the node cannot read the output", { retryAfterMs: RETRY_AFTER_MS });
+/** Why an agent sends no output. A reason that no agent has to give is reported as what it is: some failure. */
+function failureOf(nodeId: string, { failure, failureMessage }: ServeLogsRequest) {
+  const why = failureMessage === "" ? "" : `: ${failureMessage}`;
+  const metadata = { node: nodeId };
+  const retry = { retryAfterMs: RETRY_AFTER_MS, metadata };
+  switch (failure) {
+    case "LOG_NOT_FOUND":
+      return refuse("LOG_NOT_FOUND", `node ${nodeId} keeps no output of the execution${why}`, { metadata });
+    case "TOO_MANY_STREAMS":
+      return refuse("TOO_MANY_STREAMS", `node ${nodeId} sends no further output at the moment${why}`, retry);
+    case "LOG_UNAVAILABLE":
+      return refuse("LOG_UNAVAILABLE", `node ${nodeId} cannot read the output${why}`, retry);
+    default:
+      return refuse("LOG_UNAVAILABLE", `node ${nodeId} cannot send the output, ${failure}${why}`, retry);
+  }
 }
 
 async function nextOf(pieces: Pieces, signal: AbortSignal): Promise<ServeLogsRequest | null> {

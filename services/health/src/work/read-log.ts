@@ -11,6 +11,8 @@ import {
   ReadExecutionLogResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { refuse } from "@rollcall/errors";
+import { actorOf } from "@rollcall/identity";
+import { callerOf } from "@rollcall/rpc";
 import { executionNotFound, nodeOfExecution, ownersOf } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 
@@ -20,22 +22,37 @@ const RETRY_AFTER_MS = 2_000;
 export function readExecutionLog(
   services: HealthServices,
 ): MethodImpl<typeof HealthQueryService.method.readExecutionLog> {
-  return async function* (request, { signal }) {
-    const { store, replica, peers } = services;
+  return async function* (request, context) {
+    const { store, logs } = services;
     const nodeId = await nodeOfExecution(store.db, request.executionId);
     if (nodeId === null) throw await executionNotFound(store.db, request.executionId);
-    const [owner] = await ownersOf(store.db, [nodeId]);
-    if (owner === undefined) throw away(nodeId);
-    if (owner.replicaId === replica.instance) {
-      yield* heldLog(services, nodeId, request, signal);
-      return;
-    }
-    const peer = await peers.find(owner.replicaId);
-    if (peer === null) throw away(nodeId);
-    for await (const { piece } of peer.client.readHeldLog({ nodeId, request }, { signal, timeoutMs: 0 })) {
-      if (piece !== undefined) yield piece;
+    const leave = logs.admit(actorOf(callerOf(context)), nodeId);
+    try {
+      yield* logOf(services, nodeId, request, context.signal);
+    } finally {
+      leave();
     }
   };
+}
+
+async function* logOf(
+  services: HealthServices,
+  nodeId: string,
+  request: ReadExecutionLogRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ReadExecutionLogResponse> {
+  const { store, replica, peers } = services;
+  const [owner] = await ownersOf(store.db, [nodeId]);
+  if (owner === undefined) throw away(nodeId);
+  if (owner.replicaId === replica.instance) {
+    yield* heldLog(services, nodeId, request, signal);
+    return;
+  }
+  const peer = await peers.find(owner.replicaId);
+  if (peer === null) throw away(nodeId);
+  for await (const { piece } of peer.client.readHeldLog({ nodeId, request }, { signal, timeoutMs: 0 })) {
+    if (piece !== undefined) yield piece;
+  }
 }
 
 /** Stream it to another replica, of a node that this one holds. */
@@ -51,13 +68,14 @@ export function readHeldLog(services: HealthServices): MethodImpl<typeof HealthI
 async function* heldLog(
   { replica, logs }: HealthServices,
   nodeId: string,
-  { executionId, stream, offset, tailBytes, follow }: ReadExecutionLogRequest,
+  { $typeName: _type, $unknown: _unknown, ...query }: ReadExecutionLogRequest,
   signal: AbortSignal,
 ): AsyncGenerator<ReadExecutionLogResponse> {
   const node = replica.nodes.find(nodeId);
   if (node === undefined) throw away(nodeId);
-  for await (const piece of logs.read(node, { executionId, stream, offset, tailBytes, follow }, signal)) {
-    yield create(ReadExecutionLogResponseSchema, { ...piece, data: new Uint8Array(piece.data) });
+  for await (const piece of logs.read(node, query, signal)) {
+    const { data, times, ...rest } = piece;
+    yield create(ReadExecutionLogResponseSchema, { ...rest, data: new Uint8Array(data), times: [...times] });
   }
 }
 

@@ -1,8 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { ReadExecutionLogRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { DesiredState, ExecutionReferenceSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { Desired } from "@rollcall/domain";
 import type { WorkReference } from "@rollcall/store";
+
+/** What of an execution's output is read; see ReadExecutionLogRequest. */
+export type LogQuery = Omit<ReadExecutionLogRequest, "$typeName" | "$unknown">;
 
 /** A frame about work, to an agent. */
 export type WorkFrame =
@@ -19,15 +23,7 @@ export type WorkFrame =
   /** A spec that was asked for; empty when there is none. */
   | { readonly kind: "spec"; readonly digest: Uint8Array; readonly spec: Uint8Array }
   /** Output of an execution is read: the agent is to open the call that brings it. */
-  | {
-      readonly kind: "log-request";
-      readonly token: Uint8Array;
-      readonly executionId: string;
-      readonly stream: number;
-      readonly offset: bigint;
-      readonly tailBytes: bigint;
-      readonly follow: boolean;
-    }
+  | ({ readonly kind: "log-request"; readonly token: Uint8Array } & LogQuery)
   /** All reports up to this number are in the record. */
   | { readonly kind: "report-ack"; readonly number: bigint };
 

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Logger, systemClock } from "@rollcall/process";
 import type { OutputReader, OutputStores } from "../output/execution-output.ts";
-import type { StreamName } from "../output/output-store.ts";
+import type { StreamName } from "../output/output-plan.ts";
 import { type DockerEngine, openLog } from "./docker-engine.ts";
 import { heldBack } from "./held-back.ts";
 import { LogFrames } from "./log-frames.ts";
 import { LogMarks } from "./log-marks.ts";
+import { joinParts, type LogPart } from "./log-parts.ts";
 import { type LogPlace, resumeLog, takeEntry } from "./log-place.ts";
 
 /** What a log is read with. */
@@ -36,6 +37,7 @@ const HOLD_MS = 500;
 const MOST_HELD = 1_048_576;
 
 const NS_PER_S = 1_000_000_000n;
+const NS_PER_MS = 1_000_000n;
 
 /** Reading the rest of the log of a container that has ended: 32 MiB at most. */
 const REST_LIMIT_MS = 30_000;
@@ -143,21 +145,20 @@ export class ContainerLog implements OutputReader {
   }
 
   async #take(frames: LogFrames, chunk: Uint8Array, places: Record<StreamName, LogPlace>): Promise<void> {
-    const parts: Record<StreamName, Uint8Array[]> = { stdout: [], stderr: [] };
+    const parts: Record<StreamName, LogPart[]> = { stdout: [], stderr: [] };
     for (const { stream, atNs, data } of frames.take(chunk)) {
       const { place, from } = takeEntry(places[stream], atNs, data.length);
       places[stream] = place;
-      if (from < data.length) parts[stream].push(data.subarray(from));
+      if (from < data.length) parts[stream].push({ atMs: Number(atNs / NS_PER_MS), data: data.subarray(from) });
     }
     await this.#append("stdout", parts.stdout);
     await this.#append("stderr", parts.stderr);
     this.#marks.note({ stdout: places.stdout.mark, stderr: places.stderr.mark });
   }
 
-  async #append(name: StreamName, parts: readonly Uint8Array[]): Promise<void> {
-    if (parts.length === 0) return;
+  async #append(name: StreamName, parts: readonly LogPart[]): Promise<void> {
     try {
-      await this.#options.stores[name].append(Buffer.concat(parts));
+      for (const { atMs, data } of joinParts(parts)) await this.#options.stores[name].append(data, atMs);
     } catch (error) {
       // A full disk costs output; a log that is not followed would cost the sight of the end.
       if (!this.#hasLost) this.#options.log.error({ err: error }, "output cannot be written, it is lost");

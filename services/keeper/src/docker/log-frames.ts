@@ -1,4 +1,4 @@
-import type { StreamName } from "../output/output-store.ts";
+import type { StreamName } from "../output/output-plan.ts";
 
 /** A piece of what a container wrote, with the time at which its engine took it. */
 export interface LogEntry {

@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { StreamName } from "../output/output-store.ts";
+import type { StreamName } from "../output/output-plan.ts";
 import { LOG_BEGIN, type LogMark } from "./log-place.ts";
 
 /** How far each stream of a log was taken. */

@@ -37,6 +37,8 @@ export interface ProgramContext<Plan extends ExecutionPlan = ExecutionPlan> {
   readonly isOfThisBoot: boolean;
   readonly log: Logger;
   readonly output: () => Promise<ExecutionOutput>;
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number;
   /** To be called with how far the launch is. */
   readonly onProgress: (message: string) => void;
   /** To be called when something may have happened to the program: it is looked at. */

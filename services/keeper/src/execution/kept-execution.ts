@@ -339,6 +339,7 @@ export class KeptExecution {
       isOfThisBoot: this.#isOfThisBoot,
       log: this.#log,
       output: () => this.output(),
+      wallMs: () => this.#services.clock.wallMs(),
       onProgress: (message: string) => this.#onProgress(message),
       onNotice: () => void this.look(),
     };

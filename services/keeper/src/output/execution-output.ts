@@ -1,6 +1,6 @@
 import type { Logger } from "@rollcall/process";
-import type { OutputRules } from "./output-plan.ts";
-import { OutputStore, type Piece, type StreamName } from "./output-store.ts";
+import type { OutputRules, StreamName } from "./output-plan.ts";
+import { OutputStore, type TimedPiece } from "./output-store.ts";
 
 /** Moves what an execution writes to its stores. */
 export interface OutputReader {
@@ -9,6 +9,12 @@ export interface OutputReader {
   /** Stop reading. */
   close(): Promise<void>;
 }
+
+/** A place in a stream: an offset, so many bytes before its end, or what was written at a wall time. */
+export type OutputPlace =
+  | { readonly kind: "offset"; readonly offset: number }
+  | { readonly kind: "tail"; readonly bytes: number }
+  | { readonly kind: "since"; readonly wallMs: number };
 
 /** The stores of an execution's output. */
 export type OutputStores = Readonly<Record<StreamName, OutputStore>>;
@@ -25,8 +31,8 @@ export class ExecutionOutput {
   }
 
   static async open(directory: string, rules: OutputRules, log: Logger): Promise<ExecutionOutput> {
-    const stdout = await OutputStore.open(directory, "stdout", rules);
-    const stderr = await OutputStore.open(directory, "stderr", rules);
+    const stdout = await OutputStore.open({ directory, name: "stdout", rules });
+    const stderr = await OutputStore.open({ directory, name: "stderr", rules });
     return new ExecutionOutput({ stdout, stderr }, log);
   }
 
@@ -45,8 +51,18 @@ export class ExecutionOutput {
     return this.#readers.every(({ isDone }) => isDone);
   }
 
-  read(name: StreamName, offset: number, limitBytes: number): Promise<Piece> {
-    return this.#stores[name].read(offset, limitBytes);
+  /** Read a piece of a stream. Without `isTimed` it has no times. */
+  async read(name: StreamName, offset: number, limitBytes: number, isTimed: boolean): Promise<TimedPiece> {
+    const store = this.#stores[name];
+    return isTimed ? store.readTimed(offset, limitBytes) : { ...(await store.read(offset, limitBytes)), times: [] };
+  }
+
+  /** Where to begin to read a stream, and whether some of what is asked for is not kept any more. */
+  async begin(name: StreamName, from: OutputPlace): Promise<{ readonly offset: number; readonly isCut: boolean }> {
+    const store = this.#stores[name];
+    if (from.kind === "since") return store.since(from.wallMs);
+    const offset = from.kind === "tail" ? Math.max(0, store.end - from.bytes) : from.offset;
+    return { offset, isCut: offset < store.begin };
   }
 
   /** Where a stream ends now. */

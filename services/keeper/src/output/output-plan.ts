@@ -1,3 +1,6 @@
+/** The streams of an execution. */
+export type StreamName = "stdout" | "stderr";
+
 /** What is kept of one stream of an execution's output. */
 export interface OutputRules {
   readonly maxFileBytes: number;

@@ -1,9 +1,9 @@
 import { open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { endOf, type OutputFile, type OutputRules, planAppend, planRead } from "./output-plan.ts";
-
-/** The streams of an execution. */
-export type StreamName = "stdout" | "stderr";
+import { errorCode } from "@rollcall/process";
+import { endOf, type OutputFile, type OutputRules, planAppend, planRead, type StreamName } from "./output-plan.ts";
+import { beginSince, marksOf, type TimeMark } from "./output-times.ts";
+import { TimeIndex } from "./time-index.ts";
 
 /** A piece of a stream. */
 export interface Piece {
@@ -11,25 +11,44 @@ export interface Piece {
   readonly data: Uint8Array;
 }
 
+/** A piece of a stream, and when it was written. */
+export interface TimedPiece extends Piece {
+  /** In order. Bytes before the first one have no known time. */
+  readonly times: readonly TimeMark[];
+}
+
 const FILE_MODE = 0o600;
+/** A piece ends where it would have more times. */
+const MOST_TIMES = 256;
 const DIGITS = 16;
+
+/** What a store is opened with. */
+export interface OutputStoreOptions {
+  /** The execution's directory. */
+  readonly directory: string;
+  readonly name: StreamName;
+  readonly rules: OutputRules;
+}
 
 /** The files of one stream of output, in the execution's directory. Writes must not overlap. */
 export class OutputStore {
   readonly #directory: string;
   readonly #name: StreamName;
   readonly #rules: OutputRules;
+  readonly #times: TimeIndex;
   #files: readonly OutputFile[];
 
-  private constructor(directory: string, name: StreamName, rules: OutputRules, files: readonly OutputFile[]) {
+  private constructor({ directory, name, rules }: OutputStoreOptions, files: readonly OutputFile[], times: TimeIndex) {
     this.#directory = directory;
     this.#name = name;
     this.#rules = rules;
     this.#files = files;
+    this.#times = times;
   }
 
   /** Find what earlier keepers have written. */
-  static async open(directory: string, name: StreamName, rules: OutputRules): Promise<OutputStore> {
+  static async open(options: OutputStoreOptions): Promise<OutputStore> {
+    const { directory, name } = options;
     const names = (await readdir(directory)).filter((one) => one.startsWith(`${name}-`)).sort();
     const files = await Promise.all(
       names.map(async (one) => ({
@@ -37,14 +56,21 @@ export class OutputStore {
         bytes: (await stat(join(directory, one))).size,
       })),
     );
-    return new OutputStore(directory, name, rules, files);
+    return new OutputStore(options, files, await TimeIndex.open(directory, name, endOf(files)));
+  }
+
+  /** Where the oldest output begins that is kept. */
+  get begin(): number {
+    return this.#files[0]?.start ?? 0;
   }
 
   get end(): number {
     return endOf(this.#files);
   }
 
-  async append(chunk: Uint8Array): Promise<void> {
+  /** @param atMs when it was written, in wall time. */
+  async append(chunk: Uint8Array, atMs: number): Promise<void> {
+    await this.#times.note(this.end, atMs, this.begin);
     const { files, actions } = planAppend(this.#files, chunk.length, this.#rules);
     for (const action of actions) {
       const path = this.#path(action.start);
@@ -54,10 +80,37 @@ export class OutputStore {
     this.#files = files;
   }
 
-  /** Read from an offset on; at the end, an empty piece. */
+  /** Read from an offset on; at the end, an empty piece. What is not kept any more is skipped. */
   async read(offset: number, limitBytes: number): Promise<Piece> {
-    const plan = planRead(this.#files, offset, limitBytes);
-    if (plan === null) return { offset: Math.min(offset, this.end), data: new Uint8Array() };
+    for (let from = offset; ; ) {
+      const plan = planRead(this.#files, from, limitBytes);
+      if (plan === null) return { offset: Math.min(from, this.end), data: new Uint8Array() };
+      try {
+        return await this.#readFile(plan);
+      } catch (error) {
+        if (errorCode(error) !== "ENOENT") throw error;
+        // It was removed to make room after the plan was made: the next file has the oldest output now.
+        const removed = this.#files.find(({ start }) => start === plan.start);
+        from = Math.max(from, removed === undefined ? this.begin : removed.start + removed.bytes);
+      }
+    }
+  }
+
+  /** The same with its times, of which a piece has a bounded number. */
+  async readTimed(offset: number, limitBytes: number): Promise<TimedPiece> {
+    const { offset: from, data } = await this.read(offset, limitBytes);
+    if (data.length === 0) return { offset: from, data, times: [] };
+    const piece = { from, to: from + data.length, most: MOST_TIMES };
+    const { marks, end } = marksOf(await this.#times.marks(), piece);
+    return { offset: from, data: data.subarray(0, end - from), times: marks };
+  }
+
+  /** Where the output begins that was written at a wall time or later, see beginSince(). */
+  async since(wallMs: number): Promise<{ readonly offset: number; readonly isCut: boolean }> {
+    return beginSince(await this.#times.marks(), wallMs, { begin: this.begin, end: this.end });
+  }
+
+  async #readFile(plan: NonNullable<ReturnType<typeof planRead>>): Promise<Piece> {
     const data = Buffer.alloc(plan.bytes);
     const file = await open(this.#path(plan.start), "r");
     try {

@@ -181,10 +181,10 @@ class ProcessProgram implements Program {
   }
 
   async #pump(): Promise<void> {
-    const { directory, log, output } = this.#context;
+    const { directory, log, output, wallMs } = this.#context;
     (await output()).take(({ stdout, stderr }) => [
-      new OutputPump(join(directory, "stdout.pipe"), stdout, log),
-      new OutputPump(join(directory, "stderr.pipe"), stderr, log),
+      new OutputPump(join(directory, "stdout.pipe"), stdout, { wallMs, log }),
+      new OutputPump(join(directory, "stderr.pipe"), stderr, { wallMs, log }),
     ]);
   }
 }

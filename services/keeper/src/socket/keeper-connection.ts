@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type KeeperFrameSchema as FrameSchema,
   type GreetingSchema,
@@ -12,6 +13,7 @@ import {
 } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { FrameReader, frameMessage } from "@rollcall/wire";
 import { type Keeper, KeeperRefusal } from "../keeper.ts";
+import type { OutputPlace } from "../output/execution-output.ts";
 import { readSpec } from "../spec/read-spec.ts";
 import { toIdentity, toKept } from "./to-kept.ts";
 
@@ -78,8 +80,9 @@ export class KeeperConnection {
       const reply = await this.#carryOut(request);
       this.#send({ frame: { case: "reply", value: { id, ...(reply && { reply }) } } });
     } catch (error) {
-      const message = error instanceof KeeperRefusal ? error.message : `the keeper failed: ${String(error)}`;
-      this.#send({ frame: { case: "reply", value: { id, error: message.slice(0, 512) } } });
+      const failed = !(error instanceof KeeperRefusal);
+      const message = failed ? `the keeper failed: ${String(error)}` : error.message;
+      this.#send({ frame: { case: "reply", value: { id, error: message.slice(0, 512), failed } } });
     }
     if (request.case === "greet") this.#list();
     if (request.case === "retire") this.#services.onRetire();
@@ -126,12 +129,12 @@ export class KeeperConnection {
     }
   }
 
-  async #read({ id, stream, offset, limit, tail }: ReadOutput) {
+  async #read({ id, stream, limit, times: isTimed, ...place }: ReadOutput) {
     const name = stream === OutputStream.STDERR ? "stderr" : "stdout";
-    const from = { offset: Number(offset), tailBytes: Number(tail) };
     const limitBytes = limit === 0 ? MOST_PIECE_BYTES : Math.min(limit, MOST_PIECE_BYTES);
-    const piece = await this.#services.keeper.read(id, name, from, limitBytes);
-    return { offset: BigInt(piece.offset), data: piece.data, ended: piece.isEnd };
+    const piece = await this.#services.keeper.read(id, name, { from: placeOf(place), limitBytes, isTimed });
+    const times = piece.times.map(({ offset, atMs }) => ({ offset: BigInt(offset), time: timestampFromMs(atMs) }));
+    return { offset: BigInt(piece.offset), data: piece.data, ended: piece.isEnd, cut: piece.isCut, times };
   }
 
   /** Send all that there is, and from then on what changes. */
@@ -153,6 +156,11 @@ export class KeeperConnection {
     }
     socket.write(frameMessage(toBinary(KeeperFrameSchema, create(KeeperFrameSchema, frame))));
   }
+}
+
+function placeOf({ offset, tail, sinceMs }: Pick<ReadOutput, "offset" | "tail" | "sinceMs">): OutputPlace {
+  if (sinceMs !== 0n) return { kind: "since", wallMs: Number(sinceMs) };
+  return tail > 0n ? { kind: "tail", bytes: Number(tail) } : { kind: "offset", offset: Number(offset) };
 }
 
 const NO_SPEC = { job: "", nodeId: "", spec: new Uint8Array() };

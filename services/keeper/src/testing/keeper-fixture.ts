@@ -17,7 +17,7 @@ import { Keeper } from "../keeper.ts";
 import { keeperPlaces } from "../keeper-places.ts";
 import type { WorkRules } from "../launch/permissions.ts";
 import { readBootId } from "../machine/process-name.ts";
-import type { StreamName } from "../output/output-store.ts";
+import type { StreamName } from "../output/output-plan.ts";
 import { ProcessExecutor } from "../process/process-program.ts";
 import { SeenStamp } from "../seen-stamp.ts";
 
@@ -128,7 +128,7 @@ export class KeeperFixture {
   async output(id: string, stream: StreamName = "stdout"): Promise<string> {
     let text = "";
     for (let offset = 0; ; ) {
-      const piece = await this.keeper.read(id, stream, { offset, tailBytes: 0 }, 65_536);
+      const piece = await this.keeper.read(id, stream, { from: { kind: "offset", offset }, limitBytes: 65_536 });
       if (piece.data.length === 0) return text;
       text += Buffer.from(piece.data).toString();
       offset = piece.offset + piece.data.length;

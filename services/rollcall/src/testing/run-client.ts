@@ -47,6 +47,7 @@ export function createTestShell(given: Partial<Shell> = {}): TestShell {
       text += more;
     },
     finish: async () => {},
+    taken: async () => {},
     isTerminal: false,
     columns: () => 0,
     rows: () => 0,

@@ -59,24 +59,87 @@ async def _pieces(
     request: health_pb2.LogRequest, executor: Executor | None
 ) -> AsyncIterator[health_pb2.ServeLogsRequest]:
     yield health_pb2.ServeLogsRequest(token=request.token)
-    places = {stream: (request.offset, request.tail_bytes) for stream in (1, 2) if request.stream in (0, stream)}
+    try:
+        if executor is None:
+            raise FileNotFoundError
+        async for piece in _pieces_of(request, executor):
+            yield piece
+    except OSError:
+        yield health_pb2.ServeLogsRequest(failure="LOG_NOT_FOUND")
+
+
+async def _pieces_of(
+    request: health_pb2.LogRequest, executor: Executor
+) -> AsyncIterator[health_pb2.ServeLogsRequest]:
+    places: dict[int, tuple[int, bool]] = {}
+    for stream in (1, 2):
+        if request.stream in (0, stream):
+            # A disk that is slow keeps no heartbeat waiting.
+            places[stream] = await asyncio.to_thread(_begin_of, request, executor, stream)
     while places:
         has_sent = False
-        for stream, (offset, tail) in list(places.items()):
-            try:
-                if executor is None:
-                    raise FileNotFoundError
-                # A disk that is slow keeps no heartbeat waiting.
-                read = executor.read_output
-                piece = await asyncio.to_thread(read, request.execution_id, stream, offset, tail, _PIECE_BYTES)
-            except OSError:
-                yield health_pb2.ServeLogsRequest(failure="LOG_NOT_FOUND")
-                return
-            places[stream] = piece.offset + len(piece.data), 0
+        for stream, (offset, is_cut) in list(places.items()):
+            read = executor.read_output
+            piece = await asyncio.to_thread(read, request.execution_id, stream, offset, 0, _PIECE_BYTES)
+            is_cut = is_cut or piece.offset > offset
+            places[stream] = piece.offset + len(piece.data), is_cut and not piece.data
             if piece.is_end or (not request.follow and not piece.data):
                 del places[stream]
             if piece.data:
                 has_sent = True
-                yield health_pb2.ServeLogsRequest(stream=stream, offset=piece.offset, data=piece.data)
+                yield health_pb2.ServeLogsRequest(stream=stream, offset=piece.offset, data=piece.data, cut=is_cut)
         if places and not has_sent:
             await asyncio.sleep(_LOOK_EVERY)
+
+
+def _begin_of(request: health_pb2.LogRequest, executor: Executor, stream: int) -> tuple[int, bool]:
+    """Where an output begins that is asked for, and whether some of that is not kept any more.
+
+    It is the latest of the places that the request names. When output was written is not known here, so that all of
+    it counts as written since.
+    """
+    is_second = stream == 2 and request.stream == 0
+    begin = (request.stderr_offset if is_second else request.offset), False
+    if request.tail_bytes > 0:
+        tail = executor.read_output(request.execution_id, stream, 0, request.tail_bytes, 1)
+        begin = max(begin, (tail.offset, False))
+    if request.tail_lines > 0:
+        found = _last_lines(request.execution_id, executor, stream, request.tail_lines)
+        begin = found if found[0] > begin[0] else begin
+    return begin
+
+
+def _last_lines(execution_id: str, executor: Executor, stream: int, lines: int) -> tuple[int, bool]:
+    """Find where the last lines begin, from the end on: no more is read than they take."""
+    last = executor.read_output(execution_id, stream, 0, 1, 1)
+    end = last.offset + len(last.data)
+    is_at_end = True
+    while end > 0:
+        low = max(0, end - _PIECE_BYTES)
+        begin, data = _read_between(execution_id, executor, stream, low, end)
+        # A line break at the very end ends the last line, and begins none.
+        at = len(data) - 1 if is_at_end and data.endswith(b"\n") else len(data)
+        is_at_end = False
+        while (at := data.rfind(b"\n", 0, at)) >= 0:
+            lines -= 1
+            if lines == 0:
+                return begin + at + 1, False
+        if begin > low:
+            return begin, True
+        end = low
+    return 0, False
+
+
+def _read_between(execution_id: str, executor: Executor, stream: int, low: int, end: int) -> tuple[int, bytes]:
+    """Read what is kept of a part of an output: it begins later where its beginning is gone."""
+    begin, data, at = low, b"", low
+    while at < end:
+        piece = executor.read_output(execution_id, stream, at, 0, end - at)
+        if not piece.data or piece.offset >= end:
+            return end, b""
+        if piece.offset > at:
+            begin, data = piece.offset, b""
+        part = piece.data[: end - piece.offset]
+        data += part
+        at = piece.offset + len(part)
+    return begin, data

@@ -1524,12 +1524,23 @@ type LogRequest struct {
 	ExecutionId string `protobuf:"bytes,2,opt,name=execution_id,json=executionId,proto3" json:"execution_id,omitempty"`
 	// Output: 0 both, 1 standard output, 2 standard error.
 	Stream uint32 `protobuf:"varint,3,opt,name=stream,proto3" json:"stream,omitempty"`
-	// Where to begin, in bytes since the execution started.
+	// Where to begin, in bytes since the execution started. Where several of the fields offset to since_age are given, the latest place counts.
 	Offset uint64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
-	// In place of an offset: only so many bytes from the end. 0: from the offset.
+	// Only so many bytes from the end of each output. 0: any number.
 	TailBytes uint64 `protobuf:"varint,5,opt,name=tail_bytes,json=tailBytes,proto3" json:"tail_bytes,omitempty"`
 	// Whether to go on until the execution ends, or the call is ended.
-	Follow        bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
+	Follow bool `protobuf:"varint,6,opt,name=follow,proto3" json:"follow,omitempty"`
+	// For both outputs: where to begin in standard error; `offset` is that of standard output then.
+	StderrOffset uint64 `protobuf:"varint,7,opt,name=stderr_offset,json=stderrOffset,proto3" json:"stderr_offset,omitempty"`
+	// Only so many lines from the end of each output. 0: any number. An unfinished line at the end counts as one.
+	TailLines uint32 `protobuf:"varint,8,opt,name=tail_lines,json=tailLines,proto3" json:"tail_lines,omitempty"`
+	// Only what was written at this time or later, by the node's clock. Absent: at any time. An agent that does not know when output was
+	// written sends it.
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// The same as an age, for clocks that differ. Absent: of any age.
+	SinceAge *durationpb.Duration `protobuf:"bytes,10,opt,name=since_age,json=sinceAge,proto3" json:"since_age,omitempty"`
+	// Whether to add when it was written.
+	Times         bool `protobuf:"varint,11,opt,name=times,proto3" json:"times,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1606,6 +1617,41 @@ func (x *LogRequest) GetFollow() bool {
 	return false
 }
 
+func (x *LogRequest) GetStderrOffset() uint64 {
+	if x != nil {
+		return x.StderrOffset
+	}
+	return 0
+}
+
+func (x *LogRequest) GetTailLines() uint32 {
+	if x != nil {
+		return x.TailLines
+	}
+	return 0
+}
+
+func (x *LogRequest) GetSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SinceTime
+	}
+	return nil
+}
+
+func (x *LogRequest) GetSinceAge() *durationpb.Duration {
+	if x != nil {
+		return x.SinceAge
+	}
+	return nil
+}
+
+func (x *LogRequest) GetTimes() bool {
+	if x != nil {
+		return x.Times
+	}
+	return false
+}
+
 // ServeLogsRequest is a piece of output.
 type ServeLogsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1617,8 +1663,14 @@ type ServeLogsRequest struct {
 	Offset uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	// The piece.
 	Data []byte `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
-	// In place of output, in the last one: why there is none, as an ErrorReason's name.
-	Failure       string `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	// In place of output, in the last one: why there is none, as an ErrorReason's name: LOG_NOT_FOUND, LOG_UNAVAILABLE or TOO_MANY_STREAMS.
+	Failure string `protobuf:"bytes,5,opt,name=failure,proto3" json:"failure,omitempty"`
+	// With a failure: why, for people.
+	FailureMessage string `protobuf:"bytes,6,opt,name=failure_message,json=failureMessage,proto3" json:"failure_message,omitempty"`
+	// Whether what was asked for of this output begins before this piece, and is not kept any more.
+	Cut bool `protobuf:"varint,7,opt,name=cut,proto3" json:"cut,omitempty"`
+	// When the piece was written, where that was asked for, in order. Empty, or beginning after the piece: not known.
+	Times         []*v11.OutputTime `protobuf:"bytes,8,rep,name=times,proto3" json:"times,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1686,6 +1738,27 @@ func (x *ServeLogsRequest) GetFailure() string {
 		return x.Failure
 	}
 	return ""
+}
+
+func (x *ServeLogsRequest) GetFailureMessage() string {
+	if x != nil {
+		return x.FailureMessage
+	}
+	return ""
+}
+
+func (x *ServeLogsRequest) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *ServeLogsRequest) GetTimes() []*v11.OutputTime {
+	if x != nil {
+		return x.Times
+	}
+	return nil
 }
 
 // ServeLogsResponse is empty: everything has been taken.
@@ -1841,7 +1914,7 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\x06digest\x18\x04 \x01(\x06R\x06digest\x12L\n" +
 	"\fobservations\x18\x05 \x03(\v2&.rollcall.work.v1.ExecutionObservationB\x00R\fobservations\"#\n" +
 	"\tReportAck\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\"\xac\x01\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\"\xf9\x02\n" +
 	"\n" +
 	"LogRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\fR\x05token\x12!\n" +
@@ -1850,13 +1923,24 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\x06offset\x18\x04 \x01(\x04R\x06offset\x12\x1d\n" +
 	"\n" +
 	"tail_bytes\x18\x05 \x01(\x04R\ttailBytes\x12\x16\n" +
-	"\x06follow\x18\x06 \x01(\bR\x06follow\"\x8c\x01\n" +
+	"\x06follow\x18\x06 \x01(\bR\x06follow\x12#\n" +
+	"\rstderr_offset\x18\a \x01(\x04R\fstderrOffset\x12\x1d\n" +
+	"\n" +
+	"tail_lines\x18\b \x01(\rR\ttailLines\x129\n" +
+	"\n" +
+	"since_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x126\n" +
+	"\tsince_age\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\bsinceAge\x12\x14\n" +
+	"\x05times\x18\v \x01(\bR\x05times\"\xff\x01\n" +
 	"\x10ServeLogsRequest\x12\x16\n" +
 	"\x05token\x18\x01 \x01(\fB\x00R\x05token\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\rR\x06stream\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12\x14\n" +
 	"\x04data\x18\x04 \x01(\fB\x00R\x04data\x12\x1a\n" +
-	"\afailure\x18\x05 \x01(\tB\x00R\afailure\"\x13\n" +
+	"\afailure\x18\x05 \x01(\tB\x00R\afailure\x12)\n" +
+	"\x0ffailure_message\x18\x06 \x01(\tB\x00R\x0efailureMessage\x12\x10\n" +
+	"\x03cut\x18\a \x01(\bR\x03cut\x124\n" +
+	"\x05times\x18\b \x03(\v2\x1c.rollcall.work.v1.OutputTimeB\x00R\x05times\"\x13\n" +
 	"\x11ServeLogsResponse*c\n" +
 	"\vGoodbyeKind\x12\x1c\n" +
 	"\x18GOODBYE_KIND_UNSPECIFIED\x10\x00\x12\x19\n" +
@@ -1916,6 +2000,7 @@ var file_rollcall_health_v1_health_proto_goTypes = []any{
 	(v1.ErrorReason)(0),              // 26: rollcall.node.v1.ErrorReason
 	(*v11.ExecutionReference)(nil),   // 27: rollcall.work.v1.ExecutionReference
 	(*v11.ExecutionObservation)(nil), // 28: rollcall.work.v1.ExecutionObservation
+	(*v11.OutputTime)(nil),           // 29: rollcall.work.v1.OutputTime
 }
 var file_rollcall_health_v1_health_proto_depIdxs = []int32{
 	5,  // 0: rollcall.health.v1.HeartbeatRequest.hello:type_name -> rollcall.health.v1.Hello
@@ -1951,15 +2036,18 @@ var file_rollcall_health_v1_health_proto_depIdxs = []int32{
 	1,  // 30: rollcall.health.v1.GoAway.action:type_name -> rollcall.health.v1.GoAwayAction
 	27, // 31: rollcall.health.v1.Executions.references:type_name -> rollcall.work.v1.ExecutionReference
 	28, // 32: rollcall.health.v1.ExecutionReport.observations:type_name -> rollcall.work.v1.ExecutionObservation
-	2,  // 33: rollcall.health.v1.HealthService.Heartbeat:input_type -> rollcall.health.v1.HeartbeatRequest
-	18, // 34: rollcall.health.v1.HealthService.ServeLogs:input_type -> rollcall.health.v1.ServeLogsRequest
-	3,  // 35: rollcall.health.v1.HealthService.Heartbeat:output_type -> rollcall.health.v1.HeartbeatResponse
-	19, // 36: rollcall.health.v1.HealthService.ServeLogs:output_type -> rollcall.health.v1.ServeLogsResponse
-	35, // [35:37] is the sub-list for method output_type
-	33, // [33:35] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	23, // 33: rollcall.health.v1.LogRequest.since_time:type_name -> google.protobuf.Timestamp
+	22, // 34: rollcall.health.v1.LogRequest.since_age:type_name -> google.protobuf.Duration
+	29, // 35: rollcall.health.v1.ServeLogsRequest.times:type_name -> rollcall.work.v1.OutputTime
+	2,  // 36: rollcall.health.v1.HealthService.Heartbeat:input_type -> rollcall.health.v1.HeartbeatRequest
+	18, // 37: rollcall.health.v1.HealthService.ServeLogs:input_type -> rollcall.health.v1.ServeLogsRequest
+	3,  // 38: rollcall.health.v1.HealthService.Heartbeat:output_type -> rollcall.health.v1.HeartbeatResponse
+	19, // 39: rollcall.health.v1.HealthService.ServeLogs:output_type -> rollcall.health.v1.ServeLogsResponse
+	38, // [38:40] is the sub-list for method output_type
+	36, // [36:38] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_health_v1_health_proto_init() }

@@ -15,6 +15,7 @@ import (
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	v1 "rollcall.dev/go/gen/rollcall/node/v1"
+	v11 "rollcall.dev/go/gen/rollcall/work/v1"
 	sync "sync"
 	unsafe "unsafe"
 )
@@ -1361,12 +1362,23 @@ type ReadExecutionLogRequest struct {
 	ExecutionId string `protobuf:"bytes,1,opt,name=execution_id,json=executionId,proto3" json:"execution_id,omitempty"`
 	// Which of its outputs.
 	Stream OutputStream `protobuf:"varint,2,opt,name=stream,proto3,enum=rollcall.health.v1.OutputStream" json:"stream,omitempty"`
-	// Where to begin, in bytes of this output since the execution started. What is not kept any more is left out.
+	// Where to begin, in bytes of this output since the execution started. What is not kept any more is left out. Where several of the fields
+	// offset to since_age are given, the latest place counts.
 	Offset uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
-	// In place of an offset: only so many bytes from the end. 0: from the offset.
+	// Only so many bytes from the end of each output. 0: any number.
 	TailBytes uint64 `protobuf:"varint,4,opt,name=tail_bytes,json=tailBytes,proto3" json:"tail_bytes,omitempty"`
 	// Whether to go on until the execution ends.
-	Follow        bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
+	Follow bool `protobuf:"varint,5,opt,name=follow,proto3" json:"follow,omitempty"`
+	// For both outputs: where to begin in standard error; `offset` is that of standard output then.
+	StderrOffset uint64 `protobuf:"varint,6,opt,name=stderr_offset,json=stderrOffset,proto3" json:"stderr_offset,omitempty"`
+	// Only so many lines from the end of each output. 0: any number. An unfinished line at the end counts as one.
+	TailLines uint32 `protobuf:"varint,7,opt,name=tail_lines,json=tailLines,proto3" json:"tail_lines,omitempty"`
+	// Only what was written at this time or later, by the node's clock. Absent: at any time. What has no known time is sent.
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// The same as an age, for clocks that differ. Absent: of any age.
+	SinceAge *durationpb.Duration `protobuf:"bytes,9,opt,name=since_age,json=sinceAge,proto3" json:"since_age,omitempty"`
+	// Whether to add when it was written.
+	Times         bool `protobuf:"varint,10,opt,name=times,proto3" json:"times,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1436,6 +1448,41 @@ func (x *ReadExecutionLogRequest) GetFollow() bool {
 	return false
 }
 
+func (x *ReadExecutionLogRequest) GetStderrOffset() uint64 {
+	if x != nil {
+		return x.StderrOffset
+	}
+	return 0
+}
+
+func (x *ReadExecutionLogRequest) GetTailLines() uint32 {
+	if x != nil {
+		return x.TailLines
+	}
+	return 0
+}
+
+func (x *ReadExecutionLogRequest) GetSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SinceTime
+	}
+	return nil
+}
+
+func (x *ReadExecutionLogRequest) GetSinceAge() *durationpb.Duration {
+	if x != nil {
+		return x.SinceAge
+	}
+	return nil
+}
+
+func (x *ReadExecutionLogRequest) GetTimes() bool {
+	if x != nil {
+		return x.Times
+	}
+	return false
+}
+
 // ReadExecutionLogResponse is a piece of output.
 type ReadExecutionLogResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1444,7 +1491,11 @@ type ReadExecutionLogResponse struct {
 	// Where the piece begins, in bytes of this output since the execution started.
 	Offset uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	// The piece, at most 64 KiB.
-	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// Whether what was asked for of this output begins before this piece, and is not kept any more.
+	Cut bool `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"`
+	// When the piece was written, where that was asked for, in order. Empty, or beginning after the piece: not known.
+	Times         []*v11.OutputTime `protobuf:"bytes,5,rep,name=times,proto3" json:"times,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1500,11 +1551,25 @@ func (x *ReadExecutionLogResponse) GetData() []byte {
 	return nil
 }
 
+func (x *ReadExecutionLogResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *ReadExecutionLogResponse) GetTimes() []*v11.OutputTime {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
 var File_rollcall_health_v1_health_query_proto protoreflect.FileDescriptor
 
 const file_rollcall_health_v1_health_query_proto_rawDesc = "" +
 	"\n" +
-	"%rollcall/health/v1/health_query.proto\x12\x12rollcall.health.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1frollcall/health/v1/health.proto\x1a\x1brollcall/node/v1/node.proto\x1a\x1crollcall/node/v1/usage.proto\"\xac\a\n" +
+	"%rollcall/health/v1/health_query.proto\x12\x12rollcall.health.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1frollcall/health/v1/health.proto\x1a\x1brollcall/node/v1/node.proto\x1a\x1crollcall/node/v1/usage.proto\x1a\x1brollcall/work/v1/work.proto\"\xac\a\n" +
 	"\n" +
 	"NodeHealth\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x120\n" +
@@ -1603,18 +1668,28 @@ const file_rollcall_health_v1_health_query_proto_rawDesc = "" +
 	"\n" +
 	"proof_text\x18\x02 \x01(\tR\tproofText\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\xc7\x01\n" +
+	"expireTime\"\x94\x03\n" +
 	"\x17ReadExecutionLogRequest\x12#\n" +
 	"\fexecution_id\x18\x01 \x01(\tB\x00R\vexecutionId\x128\n" +
 	"\x06stream\x18\x02 \x01(\x0e2 .rollcall.health.v1.OutputStreamR\x06stream\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x04R\x06offset\x12\x1d\n" +
 	"\n" +
 	"tail_bytes\x18\x04 \x01(\x04R\ttailBytes\x12\x16\n" +
-	"\x06follow\x18\x05 \x01(\bR\x06follow\"\x80\x01\n" +
+	"\x06follow\x18\x05 \x01(\bR\x06follow\x12#\n" +
+	"\rstderr_offset\x18\x06 \x01(\x04R\fstderrOffset\x12\x1d\n" +
+	"\n" +
+	"tail_lines\x18\a \x01(\rR\ttailLines\x129\n" +
+	"\n" +
+	"since_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x126\n" +
+	"\tsince_age\x18\t \x01(\v2\x19.google.protobuf.DurationR\bsinceAge\x12\x14\n" +
+	"\x05times\x18\n" +
+	" \x01(\bR\x05times\"\xc6\x01\n" +
 	"\x18ReadExecutionLogResponse\x128\n" +
 	"\x06stream\x18\x01 \x01(\x0e2 .rollcall.health.v1.OutputStreamR\x06stream\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data*a\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\x122\n" +
+	"\x05times\x18\x05 \x03(\v2\x1c.rollcall.work.v1.OutputTimeR\x05times*a\n" +
 	"\fOutputStream\x12\x1d\n" +
 	"\x19OUTPUT_STREAM_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14OUTPUT_STREAM_STDOUT\x10\x01\x12\x18\n" +
@@ -1668,6 +1743,7 @@ var file_rollcall_health_v1_health_query_proto_goTypes = []any{
 	(*v1.ResourceUsage)(nil),         // 23: rollcall.node.v1.ResourceUsage
 	(*Hello)(nil),                    // 24: rollcall.health.v1.Hello
 	(*v1.Membership)(nil),            // 25: rollcall.node.v1.Membership
+	(*v11.OutputTime)(nil),           // 26: rollcall.work.v1.OutputTime
 }
 var file_rollcall_health_v1_health_query_proto_depIdxs = []int32{
 	20, // 0: rollcall.health.v1.NodeHealth.health:type_name -> rollcall.node.v1.Health
@@ -1700,24 +1776,27 @@ var file_rollcall_health_v1_health_query_proto_depIdxs = []int32{
 	22, // 27: rollcall.health.v1.ReportHeartbeatResponse.unhealthy_after:type_name -> google.protobuf.Duration
 	21, // 28: rollcall.health.v1.ReportChallenge.expire_time:type_name -> google.protobuf.Timestamp
 	0,  // 29: rollcall.health.v1.ReadExecutionLogRequest.stream:type_name -> rollcall.health.v1.OutputStream
-	0,  // 30: rollcall.health.v1.ReadExecutionLogResponse.stream:type_name -> rollcall.health.v1.OutputStream
-	3,  // 31: rollcall.health.v1.HealthQueryService.GetNodeHealth:input_type -> rollcall.health.v1.GetNodeHealthRequest
-	5,  // 32: rollcall.health.v1.HealthQueryService.ListNodeHealth:input_type -> rollcall.health.v1.ListNodeHealthRequest
-	7,  // 33: rollcall.health.v1.HealthQueryService.WatchNodeHealth:input_type -> rollcall.health.v1.WatchNodeHealthRequest
-	9,  // 34: rollcall.health.v1.HealthQueryService.GetClusterHealth:input_type -> rollcall.health.v1.GetClusterHealthRequest
-	12, // 35: rollcall.health.v1.HealthQueryService.ReportHeartbeat:input_type -> rollcall.health.v1.ReportHeartbeatRequest
-	18, // 36: rollcall.health.v1.HealthQueryService.ReadExecutionLog:input_type -> rollcall.health.v1.ReadExecutionLogRequest
-	4,  // 37: rollcall.health.v1.HealthQueryService.GetNodeHealth:output_type -> rollcall.health.v1.GetNodeHealthResponse
-	6,  // 38: rollcall.health.v1.HealthQueryService.ListNodeHealth:output_type -> rollcall.health.v1.ListNodeHealthResponse
-	8,  // 39: rollcall.health.v1.HealthQueryService.WatchNodeHealth:output_type -> rollcall.health.v1.WatchNodeHealthResponse
-	10, // 40: rollcall.health.v1.HealthQueryService.GetClusterHealth:output_type -> rollcall.health.v1.GetClusterHealthResponse
-	16, // 41: rollcall.health.v1.HealthQueryService.ReportHeartbeat:output_type -> rollcall.health.v1.ReportHeartbeatResponse
-	19, // 42: rollcall.health.v1.HealthQueryService.ReadExecutionLog:output_type -> rollcall.health.v1.ReadExecutionLogResponse
-	37, // [37:43] is the sub-list for method output_type
-	31, // [31:37] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	21, // 30: rollcall.health.v1.ReadExecutionLogRequest.since_time:type_name -> google.protobuf.Timestamp
+	22, // 31: rollcall.health.v1.ReadExecutionLogRequest.since_age:type_name -> google.protobuf.Duration
+	0,  // 32: rollcall.health.v1.ReadExecutionLogResponse.stream:type_name -> rollcall.health.v1.OutputStream
+	26, // 33: rollcall.health.v1.ReadExecutionLogResponse.times:type_name -> rollcall.work.v1.OutputTime
+	3,  // 34: rollcall.health.v1.HealthQueryService.GetNodeHealth:input_type -> rollcall.health.v1.GetNodeHealthRequest
+	5,  // 35: rollcall.health.v1.HealthQueryService.ListNodeHealth:input_type -> rollcall.health.v1.ListNodeHealthRequest
+	7,  // 36: rollcall.health.v1.HealthQueryService.WatchNodeHealth:input_type -> rollcall.health.v1.WatchNodeHealthRequest
+	9,  // 37: rollcall.health.v1.HealthQueryService.GetClusterHealth:input_type -> rollcall.health.v1.GetClusterHealthRequest
+	12, // 38: rollcall.health.v1.HealthQueryService.ReportHeartbeat:input_type -> rollcall.health.v1.ReportHeartbeatRequest
+	18, // 39: rollcall.health.v1.HealthQueryService.ReadExecutionLog:input_type -> rollcall.health.v1.ReadExecutionLogRequest
+	4,  // 40: rollcall.health.v1.HealthQueryService.GetNodeHealth:output_type -> rollcall.health.v1.GetNodeHealthResponse
+	6,  // 41: rollcall.health.v1.HealthQueryService.ListNodeHealth:output_type -> rollcall.health.v1.ListNodeHealthResponse
+	8,  // 42: rollcall.health.v1.HealthQueryService.WatchNodeHealth:output_type -> rollcall.health.v1.WatchNodeHealthResponse
+	10, // 43: rollcall.health.v1.HealthQueryService.GetClusterHealth:output_type -> rollcall.health.v1.GetClusterHealthResponse
+	16, // 44: rollcall.health.v1.HealthQueryService.ReportHeartbeat:output_type -> rollcall.health.v1.ReportHeartbeatResponse
+	19, // 45: rollcall.health.v1.HealthQueryService.ReadExecutionLog:output_type -> rollcall.health.v1.ReadExecutionLogResponse
+	40, // [40:46] is the sub-list for method output_type
+	34, // [34:40] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_health_v1_health_query_proto_init() }

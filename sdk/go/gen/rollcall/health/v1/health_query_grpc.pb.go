@@ -55,8 +55,9 @@ type HealthQueryServiceClient interface {
 	// STREAM_STALE (the last three: begin again without a token), SEQUENCE_NOT_RISING, OWNER_UNAVAILABLE, OVERLOADED.
 	ReportHeartbeat(ctx context.Context, in *ReportHeartbeatRequest, opts ...grpc.CallOption) (*ReportHeartbeatResponse, error)
 	// ReadExecutionLog sends what an execution wrote, from its node, and goes on with what it writes when asked to follow. It takes the role
-	// submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE; ends with MESSAGE_TOO_LARGE or
-	// MALFORMED_MESSAGE when the control plane refuses what the node sends.
+	// submitter. A node keeps a bounded amount of output: a piece whose offset is higher than the end of the one before, or that is `cut`, tells
+	// that output is missing there. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND, LOG_UNAVAILABLE and TOO_MANY_STREAMS; ends with
+	// MESSAGE_TOO_LARGE or MALFORMED_MESSAGE when the control plane refuses what the node sends.
 	ReadExecutionLog(ctx context.Context, in *ReadExecutionLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadExecutionLogResponse], error)
 }
 
@@ -172,8 +173,9 @@ type HealthQueryServiceServer interface {
 	// STREAM_STALE (the last three: begin again without a token), SEQUENCE_NOT_RISING, OWNER_UNAVAILABLE, OVERLOADED.
 	ReportHeartbeat(context.Context, *ReportHeartbeatRequest) (*ReportHeartbeatResponse, error)
 	// ReadExecutionLog sends what an execution wrote, from its node, and goes on with what it writes when asked to follow. It takes the role
-	// submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE; ends with MESSAGE_TOO_LARGE or
-	// MALFORMED_MESSAGE when the control plane refuses what the node sends.
+	// submitter. A node keeps a bounded amount of output: a piece whose offset is higher than the end of the one before, or that is `cut`, tells
+	// that output is missing there. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND, LOG_UNAVAILABLE and TOO_MANY_STREAMS; ends with
+	// MESSAGE_TOO_LARGE or MALFORMED_MESSAGE when the control plane refuses what the node sends.
 	ReadExecutionLog(*ReadExecutionLogRequest, grpc.ServerStreamingServer[ReadExecutionLogResponse]) error
 	mustEmbedUnimplementedHealthQueryServiceServer()
 }

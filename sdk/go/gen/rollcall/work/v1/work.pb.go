@@ -1202,6 +1202,62 @@ func (x *OutputPolicy) GetMaxFiles() uint32 {
 	return 0
 }
 
+// OutputTime is when output was written, by the clock of its node. It holds for the bytes from its offset up to the offset of the next one.
+type OutputTime struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where they begin, in bytes of this output since the execution started.
+	Offset uint64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	// When the first of them was taken from the execution. The others came within a second, as far as the last 4,096 seconds go in which the
+	// execution wrote; before that the times are thinned out, and the others came before the next time.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutputTime) Reset() {
+	*x = OutputTime{}
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutputTime) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutputTime) ProtoMessage() {}
+
+func (x *OutputTime) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutputTime.ProtoReflect.Descriptor instead.
+func (*OutputTime) Descriptor() ([]byte, []int) {
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *OutputTime) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *OutputTime) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // Check tells when an execution is ready to be used.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1226,7 +1282,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[8]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1294,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[8]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1307,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{8}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Check) GetProbe() isCheck_Probe {
@@ -1346,7 +1402,7 @@ type TcpCheck struct {
 
 func (x *TcpCheck) Reset() {
 	*x = TcpCheck{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[9]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1414,7 @@ func (x *TcpCheck) String() string {
 func (*TcpCheck) ProtoMessage() {}
 
 func (x *TcpCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[9]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1427,7 @@ func (x *TcpCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TcpCheck.ProtoReflect.Descriptor instead.
 func (*TcpCheck) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{9}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TcpCheck) GetPort() string {
@@ -1394,7 +1450,7 @@ type HttpCheck struct {
 
 func (x *HttpCheck) Reset() {
 	*x = HttpCheck{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[10]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1462,7 @@ func (x *HttpCheck) String() string {
 func (*HttpCheck) ProtoMessage() {}
 
 func (x *HttpCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[10]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1475,7 @@ func (x *HttpCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HttpCheck.ProtoReflect.Descriptor instead.
 func (*HttpCheck) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{10}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HttpCheck) GetPort() string {
@@ -1447,7 +1503,7 @@ type CommandCheck struct {
 
 func (x *CommandCheck) Reset() {
 	*x = CommandCheck{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[11]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1459,7 +1515,7 @@ func (x *CommandCheck) String() string {
 func (*CommandCheck) ProtoMessage() {}
 
 func (x *CommandCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[11]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1472,7 +1528,7 @@ func (x *CommandCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandCheck.ProtoReflect.Descriptor instead.
 func (*CommandCheck) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{11}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CommandCheck) GetCommand() []string {
@@ -1500,7 +1556,7 @@ type LossPolicy struct {
 
 func (x *LossPolicy) Reset() {
 	*x = LossPolicy{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[12]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1568,7 @@ func (x *LossPolicy) String() string {
 func (*LossPolicy) ProtoMessage() {}
 
 func (x *LossPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[12]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1581,7 @@ func (x *LossPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LossPolicy.ProtoReflect.Descriptor instead.
 func (*LossPolicy) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{12}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LossPolicy) GetLostAfter() *durationpb.Duration {
@@ -1573,7 +1629,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[13]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1641,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[13]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1654,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{13}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RetryPolicy) GetAttempts() uint32 {
@@ -1645,7 +1701,7 @@ type UpdatePolicy struct {
 
 func (x *UpdatePolicy) Reset() {
 	*x = UpdatePolicy{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[14]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1713,7 @@ func (x *UpdatePolicy) String() string {
 func (*UpdatePolicy) ProtoMessage() {}
 
 func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[14]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1726,7 @@ func (x *UpdatePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePolicy.ProtoReflect.Descriptor instead.
 func (*UpdatePolicy) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{14}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpdatePolicy) GetMaxParallel() uint32 {
@@ -1707,7 +1763,7 @@ type PlacementPolicy struct {
 
 func (x *PlacementPolicy) Reset() {
 	*x = PlacementPolicy{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[15]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1775,7 @@ func (x *PlacementPolicy) String() string {
 func (*PlacementPolicy) ProtoMessage() {}
 
 func (x *PlacementPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[15]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1788,7 @@ func (x *PlacementPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlacementPolicy.ProtoReflect.Descriptor instead.
 func (*PlacementPolicy) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PlacementPolicy) GetStrategy() PlacementStrategy {
@@ -1781,7 +1837,7 @@ type ExecutionSpec struct {
 
 func (x *ExecutionSpec) Reset() {
 	*x = ExecutionSpec{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[16]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1849,7 @@ func (x *ExecutionSpec) String() string {
 func (*ExecutionSpec) ProtoMessage() {}
 
 func (x *ExecutionSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[16]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1862,7 @@ func (x *ExecutionSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionSpec.ProtoReflect.Descriptor instead.
 func (*ExecutionSpec) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExecutionSpec) GetJob() string {
@@ -1932,7 +1988,7 @@ type ExecutionReference struct {
 
 func (x *ExecutionReference) Reset() {
 	*x = ExecutionReference{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[17]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2000,7 @@ func (x *ExecutionReference) String() string {
 func (*ExecutionReference) ProtoMessage() {}
 
 func (x *ExecutionReference) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[17]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2013,7 @@ func (x *ExecutionReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionReference.ProtoReflect.Descriptor instead.
 func (*ExecutionReference) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExecutionReference) GetId() string {
@@ -2044,7 +2100,7 @@ type ExecutionObservation struct {
 
 func (x *ExecutionObservation) Reset() {
 	*x = ExecutionObservation{}
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[18]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2112,7 @@ func (x *ExecutionObservation) String() string {
 func (*ExecutionObservation) ProtoMessage() {}
 
 func (x *ExecutionObservation) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_work_v1_work_proto_msgTypes[18]
+	mi := &file_rollcall_work_v1_work_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2125,7 @@ func (x *ExecutionObservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionObservation.ProtoReflect.Descriptor instead.
 func (*ExecutionObservation) Descriptor() ([]byte, []int) {
-	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{18}
+	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExecutionObservation) GetId() string {
@@ -2249,7 +2305,11 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\x05grace\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"Q\n" +
 	"\fOutputPolicy\x12$\n" +
 	"\x0emax_file_bytes\x18\x01 \x01(\x04R\fmaxFileBytes\x12\x1b\n" +
-	"\tmax_files\x18\x02 \x01(\rR\bmaxFiles\"\xb7\x02\n" +
+	"\tmax_files\x18\x02 \x01(\rR\bmaxFiles\"T\n" +
+	"\n" +
+	"OutputTime\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb7\x02\n" +
 	"\x05Check\x12.\n" +
 	"\x03tcp\x18\x01 \x01(\v2\x1a.rollcall.work.v1.TcpCheckH\x00R\x03tcp\x121\n" +
 	"\x04http\x18\x02 \x01(\v2\x1b.rollcall.work.v1.HttpCheckH\x00R\x04http\x12:\n" +
@@ -2391,7 +2451,7 @@ func file_rollcall_work_v1_work_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_work_v1_work_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_rollcall_work_v1_work_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_rollcall_work_v1_work_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_rollcall_work_v1_work_proto_goTypes = []any{
 	(JobType)(0),                  // 0: rollcall.work.v1.JobType
 	(ReconcilePolicy)(0),          // 1: rollcall.work.v1.ReconcilePolicy
@@ -2408,26 +2468,27 @@ var file_rollcall_work_v1_work_proto_goTypes = []any{
 	(*DockerTask)(nil),            // 12: rollcall.work.v1.DockerTask
 	(*StopPolicy)(nil),            // 13: rollcall.work.v1.StopPolicy
 	(*OutputPolicy)(nil),          // 14: rollcall.work.v1.OutputPolicy
-	(*Check)(nil),                 // 15: rollcall.work.v1.Check
-	(*TcpCheck)(nil),              // 16: rollcall.work.v1.TcpCheck
-	(*HttpCheck)(nil),             // 17: rollcall.work.v1.HttpCheck
-	(*CommandCheck)(nil),          // 18: rollcall.work.v1.CommandCheck
-	(*LossPolicy)(nil),            // 19: rollcall.work.v1.LossPolicy
-	(*RetryPolicy)(nil),           // 20: rollcall.work.v1.RetryPolicy
-	(*UpdatePolicy)(nil),          // 21: rollcall.work.v1.UpdatePolicy
-	(*PlacementPolicy)(nil),       // 22: rollcall.work.v1.PlacementPolicy
-	(*ExecutionSpec)(nil),         // 23: rollcall.work.v1.ExecutionSpec
-	(*ExecutionReference)(nil),    // 24: rollcall.work.v1.ExecutionReference
-	(*ExecutionObservation)(nil),  // 25: rollcall.work.v1.ExecutionObservation
-	nil,                           // 26: rollcall.work.v1.JobSpec.AnnotationsEntry
-	nil,                           // 27: rollcall.work.v1.ProcessTask.EnvEntry
-	nil,                           // 28: rollcall.work.v1.ProcessTask.SecretEnvEntry
-	nil,                           // 29: rollcall.work.v1.DockerTask.EnvEntry
-	nil,                           // 30: rollcall.work.v1.DockerTask.SecretEnvEntry
-	nil,                           // 31: rollcall.work.v1.ExecutionReference.PortsEntry
-	nil,                           // 32: rollcall.work.v1.ExecutionObservation.PortsEntry
-	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
+	(*OutputTime)(nil),            // 15: rollcall.work.v1.OutputTime
+	(*Check)(nil),                 // 16: rollcall.work.v1.Check
+	(*TcpCheck)(nil),              // 17: rollcall.work.v1.TcpCheck
+	(*HttpCheck)(nil),             // 18: rollcall.work.v1.HttpCheck
+	(*CommandCheck)(nil),          // 19: rollcall.work.v1.CommandCheck
+	(*LossPolicy)(nil),            // 20: rollcall.work.v1.LossPolicy
+	(*RetryPolicy)(nil),           // 21: rollcall.work.v1.RetryPolicy
+	(*UpdatePolicy)(nil),          // 22: rollcall.work.v1.UpdatePolicy
+	(*PlacementPolicy)(nil),       // 23: rollcall.work.v1.PlacementPolicy
+	(*ExecutionSpec)(nil),         // 24: rollcall.work.v1.ExecutionSpec
+	(*ExecutionReference)(nil),    // 25: rollcall.work.v1.ExecutionReference
+	(*ExecutionObservation)(nil),  // 26: rollcall.work.v1.ExecutionObservation
+	nil,                           // 27: rollcall.work.v1.JobSpec.AnnotationsEntry
+	nil,                           // 28: rollcall.work.v1.ProcessTask.EnvEntry
+	nil,                           // 29: rollcall.work.v1.ProcessTask.SecretEnvEntry
+	nil,                           // 30: rollcall.work.v1.DockerTask.EnvEntry
+	nil,                           // 31: rollcall.work.v1.DockerTask.SecretEnvEntry
+	nil,                           // 32: rollcall.work.v1.ExecutionReference.PortsEntry
+	nil,                           // 33: rollcall.work.v1.ExecutionObservation.PortsEntry
+	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
 }
 var file_rollcall_work_v1_work_proto_depIdxs = []int32{
 	0,  // 0: rollcall.work.v1.JobSpec.type:type_name -> rollcall.work.v1.JobType
@@ -2435,58 +2496,59 @@ var file_rollcall_work_v1_work_proto_depIdxs = []int32{
 	9,  // 2: rollcall.work.v1.JobSpec.resources:type_name -> rollcall.work.v1.Resources
 	11, // 3: rollcall.work.v1.JobSpec.process:type_name -> rollcall.work.v1.ProcessTask
 	12, // 4: rollcall.work.v1.JobSpec.docker:type_name -> rollcall.work.v1.DockerTask
-	15, // 5: rollcall.work.v1.JobSpec.check:type_name -> rollcall.work.v1.Check
-	19, // 6: rollcall.work.v1.JobSpec.loss:type_name -> rollcall.work.v1.LossPolicy
-	20, // 7: rollcall.work.v1.JobSpec.retry:type_name -> rollcall.work.v1.RetryPolicy
-	21, // 8: rollcall.work.v1.JobSpec.update:type_name -> rollcall.work.v1.UpdatePolicy
-	22, // 9: rollcall.work.v1.JobSpec.placement:type_name -> rollcall.work.v1.PlacementPolicy
-	33, // 10: rollcall.work.v1.JobSpec.queue_timeout:type_name -> google.protobuf.Duration
-	33, // 11: rollcall.work.v1.JobSpec.max_run_time:type_name -> google.protobuf.Duration
-	26, // 12: rollcall.work.v1.JobSpec.annotations:type_name -> rollcall.work.v1.JobSpec.AnnotationsEntry
+	16, // 5: rollcall.work.v1.JobSpec.check:type_name -> rollcall.work.v1.Check
+	20, // 6: rollcall.work.v1.JobSpec.loss:type_name -> rollcall.work.v1.LossPolicy
+	21, // 7: rollcall.work.v1.JobSpec.retry:type_name -> rollcall.work.v1.RetryPolicy
+	22, // 8: rollcall.work.v1.JobSpec.update:type_name -> rollcall.work.v1.UpdatePolicy
+	23, // 9: rollcall.work.v1.JobSpec.placement:type_name -> rollcall.work.v1.PlacementPolicy
+	34, // 10: rollcall.work.v1.JobSpec.queue_timeout:type_name -> google.protobuf.Duration
+	34, // 11: rollcall.work.v1.JobSpec.max_run_time:type_name -> google.protobuf.Duration
+	27, // 12: rollcall.work.v1.JobSpec.annotations:type_name -> rollcall.work.v1.JobSpec.AnnotationsEntry
 	10, // 13: rollcall.work.v1.Resources.ports:type_name -> rollcall.work.v1.PortRequest
-	27, // 14: rollcall.work.v1.ProcessTask.env:type_name -> rollcall.work.v1.ProcessTask.EnvEntry
-	28, // 15: rollcall.work.v1.ProcessTask.secret_env:type_name -> rollcall.work.v1.ProcessTask.SecretEnvEntry
+	28, // 14: rollcall.work.v1.ProcessTask.env:type_name -> rollcall.work.v1.ProcessTask.EnvEntry
+	29, // 15: rollcall.work.v1.ProcessTask.secret_env:type_name -> rollcall.work.v1.ProcessTask.SecretEnvEntry
 	13, // 16: rollcall.work.v1.ProcessTask.stop:type_name -> rollcall.work.v1.StopPolicy
 	14, // 17: rollcall.work.v1.ProcessTask.output:type_name -> rollcall.work.v1.OutputPolicy
-	29, // 18: rollcall.work.v1.DockerTask.env:type_name -> rollcall.work.v1.DockerTask.EnvEntry
-	30, // 19: rollcall.work.v1.DockerTask.secret_env:type_name -> rollcall.work.v1.DockerTask.SecretEnvEntry
+	30, // 18: rollcall.work.v1.DockerTask.env:type_name -> rollcall.work.v1.DockerTask.EnvEntry
+	31, // 19: rollcall.work.v1.DockerTask.secret_env:type_name -> rollcall.work.v1.DockerTask.SecretEnvEntry
 	13, // 20: rollcall.work.v1.DockerTask.stop:type_name -> rollcall.work.v1.StopPolicy
 	14, // 21: rollcall.work.v1.DockerTask.output:type_name -> rollcall.work.v1.OutputPolicy
-	33, // 22: rollcall.work.v1.StopPolicy.grace:type_name -> google.protobuf.Duration
-	16, // 23: rollcall.work.v1.Check.tcp:type_name -> rollcall.work.v1.TcpCheck
-	17, // 24: rollcall.work.v1.Check.http:type_name -> rollcall.work.v1.HttpCheck
-	18, // 25: rollcall.work.v1.Check.command:type_name -> rollcall.work.v1.CommandCheck
-	33, // 26: rollcall.work.v1.Check.interval:type_name -> google.protobuf.Duration
-	33, // 27: rollcall.work.v1.Check.timeout:type_name -> google.protobuf.Duration
-	33, // 28: rollcall.work.v1.LossPolicy.lost_after:type_name -> google.protobuf.Duration
-	33, // 29: rollcall.work.v1.LossPolicy.stop_on_agent_after:type_name -> google.protobuf.Duration
-	1,  // 30: rollcall.work.v1.LossPolicy.reconcile:type_name -> rollcall.work.v1.ReconcilePolicy
-	2,  // 31: rollcall.work.v1.RetryPolicy.backoff:type_name -> rollcall.work.v1.Backoff
-	33, // 32: rollcall.work.v1.RetryPolicy.interval:type_name -> google.protobuf.Duration
-	33, // 33: rollcall.work.v1.RetryPolicy.max:type_name -> google.protobuf.Duration
-	33, // 34: rollcall.work.v1.UpdatePolicy.min_ready_time:type_name -> google.protobuf.Duration
-	33, // 35: rollcall.work.v1.UpdatePolicy.ready_deadline:type_name -> google.protobuf.Duration
-	3,  // 36: rollcall.work.v1.PlacementPolicy.strategy:type_name -> rollcall.work.v1.PlacementStrategy
-	0,  // 37: rollcall.work.v1.ExecutionSpec.type:type_name -> rollcall.work.v1.JobType
-	9,  // 38: rollcall.work.v1.ExecutionSpec.resources:type_name -> rollcall.work.v1.Resources
-	11, // 39: rollcall.work.v1.ExecutionSpec.process:type_name -> rollcall.work.v1.ProcessTask
-	12, // 40: rollcall.work.v1.ExecutionSpec.docker:type_name -> rollcall.work.v1.DockerTask
-	15, // 41: rollcall.work.v1.ExecutionSpec.check:type_name -> rollcall.work.v1.Check
-	33, // 42: rollcall.work.v1.ExecutionSpec.stop_on_agent_after:type_name -> google.protobuf.Duration
-	33, // 43: rollcall.work.v1.ExecutionSpec.max_run_time:type_name -> google.protobuf.Duration
-	33, // 44: rollcall.work.v1.ExecutionSpec.ready_deadline:type_name -> google.protobuf.Duration
-	4,  // 45: rollcall.work.v1.ExecutionReference.desired:type_name -> rollcall.work.v1.DesiredState
-	31, // 46: rollcall.work.v1.ExecutionReference.ports:type_name -> rollcall.work.v1.ExecutionReference.PortsEntry
-	5,  // 47: rollcall.work.v1.ExecutionObservation.state:type_name -> rollcall.work.v1.ObservedState
-	34, // 48: rollcall.work.v1.ExecutionObservation.start_time:type_name -> google.protobuf.Timestamp
-	34, // 49: rollcall.work.v1.ExecutionObservation.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 50: rollcall.work.v1.ExecutionObservation.end_reason:type_name -> rollcall.work.v1.EndReason
-	32, // 51: rollcall.work.v1.ExecutionObservation.ports:type_name -> rollcall.work.v1.ExecutionObservation.PortsEntry
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	34, // 22: rollcall.work.v1.StopPolicy.grace:type_name -> google.protobuf.Duration
+	35, // 23: rollcall.work.v1.OutputTime.time:type_name -> google.protobuf.Timestamp
+	17, // 24: rollcall.work.v1.Check.tcp:type_name -> rollcall.work.v1.TcpCheck
+	18, // 25: rollcall.work.v1.Check.http:type_name -> rollcall.work.v1.HttpCheck
+	19, // 26: rollcall.work.v1.Check.command:type_name -> rollcall.work.v1.CommandCheck
+	34, // 27: rollcall.work.v1.Check.interval:type_name -> google.protobuf.Duration
+	34, // 28: rollcall.work.v1.Check.timeout:type_name -> google.protobuf.Duration
+	34, // 29: rollcall.work.v1.LossPolicy.lost_after:type_name -> google.protobuf.Duration
+	34, // 30: rollcall.work.v1.LossPolicy.stop_on_agent_after:type_name -> google.protobuf.Duration
+	1,  // 31: rollcall.work.v1.LossPolicy.reconcile:type_name -> rollcall.work.v1.ReconcilePolicy
+	2,  // 32: rollcall.work.v1.RetryPolicy.backoff:type_name -> rollcall.work.v1.Backoff
+	34, // 33: rollcall.work.v1.RetryPolicy.interval:type_name -> google.protobuf.Duration
+	34, // 34: rollcall.work.v1.RetryPolicy.max:type_name -> google.protobuf.Duration
+	34, // 35: rollcall.work.v1.UpdatePolicy.min_ready_time:type_name -> google.protobuf.Duration
+	34, // 36: rollcall.work.v1.UpdatePolicy.ready_deadline:type_name -> google.protobuf.Duration
+	3,  // 37: rollcall.work.v1.PlacementPolicy.strategy:type_name -> rollcall.work.v1.PlacementStrategy
+	0,  // 38: rollcall.work.v1.ExecutionSpec.type:type_name -> rollcall.work.v1.JobType
+	9,  // 39: rollcall.work.v1.ExecutionSpec.resources:type_name -> rollcall.work.v1.Resources
+	11, // 40: rollcall.work.v1.ExecutionSpec.process:type_name -> rollcall.work.v1.ProcessTask
+	12, // 41: rollcall.work.v1.ExecutionSpec.docker:type_name -> rollcall.work.v1.DockerTask
+	16, // 42: rollcall.work.v1.ExecutionSpec.check:type_name -> rollcall.work.v1.Check
+	34, // 43: rollcall.work.v1.ExecutionSpec.stop_on_agent_after:type_name -> google.protobuf.Duration
+	34, // 44: rollcall.work.v1.ExecutionSpec.max_run_time:type_name -> google.protobuf.Duration
+	34, // 45: rollcall.work.v1.ExecutionSpec.ready_deadline:type_name -> google.protobuf.Duration
+	4,  // 46: rollcall.work.v1.ExecutionReference.desired:type_name -> rollcall.work.v1.DesiredState
+	32, // 47: rollcall.work.v1.ExecutionReference.ports:type_name -> rollcall.work.v1.ExecutionReference.PortsEntry
+	5,  // 48: rollcall.work.v1.ExecutionObservation.state:type_name -> rollcall.work.v1.ObservedState
+	35, // 49: rollcall.work.v1.ExecutionObservation.start_time:type_name -> google.protobuf.Timestamp
+	35, // 50: rollcall.work.v1.ExecutionObservation.end_time:type_name -> google.protobuf.Timestamp
+	6,  // 51: rollcall.work.v1.ExecutionObservation.end_reason:type_name -> rollcall.work.v1.EndReason
+	33, // 52: rollcall.work.v1.ExecutionObservation.ports:type_name -> rollcall.work.v1.ExecutionObservation.PortsEntry
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_work_v1_work_proto_init() }
@@ -2498,24 +2560,24 @@ func file_rollcall_work_v1_work_proto_init() {
 		(*JobSpec_Process)(nil),
 		(*JobSpec_Docker)(nil),
 	}
-	file_rollcall_work_v1_work_proto_msgTypes[8].OneofWrappers = []any{
+	file_rollcall_work_v1_work_proto_msgTypes[9].OneofWrappers = []any{
 		(*Check_Tcp)(nil),
 		(*Check_Http)(nil),
 		(*Check_Command)(nil),
 	}
-	file_rollcall_work_v1_work_proto_msgTypes[13].OneofWrappers = []any{}
-	file_rollcall_work_v1_work_proto_msgTypes[16].OneofWrappers = []any{
+	file_rollcall_work_v1_work_proto_msgTypes[14].OneofWrappers = []any{}
+	file_rollcall_work_v1_work_proto_msgTypes[17].OneofWrappers = []any{
 		(*ExecutionSpec_Process)(nil),
 		(*ExecutionSpec_Docker)(nil),
 	}
-	file_rollcall_work_v1_work_proto_msgTypes[18].OneofWrappers = []any{}
+	file_rollcall_work_v1_work_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_work_v1_work_proto_rawDesc), len(file_rollcall_work_v1_work_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

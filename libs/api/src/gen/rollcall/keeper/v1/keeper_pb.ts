@@ -10,7 +10,7 @@ import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { NodeCondition } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
-import type { ExecutionObservation, ExecutionReference } from "../../work/v1/work_pb.ts";
+import type { ExecutionObservation, ExecutionReference, OutputTime } from "../../work/v1/work_pb.ts";
 import { file_rollcall_work_v1_work } from "../../work/v1/work_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/keeper/v1/keeper.proto.
  */
 export const file_rollcall_keeper_v1_keeper: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9rZWVwZXIvdjEva2VlcGVyLnByb3RvEhJyb2xsY2FsbC5rZWVwZXIudjEipAQKDUtlZXBlclJlcXVlc3QSCgoCaWQYASABKA0SKgoFZ3JlZXQYAiABKAsyGS5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRIABIzCgVzdGFydBgDIAEoCzIiLnJvbGxjYWxsLmtlZXBlci52MS5TdGFydEV4ZWN1dGlvbkgAEjEKBHN0b3AYBCABKAsyIS5yb2xsY2FsbC5rZWVwZXIudjEuU3RvcEV4ZWN1dGlvbkgAEjUKBnJlZnVzZRgFIAEoCzIjLnJvbGxjYWxsLmtlZXBlci52MS5SZWZ1c2VFeGVjdXRpb25IABI2CgZmb3JnZXQYBiABKAsyJC5yb2xsY2FsbC5rZWVwZXIudjEuRm9yZ2V0RXhlY3V0aW9uc0gAEjIKBGJpbmQYByABKAsyIi5yb2xsY2FsbC5rZWVwZXIudjEuQmluZEV4ZWN1dGlvbnNIABI0CgRzZWVuGAggASgLMiQucm9sbGNhbGwua2VlcGVyLnYxLkNvbnRyb2xQbGFuZVNlZW5IABI1CgtyZWFkX291dHB1dBgJIAEoCzIeLnJvbGxjYWxsLmtlZXBlci52MS5SZWFkT3V0cHV0SAASLAoGcmV0aXJlGAogASgLMhoucm9sbGNhbGwua2VlcGVyLnYxLlJldGlyZUgAEioKBXByb2JlGAsgASgLMhkucm9sbGNhbGwua2VlcGVyLnYxLlByb2JlSABCCQoHcmVxdWVzdCLeAQoLS2VlcGVyRnJhbWUSMAoFcmVwbHkYASABKAsyHy5yb2xsY2FsbC5rZWVwZXIudjEuS2VlcGVyUmVwbHlIABI0CgdjaGFuZ2VkGAIgASgLMiEucm9sbGNhbGwua2VlcGVyLnYxLktlcHRFeGVjdXRpb25IABIsCgZsaXN0ZWQYAyABKAsyGi5yb2xsY2FsbC5rZWVwZXIudjEuTGlzdGVkSAASMAoIZ3JlZXRpbmcYBCABKAsyHC5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRpbmdIAEIHCgVmcmFtZSKWAQoLS2VlcGVyUmVwbHkSCgoCaWQYASABKA0SDQoFZXJyb3IYAiABKAkSMAoIZ3JlZXRpbmcYAyABKAsyHC5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRpbmdIABIxCgZvdXRwdXQYBCABKAsyHy5yb2xsY2FsbC5rZWVwZXIudjEuT3V0cHV0UGllY2VIAEIHCgVyZXBseSIHCgVHcmVldCLOAQoIR3JlZXRpbmcSDwoHdmVyc2lvbhgBIAEoCRIXCg9zZXR0aW5nc19kaWdlc3QYAiABKAkSCwoDcGlkGAMgASgNEhEKCWV4ZWN1dG9ycxgEIAMoCRIOCgZsaW1pdHMYBSADKAkSDQoFdXNlcnMYBiADKAkSEwoLZGlyZWN0b3JpZXMYByADKAkSDwoHcHJvYmxlbRgIIAEoCRIzCgpjb25kaXRpb25zGAkgAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uIpYBCg5TdGFydEV4ZWN1dGlvbhI3CglyZWZlcmVuY2UYASABKAsyJC5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvblJlZmVyZW5jZRIXCgRzcGVjGAIgASgMQgm6SAZ6BBiAgAgSGAoGbG9nX2lkGAMgASgJQgi6SAVyAxiAARIYCgdub2RlX2lkGAQgASgJQge6SARyAhhAImIKDVN0b3BFeGVjdXRpb24SNwoJcmVmZXJlbmNlGAEgASgLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2USGAoGbG9nX2lkGAIgASgJQgi6SAVyAxiAASKNAQoPUmVmdXNlRXhlY3V0aW9uEjcKCXJlZmVyZW5jZRgBIAEoCzIkLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uUmVmZXJlbmNlEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIAEEhgKBmxvZ19pZBgDIAEoCUIIukgFcgMYgAESDAoEbG9zdBgEIAEoCCIwChBGb3JnZXRFeGVjdXRpb25zEhwKA2lkcxgBIAMoCUIPukgMkgEJEOgHIgRyAhhAIkgKDkJpbmRFeGVjdXRpb25zEhwKA2lkcxgBIAMoCUIPukgMkgEJEOgHIgRyAhhAEhgKBmxvZ19pZBgCIAEoCUIIukgFcgMYgAEiEgoQQ29udHJvbFBsYW5lU2VlbiIHCgVQcm9iZSIICgZSZXRpcmUigAEKClJlYWRPdXRwdXQSEwoCaWQYASABKAlCB7pIBHICGEASMAoGc3RyZWFtGAIgASgOMiAucm9sbGNhbGwua2VlcGVyLnYxLk91dHB1dFN0cmVhbRIOCgZvZmZzZXQYAyABKAQSDQoFbGltaXQYBCABKA0SDAoEdGFpbBgFIAEoBCI6CgtPdXRwdXRQaWVjZRIOCgZvZmZzZXQYASABKAQSDAoEZGF0YRgCIAEoDBINCgVlbmRlZBgDIAEoCCJvCg1LZXB0RXhlY3V0aW9uEjsKC29ic2VydmF0aW9uGAEgASgLMiYucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25PYnNlcnZhdGlvbhIOCgZsb2dfaWQYAiABKAkSEQoJZm9yZ290dGVuGAMgASgIIggKBkxpc3RlZCphCgxPdXRwdXRTdHJlYW0SHQoZT1VUUFVUX1NUUkVBTV9VTlNQRUNJRklFRBAAEhgKFE9VVFBVVF9TVFJFQU1fU1RET1VUEAESGAoUT1VUUFVUX1NUUkVBTV9TVERFUlIQAkIxWi9yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2tlZXBlci92MTtrZWVwZXJ2MWIGcHJvdG8z", [file_buf_validate_validate, file_rollcall_node_v1_node, file_rollcall_work_v1_work]);
+  fileDesc("Ch9yb2xsY2FsbC9rZWVwZXIvdjEva2VlcGVyLnByb3RvEhJyb2xsY2FsbC5rZWVwZXIudjEipAQKDUtlZXBlclJlcXVlc3QSCgoCaWQYASABKA0SKgoFZ3JlZXQYAiABKAsyGS5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRIABIzCgVzdGFydBgDIAEoCzIiLnJvbGxjYWxsLmtlZXBlci52MS5TdGFydEV4ZWN1dGlvbkgAEjEKBHN0b3AYBCABKAsyIS5yb2xsY2FsbC5rZWVwZXIudjEuU3RvcEV4ZWN1dGlvbkgAEjUKBnJlZnVzZRgFIAEoCzIjLnJvbGxjYWxsLmtlZXBlci52MS5SZWZ1c2VFeGVjdXRpb25IABI2CgZmb3JnZXQYBiABKAsyJC5yb2xsY2FsbC5rZWVwZXIudjEuRm9yZ2V0RXhlY3V0aW9uc0gAEjIKBGJpbmQYByABKAsyIi5yb2xsY2FsbC5rZWVwZXIudjEuQmluZEV4ZWN1dGlvbnNIABI0CgRzZWVuGAggASgLMiQucm9sbGNhbGwua2VlcGVyLnYxLkNvbnRyb2xQbGFuZVNlZW5IABI1CgtyZWFkX291dHB1dBgJIAEoCzIeLnJvbGxjYWxsLmtlZXBlci52MS5SZWFkT3V0cHV0SAASLAoGcmV0aXJlGAogASgLMhoucm9sbGNhbGwua2VlcGVyLnYxLlJldGlyZUgAEioKBXByb2JlGAsgASgLMhkucm9sbGNhbGwua2VlcGVyLnYxLlByb2JlSABCCQoHcmVxdWVzdCLeAQoLS2VlcGVyRnJhbWUSMAoFcmVwbHkYASABKAsyHy5yb2xsY2FsbC5rZWVwZXIudjEuS2VlcGVyUmVwbHlIABI0CgdjaGFuZ2VkGAIgASgLMiEucm9sbGNhbGwua2VlcGVyLnYxLktlcHRFeGVjdXRpb25IABIsCgZsaXN0ZWQYAyABKAsyGi5yb2xsY2FsbC5rZWVwZXIudjEuTGlzdGVkSAASMAoIZ3JlZXRpbmcYBCABKAsyHC5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRpbmdIAEIHCgVmcmFtZSKmAQoLS2VlcGVyUmVwbHkSCgoCaWQYASABKA0SDQoFZXJyb3IYAiABKAkSMAoIZ3JlZXRpbmcYAyABKAsyHC5yb2xsY2FsbC5rZWVwZXIudjEuR3JlZXRpbmdIABIxCgZvdXRwdXQYBCABKAsyHy5yb2xsY2FsbC5rZWVwZXIudjEuT3V0cHV0UGllY2VIABIOCgZmYWlsZWQYBSABKAhCBwoFcmVwbHkiBwoFR3JlZXQizgEKCEdyZWV0aW5nEg8KB3ZlcnNpb24YASABKAkSFwoPc2V0dGluZ3NfZGlnZXN0GAIgASgJEgsKA3BpZBgDIAEoDRIRCglleGVjdXRvcnMYBCADKAkSDgoGbGltaXRzGAUgAygJEg0KBXVzZXJzGAYgAygJEhMKC2RpcmVjdG9yaWVzGAcgAygJEg8KB3Byb2JsZW0YCCABKAkSMwoKY29uZGl0aW9ucxgJIAMoCzIfLnJvbGxjYWxsLm5vZGUudjEuTm9kZUNvbmRpdGlvbiKWAQoOU3RhcnRFeGVjdXRpb24SNwoJcmVmZXJlbmNlGAEgASgLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2USFwoEc3BlYxgCIAEoDEIJukgGegQYgIAIEhgKBmxvZ19pZBgDIAEoCUIIukgFcgMYgAESGAoHbm9kZV9pZBgEIAEoCUIHukgEcgIYQCJiCg1TdG9wRXhlY3V0aW9uEjcKCXJlZmVyZW5jZRgBIAEoCzIkLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uUmVmZXJlbmNlEhgKBmxvZ19pZBgCIAEoCUIIukgFcgMYgAEijQEKD1JlZnVzZUV4ZWN1dGlvbhI3CglyZWZlcmVuY2UYASABKAsyJC5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvblJlZmVyZW5jZRIZCgdtZXNzYWdlGAIgASgJQgi6SAVyAxiABBIYCgZsb2dfaWQYAyABKAlCCLpIBXIDGIABEgwKBGxvc3QYBCABKAgiMAoQRm9yZ2V0RXhlY3V0aW9ucxIcCgNpZHMYASADKAlCD7pIDJIBCRDoByIEcgIYQCJICg5CaW5kRXhlY3V0aW9ucxIcCgNpZHMYASADKAlCD7pIDJIBCRDoByIEcgIYQBIYCgZsb2dfaWQYAiABKAlCCLpIBXIDGIABIhIKEENvbnRyb2xQbGFuZVNlZW4iBwoFUHJvYmUiCAoGUmV0aXJlIqEBCgpSZWFkT3V0cHV0EhMKAmlkGAEgASgJQge6SARyAhhAEjAKBnN0cmVhbRgCIAEoDjIgLnJvbGxjYWxsLmtlZXBlci52MS5PdXRwdXRTdHJlYW0SDgoGb2Zmc2V0GAMgASgEEg0KBWxpbWl0GAQgASgNEgwKBHRhaWwYBSABKAQSEAoIc2luY2VfbXMYBiABKAMSDQoFdGltZXMYByABKAgidAoLT3V0cHV0UGllY2USDgoGb2Zmc2V0GAEgASgEEgwKBGRhdGEYAiABKAwSDQoFZW5kZWQYAyABKAgSCwoDY3V0GAQgASgIEisKBXRpbWVzGAUgAygLMhwucm9sbGNhbGwud29yay52MS5PdXRwdXRUaW1lIm8KDUtlcHRFeGVjdXRpb24SOwoLb2JzZXJ2YXRpb24YASABKAsyJi5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvbk9ic2VydmF0aW9uEg4KBmxvZ19pZBgCIAEoCRIRCglmb3Jnb3R0ZW4YAyABKAgiCAoGTGlzdGVkKmEKDE91dHB1dFN0cmVhbRIdChlPVVRQVVRfU1RSRUFNX1VOU1BFQ0lGSUVEEAASGAoUT1VUUFVUX1NUUkVBTV9TVERPVVQQARIYChRPVVRQVVRfU1RSRUFNX1NUREVSUhACQjFaL3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwva2VlcGVyL3YxO2tlZXBlcnYxYgZwcm90bzM", [file_buf_validate_validate, file_rollcall_node_v1_node, file_rollcall_work_v1_work]);
 
 /**
  * KeeperRequest is what an agent asks. Each is answered by one KeeperReply with its id, in the order of the requests.
@@ -223,6 +223,13 @@ export type KeeperReply = Message<"rollcall.keeper.v1.KeeperReply"> & {
     value: OutputPiece;
     case: "output";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * With an error: whether it was tried and failed. False: the request asks for what the keeper does not have, or does not do.
+   *
+   * @generated from field: bool failed = 5;
+   */
+  failed: boolean;
 };
 
 /**
@@ -570,6 +577,21 @@ export type ReadOutput = Message<"rollcall.keeper.v1.ReadOutput"> & {
    * @generated from field: uint64 tail = 5;
    */
   tail: bigint;
+
+  /**
+   * When not 0, `offset` and `tail` are ignored, and the piece begins with what was written at this time, in milliseconds since 1970. Output
+   * of which the time is not known is taken as written since.
+   *
+   * @generated from field: int64 since_ms = 6;
+   */
+  sinceMs: bigint;
+
+  /**
+   * Whether to add when it was written.
+   *
+   * @generated from field: bool times = 7;
+   */
+  times: boolean;
 };
 
 /**
@@ -605,6 +627,20 @@ export type OutputPiece = Message<"rollcall.keeper.v1.OutputPiece"> & {
    * @generated from field: bool ended = 3;
    */
   ended: boolean;
+
+  /**
+   * Whether what was asked for begins before this piece, and is not kept any more.
+   *
+   * @generated from field: bool cut = 4;
+   */
+  cut: boolean;
+
+  /**
+   * When it was written, in order, at most 256; the piece ends where the next one would begin. Empty, or beginning after the piece: not known.
+   *
+   * @generated from field: repeated rollcall.work.v1.OutputTime times = 5;
+   */
+  times: OutputTime[];
 };
 
 /**

@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Execution, type Job, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import type { ControlPlane } from "../client/control-plane.ts";
+import { keepWatching } from "../client/keep-watching.ts";
+import { Failure } from "../failure.ts";
+import { type Shell, SILENT_SINK } from "../shell.ts";
+import { watchJob } from "./follow.ts";
+import type { LogScreen } from "./log-screen.ts";
+import { hasOutput } from "./words.ts";
+
+/** Executions whose output is read at a time; others wait until one of these ends. */
+const MOST_READ = 50;
+
+/** What is shown. */
+export interface LogSubject {
+  /** Name of the job. */
+  readonly job: string;
+  /** The job; null where one execution is shown, or the job is gone. */
+  readonly known: Job | null;
+  /** The executions, the oldest first. */
+  readonly executions: readonly Execution[];
+  /** Whether there are older ones. */
+  readonly isOlder: boolean;
+}
+
+/** Show what the executions of a job write, those that start later too, until the job has ended. */
+export async function followExecutions(
+  shell: Shell,
+  control: ControlPlane,
+  { job: name, executions }: LogSubject,
+  screen: LogScreen,
+): Promise<void> {
+  const client = control.client("scheduler", JobService);
+  const readings = new Readings(screen);
+  const started = executions.filter(hasOutput);
+  if (started.length > 1) screen.usePrefixes(started);
+  for (const execution of started) readings.start(execution);
+  const known = new Set(executions.map(({ id }) => id));
+  const first = executions[0]?.id ?? "";
+  const over = new AbortController();
+  const watching = (async () => {
+    const messages = keepWatching({
+      ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
+      // The watch of the job tells of broken connections.
+      shell: { interrupted: AbortSignal.any([over.signal, shell.interrupted]), err: SILENT_SINK },
+      open: (call) => {
+        return client.watchExecutions({ job: name }, { ...call, signal: AbortSignal.any([call.signal, over.signal]) });
+      },
+      pause: (ms, signal) => sleep(ms, undefined, { signal }),
+    });
+    for await (const message of messages) {
+      for (const execution of message.executions) {
+        // What ended before is not shown.
+        if (hasOutput(execution) && (known.has(execution.id) || execution.id > first)) readings.start(execution);
+      }
+    }
+  })().catch(() => {
+    // It ends with the job; what else breaks it the watch of the job says.
+  });
+  try {
+    for await (const { state } of watchJob(shell, control, client, name)) if (state !== JobState.ACTIVE) break;
+    const latest = await control.attempt("scheduler", `find the executions of ${name}`, () =>
+      client.listExecutions({ job: name, pageSize: 100 }),
+    );
+    for (const execution of latest.executions.reverse()) {
+      if (hasOutput(execution) && (known.has(execution.id) || execution.id > first)) readings.start(execution);
+    }
+  } finally {
+    over.abort();
+    await watching;
+    if (!shell.interrupted.aborted) await readings.ended();
+  }
+  if (readings.count === 0) throw new Failure(`no execution of job ${name} has started`);
+}
+
+/** Readings under way, each execution once. */
+class Readings {
+  readonly #screen: LogScreen;
+  readonly #begun = new Set<string>();
+  readonly #waiting: Execution[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #hasWaited = false;
+  #failure: unknown = null;
+
+  constructor(screen: LogScreen) {
+    this.#screen = screen;
+  }
+
+  /** How many were begun, or wait. */
+  get count(): number {
+    return this.#begun.size;
+  }
+
+  start(execution: Execution): void {
+    if (this.#begun.has(execution.id)) return;
+    this.#begun.add(execution.id);
+    this.#waiting.push(execution);
+    this.#next();
+    if (this.#waiting.length === 0 || this.#hasWaited) return;
+    this.#hasWaited = true;
+    this.#screen.note(`${MOST_READ} executions are followed at a time; others are shown when one of these ends`);
+  }
+
+  /** Throws what ended a reading that was not to end. */
+  async ended(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+    if (this.#failure !== null) throw this.#failure;
+  }
+
+  #next(): void {
+    while (this.#running.size < MOST_READ) {
+      const execution = this.#waiting.shift();
+      if (execution === undefined) return;
+      const reading: Promise<void> = this.#screen
+        .show(execution, { isPatient: true })
+        .catch((error: unknown) => {
+          this.#failure ??= error;
+        })
+        .finally(() => {
+          this.#running.delete(reading);
+          this.#next();
+        });
+      this.#running.add(reading);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import type { Execution } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import type { ControlPlane } from "../client/control-plane.ts";
+import { Failure } from "../failure.ts";
+import { reasonIn } from "../hints.ts";
+import type { choosePaint } from "../output/style.ts";
+import { pad, printable } from "../output/text.ts";
+import { type Shell, SILENT_SINK } from "../shell.ts";
+import type { OutputLabels } from "./output-labels.ts";
+import { type LineLook, OutputWriter, SharedSink } from "./output-writer.ts";
+import { gapWords, type OneStream, type OutputWanted, readOutput } from "./read-output.ts";
+import { isEnded } from "./words.ts";
+
+/** What a screen is made of. */
+export interface ScreenOptions {
+  readonly streams: readonly OneStream[];
+  readonly wanted: Omit<OutputWanted, "executionId">;
+  readonly labels: OutputLabels;
+  readonly paints: Record<"out" | "err", ReturnType<typeof choosePaint>>;
+}
+
+/** Where the output of executions is shown, each with its prefix as soon as it is not alone. */
+export class LogScreen {
+  readonly #shell: Shell;
+  readonly #control: ControlPlane;
+  readonly #options: ScreenOptions;
+  readonly #sinks: Record<"out" | "err", SharedSink>;
+  readonly #unread: string[] = [];
+  #isPrefixed = false;
+  #shown = 0;
+  #between = 0n;
+
+  constructor(shell: Shell, control: ControlPlane, options: ScreenOptions) {
+    this.#shell = shell;
+    this.#control = control;
+    this.#options = options;
+    this.#sinks = { out: new SharedSink(shell.out), err: new SharedSink(shell.err) };
+  }
+
+  /** Say something on standard error. */
+  note(text: string): void {
+    this.#sinks.err.note(printable(text));
+  }
+
+  /** Begin lines with the name of their execution, from now on. */
+  usePrefixes(executions: readonly Execution[]): void {
+    this.#isPrefixed = true;
+    for (const execution of executions) this.#options.labels.of(execution);
+  }
+
+  /** Show the output of an execution to its end. What cannot be read is said, and reported at the end. */
+  async show(execution: Execution, { isPatient = false } = {}): Promise<void> {
+    const { streams, wanted, labels } = this.#options;
+    const { id } = execution;
+    this.#shown += 1;
+    labels.of(execution);
+    if (this.#shown > 1) this.#isPrefixed = true;
+    const shell = { ...this.#shell, err: { ...SILENT_SINK, write: (text: string | Uint8Array) => this.#say(text) } };
+    const writers = new Map(streams.map((stream) => [stream, this.#writerOf(execution, stream)]));
+    try {
+      const missing = await readOutput(
+        shell,
+        this.#control,
+        { ...wanted, executionId: id },
+        {
+          ...{ writers, isPatient },
+          onGap: (stream, gap) => this.note(gapWords(id, stream, gap)),
+          onUnknownTime: () =>
+            this.note(`when the output of execution ${id} was written is not known: it may be older than --since`),
+        },
+      );
+      this.#between += missing.between;
+    } catch (error) {
+      if (!(error instanceof Failure) || this.#shell.interrupted.aborted) throw error;
+      // The output of what ended long ago is removed; that of others is still shown.
+      const isRemoved = isEnded(execution) && reasonIn(error.cause) === ErrorReason.LOG_NOT_FOUND;
+      if (!isRemoved || !this.#isPrefixed) this.#unread.push(error.message);
+      if (this.#isPrefixed) this.note(error.message);
+    }
+  }
+
+  /** Throws Failure where something could not be shown. */
+  finish(): void {
+    const [first] = this.#unread;
+    if (first !== undefined && !this.#isPrefixed) throw new Failure(first);
+    if (first !== undefined) {
+      throw new Failure(`the output of ${this.#unread.length} of ${this.#shown} executions could not be read`);
+    }
+    if (this.#between > 0n) {
+      const bytes = this.#between.toLocaleString("en-US");
+      throw new Failure(`${bytes} bytes of output were removed before they were read; read it sooner or keep more`);
+    }
+  }
+
+  #say(text: string | Uint8Array): void {
+    this.note(Buffer.from(text).toString().trimEnd());
+  }
+
+  #writerOf(execution: Execution, stream: OneStream): OutputWriter {
+    const { labels, wanted, paints } = this.#options;
+    const name = stream === OutputStream.STDERR ? "err" : "out";
+    const label = labels.of(execution);
+    const look = (): LineLook => {
+      const prefix = () => `${paints[name](label.style, `${pad(printable(label.text), labels.width)} |`)} `;
+      return { prefix: this.#isPrefixed ? prefix() : null, hasTime: wanted.hasTimes };
+    };
+    return new OutputWriter(this.#sinks[name], look);
+  }
+}
