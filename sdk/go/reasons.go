@@ -258,9 +258,14 @@ const (
 	ReasonUpstreamUnavailable = "UPSTREAM_UNAVAILABLE"
 	// ReasonExecutionIDAhead: [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
 	ReasonExecutionIDAhead = "EXECUTION_ID_AHEAD"
-	// ReasonServiceBehind: [UNAVAILABLE] The service has not read the log up to the present within 5 s, and would decide by what was true before. RetryInfo says
-	// when to try again.
+	// ReasonServiceBehind: [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
+	// what was true before. RetryInfo says when to try again.
 	ReasonServiceBehind = "SERVICE_BEHIND"
 	// ReasonJobEnded: [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
 	ReasonJobEnded = "JOB_ENDED"
+	// ReasonInvalidMinRevision: [INVALID_ARGUMENT] The header rollcall-min-revision is no revision: a decimal number from 0 to 9223372036854775807.
+	ReasonInvalidMinRevision = "INVALID_MIN_REVISION"
+	// ReasonMinRevisionAhead: [OUT_OF_RANGE] The header rollcall-min-revision names a revision that the log does not have; metadata has the revision and the head of
+	// the log. The call had no effect. The log may have been restored to an earlier state: forget the revision, and repeat the call.
+	ReasonMinRevisionAhead = "MIN_REVISION_AHEAD"
 )

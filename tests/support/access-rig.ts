@@ -31,10 +31,14 @@ export interface AccessRig {
  * Serve what `up` serves, with its tables. Only the limit of failed attempts is left out: a test of all callers fails
  * on purpose.
  */
-export async function startAccessRig(database: TestDatabase, issuer: TestIssuer): Promise<AccessRig> {
+export async function startAccessRig(
+  database: Pick<TestDatabase, "store">,
+  issuer: Pick<TestIssuer, "url" | "audience"> | null,
+): Promise<AccessRig> {
   const { store } = database;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
-  const flags = { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
+  const flags: Record<string, string> =
+    issuer === null ? {} : { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
   const shell = { env: {}, cwd: "/" };
   const { values: config } = await loadControlPlaneConfig({ shell, file: undefined, flags });
   const guards = openGuards({ store, config, clock, log, metrics });
@@ -52,6 +56,7 @@ export async function startAccessRig(database: TestDatabase, issuer: TestIssuer)
     routes: services.routes,
     services: services.services,
     policies: services.policies,
+    logReader: services.logReader,
     authenticate,
     recordRefusal: refusals.record,
   });

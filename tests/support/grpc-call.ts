@@ -7,8 +7,16 @@ import type { CallOutcome } from "./raw-call.ts";
 /** An empty message: not compressed, no bytes. */
 const EMPTY = Buffer.alloc(5);
 const OK = "0";
+const INVALID_ARGUMENT = 3;
 const PERMISSION_DENIED = 7;
+const OUT_OF_RANGE = 11;
 const UNAUTHENTICATED = 16;
+const NAMES: Readonly<Record<number, string>> = {
+  [INVALID_ARGUMENT]: "invalid_argument",
+  [PERMISSION_DENIED]: "permission_denied",
+  [OUT_OF_RANGE]: "out_of_range",
+  [UNAUTHENTICATED]: "unauthenticated",
+};
 
 /** Sessions by base URL. */
 const sessions = new Map<string, ClientHttp2Session>();
@@ -17,7 +25,12 @@ const sessions = new Map<string, ClientHttp2Session>();
  * Call a method with an empty message, as plain gRPC over HTTP/2, by hand. Of a stream the first message is awaited, or
  * its end.
  */
-export function grpcCall(baseUrl: string, method: DescMethod, authorization: string | null): Promise<CallOutcome> {
+export function grpcCall(
+  baseUrl: string,
+  method: DescMethod,
+  authorization: string | null,
+  more: Readonly<Record<string, string>> = {},
+): Promise<CallOutcome> {
   const session = sessions.get(baseUrl) ?? connect(baseUrl);
   sessions.set(baseUrl, session);
   return new Promise((resolve, reject) => {
@@ -26,6 +39,7 @@ export function grpcCall(baseUrl: string, method: DescMethod, authorization: str
       ":path": `/${method.parent.typeName}/${method.name}`,
       "content-type": "application/grpc",
       te: "trailers",
+      ...more,
       ...(authorization === null ? {} : { authorization }),
     });
     const onEnd = (headers: IncomingHttpHeaders) => {
@@ -54,7 +68,7 @@ function outcomeOf(headers: IncomingHttpHeaders): CallOutcome {
   const written = String(headers["grpc-status-details-bin"] ?? "");
   const { code, details } = fromBinary(StatusSchema, Buffer.from(written, "base64"));
   const info = details.find(({ typeUrl }) => typeUrl.endsWith(ErrorInfoSchema.typeName));
-  const name = { [PERMISSION_DENIED]: "permission_denied", [UNAUTHENTICATED]: "unauthenticated" }[code];
+  const name = NAMES[code];
   if (info === undefined) return `${name ?? code} without a reason`;
   return `${name ?? code} ${fromBinary(ErrorInfoSchema, info.value).reason}`;
 }

@@ -16,9 +16,14 @@ const HEAD_BYTES = 5;
  * Call a method with an empty message, as Connect has it over HTTP, by hand: no client of ours is in between. Of a
  * stream the first message is awaited, or its end.
  */
-export function rawCall(baseUrl: string, method: DescMethod, authorization: string | null): Promise<CallOutcome> {
+export function rawCall(
+  baseUrl: string,
+  method: DescMethod,
+  authorization: string | null,
+  more: Readonly<Record<string, string>> = {},
+): Promise<CallOutcome> {
   const url = `${baseUrl}/${method.parent.typeName}/${method.name}`;
-  const headers = authorization === null ? {} : { authorization };
+  const headers = { ...more, ...(authorization === null ? {} : { authorization }) };
   return method.methodKind === "unary" ? unary(url, headers) : stream(url, headers);
 }
 

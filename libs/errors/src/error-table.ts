@@ -98,6 +98,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   EXECUTION_NOT_ORPHANED: Code.FailedPrecondition,
   EXECUTION_ID_AHEAD: Code.FailedPrecondition,
   SERVICE_BEHIND: Code.Unavailable,
+  INVALID_MIN_REVISION: Code.InvalidArgument,
+  MIN_REVISION_AHEAD: Code.OutOfRange,
   NO_SCHEDULER: Code.FailedPrecondition,
   NODE_NOT_DRAINING: Code.FailedPrecondition,
   LOG_UNAVAILABLE: Code.Unavailable,

@@ -3,11 +3,12 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { CommandSource } from "@rollcall/domain";
 import { bearerOf } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
-import { type AuditedCall, auditedCall } from "@rollcall/rpc";
+import { type AuditedCall, auditedCall, noteRevision } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   type CallStore,
   type Change,
+  currentRevision,
   firstAnswer,
   lockBans,
   type NewAuditEntry,
@@ -22,6 +23,8 @@ export interface Operation {
   readonly call: AuditedCall;
   /** Names the request; null when its answer is not remembered. */
   readonly key: RequestKey | null;
+  /** Send a revision with the answer. */
+  noteRevision(revision: bigint): void;
 }
 
 /** What of a request makes it an operation. */
@@ -45,7 +48,8 @@ export function readOperation(
   const { actor } = call;
   const isNamed = requestId !== "" && !validateOnly;
   const key = isNamed ? { requestId, method: `/${method.parent.typeName}/${method.name}`, caller: actor } : null;
-  return { by: { actor, message: reason, atMs: clock.wallMs() }, call, key };
+  const by = { actor, message: reason, atMs: clock.wallMs() };
+  return { by, call, key, noteRevision: (revision) => noteRevision(context, revision) };
 }
 
 /** The access token of a call that takes a role, whole. */
@@ -79,24 +83,32 @@ export interface CommitOptions<T> {
 /**
  * Run an operation in one transaction: state, events, audit rows and the answer to the request id together. A request
  * id that was used before gets its first answer again, and nothing is done. A throw rolls the request id back as well.
+ * The revision of what its caller sees is sent with the answer.
  */
 export async function commit<T>(
   { store }: { readonly store: CallStore },
-  { key }: Operation,
+  { key, noteRevision }: Pick<Operation, "key" | "noteRevision">,
   { codec, part = "", placesBans = false }: CommitOptions<T>,
   act: (tx: Tx) => Promise<Change<T>>,
 ): Promise<T> {
-  const { result } = await store.change(async (tx) => {
+  const { result, revision } = await store.change(async (tx) => {
     if (placesBans) await lockBans(tx);
-    if (key === null) return act(tx);
+    if (key === null) return withEnd(tx, await act(tx), noteRevision);
     const partKey = { ...key, method: `${key.method}${part}` };
     const first = await firstAnswer(tx, partKey);
-    if (first !== null) return { result: await codec.decode(first, tx), events: [] };
+    if (first !== null) return withEnd(tx, { result: await codec.decode(first, tx), events: [] }, noteRevision);
     const change = await act(tx);
     await saveAnswer(tx, partKey, codec.encode(change.result));
-    return change;
+    return withEnd(tx, change, noteRevision);
   });
+  noteRevision(revision);
   return result;
+}
+
+/** What is so already was made so at the present end of the log, or before. */
+async function withEnd<T>(tx: Tx, change: Change<T>, note: Operation["noteRevision"]): Promise<Change<T>> {
+  if (change.events.length === 0) note(await currentRevision(tx));
+  return change;
 }
 
 /** The audit row of what an operation did to a target, or why it did nothing. */

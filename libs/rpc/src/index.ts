@@ -30,6 +30,15 @@ export {
   policyProblems,
 } from "./calls/policy.ts";
 export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
+export {
+  type LogReader,
+  type LogWait,
+  MIN_REVISION_HEADER,
+  noteRevision,
+  READ_WITHIN_MS,
+  REVISION_HEADER,
+  readInTime,
+} from "./calls/revisions.ts";
 export { refuseCall, sendWhole } from "./connect/answer-error.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
 export type { HttpPage, PageRequest } from "./connect/serve-http-pages.ts";

@@ -142,6 +142,7 @@ export {
 } from "./log/events.ts";
 export { exposeFeed } from "./log/expose-feed.ts";
 export { EventFeed, type Following, type FollowOptions } from "./log/feed.ts";
+export { CallLogReader } from "./log/log-reader.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
 export { clearDuplicates, recordedTroubles, settleConditions, troubledNodes } from "./nodes/conditions.ts";

@@ -19,13 +19,13 @@ export const SERVICES = [JobService];
 /** To repeat it is refused, or restarts again, unless it carries a request id: no client may do so by itself. */
 const CHANGE: MethodPolicy = { caller: "submitter", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
-/** All nodes may have to be read first. */
-const PLANNING: MethodPolicy = { ...READING, deadlineMs: 30_000 };
+/** All nodes may have to be read first; then the log says which have changed. */
+const PLANNING: MethodPolicy = { ...READING, deadlineMs: 30_000, readsLog: true };
 const WATCHING: MethodPolicy = { caller: "viewer", deadlineMs: 0, idempotent: true };
 
 /** Who may call each method, for how long, and whether a client may repeat it by itself. */
 export const POLICIES: PolicyTable = definePolicies(JobService, {
-  submitJob: CHANGE,
+  submitJob: { ...CHANGE, readsLog: true },
   planJob: PLANNING,
   getJob: READING,
   listJobs: READING,

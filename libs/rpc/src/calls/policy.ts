@@ -17,6 +17,11 @@ export interface MethodPolicy {
   readonly deadlineMs: number;
   /** Whether the same call twice has the effect of one, so that a client may retry by itself. */
   readonly idempotent: boolean;
+  /**
+   * Whether it decides by what its process has read of the log, and not by what the database says as it is called. Such
+   * a method waits for the revision that its caller has seen. Default false.
+   */
+  readonly readsLog?: boolean;
 }
 
 /** Policy rows by method, as "rollcall.registry.v1.RegistryService/GetNode". Tables are joined by spreading. */

@@ -11,6 +11,7 @@ import { codeName, type MethodPolicy, methodName, type PolicyTable, policyProble
 import { createRequestValidator, validateRequests } from "../calls/request-validator.ts";
 import { PolyglotListener, type PolyglotOptions } from "../connections/polyglot-listener.ts";
 import { authorize, endWithCaller } from "../interceptors/authorize.ts";
+import { awaitRevision } from "../interceptors/await-revision.ts";
 import { boundDuration, type ServerEnding } from "../interceptors/bound-duration.ts";
 import { CallGroup } from "../interceptors/call-group.ts";
 import { countCallers, takeTurns } from "../interceptors/count-callers.ts";
@@ -166,6 +167,8 @@ function rpcHandler(
     countCallers,
     endWithCaller(policies, new StreamCallers({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
+    // Before its turn, which others can use while it waits.
+    ...(options.logReader === undefined ? [] : [awaitRevision(policies, options.logReader, options.readWithinMs)]),
     takeTurns,
     validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),

@@ -6,6 +6,7 @@ import type { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
 import type { HttpHandler, PassOn, RequestDoor } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
+import type { LogReader } from "../calls/revisions.ts";
 import type { PageTurns } from "../interceptors/limit-pages.ts";
 import type { RecordRefusal } from "../interceptors/record-refusals.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
@@ -87,6 +88,10 @@ export interface RpcServerOptions {
   readonly connectionTimes?: ConnectionTimes;
   /** How many answers with pages are made at a time; the usual limits when absent. */
   readonly pageTurns?: Partial<PageTurns>;
+  /** What the process knows of the log. Calls do not wait for a revision, and answers have none, when it is absent. */
+  readonly logReader?: LogReader;
+  /** How long a call waits for a revision, in milliseconds. Default 5000. */
+  readonly readWithinMs?: number;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
   readonly tls?: TlsSource;
   /** Whether clients must show a certificate. Default: as the source says. */

@@ -7,8 +7,10 @@ import { createMetrics, type MetricsRegistry, silentLogger, systemClock } from "
 import { createRpcServer, type RpcServerOptions } from "@rollcall/rpc";
 import {
   accessTokenHash,
+  CallLogReader,
   createAuthenticator,
   createRefusalRecorder,
+  EventFeed,
   ensureAccessToken,
   type Store,
 } from "@rollcall/store";
@@ -62,6 +64,7 @@ export async function startRig(
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const refusals = createRefusalRecorder({ store, clock, log, metrics });
   const app = createApp({ store, clock, log, metrics, instance: "admin-1", config: DEFAULT_CONFIG, ...changes });
+  const feed = new EventFeed({ store: store.reserved, clock, log });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,
@@ -70,6 +73,7 @@ export async function startRig(
     policies: app.policies,
     authenticate: createAuthenticator({ store, clock }),
     recordRefusal: refusals.record,
+    logReader: new CallLogReader({ store, feed, clock }),
     ...options,
     log,
     metrics,
@@ -94,6 +98,7 @@ export async function startRig(
       sessionManager.abort();
       await server.close();
       await app.close();
+      await feed.close();
       await refusals.close();
       await record.drop?.();
     },

@@ -16,7 +16,7 @@ import {
 } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
 import { bearerOf } from "@rollcall/identity";
-import { auditedCall, callerKey, tokenAttempt } from "@rollcall/rpc";
+import { auditedCall, callerKey, noteRevision, tokenAttempt } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   findAccessToken,
@@ -51,7 +51,7 @@ export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.met
     const identify = await identifying(parts, credential, browser, context);
     // Never one that the browser brings: who had its halves before would have the session as well.
     const secret = newSessionSecret();
-    const { result } = await store.change(async (tx) => {
+    const { result, revision } = await store.change(async (tx) => {
       const identity = await identify(tx);
       const actor = actorFor(identity.owner);
       await lockSignIns(tx, actor);
@@ -64,6 +64,7 @@ export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.met
       return { result: { kept, actor }, events: ended, audit: [entry] };
     });
     const { kept, actor } = result;
+    noteRevision(context, revision);
     context.responseHeader.append("set-cookie", cookie.set(secret.cookie, browser.isSecure, settings.longestMs));
     return create(SignInResponseSchema, {
       proof: secret.proof,

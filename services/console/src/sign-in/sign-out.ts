@@ -4,7 +4,7 @@ import { ConsoleService, SignOutResponseSchema } from "@rollcall/api/rollcall/co
 import { endAccessToken, type NewEvent } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
-import { auditedCall, callerOf } from "@rollcall/rpc";
+import { auditedCall, callerOf, noteRevision } from "@rollcall/rpc";
 import {
   type AccessToken,
   AUDIT_OK,
@@ -36,7 +36,7 @@ export function signOut({
     const actor = actorOf(caller);
     const { owner } = identityOf(caller);
     const message = all ? "signed out everywhere" : "signed out";
-    const { result } = await store.change(async (tx) => {
+    const { result, revision } = await store.change(async (tx) => {
       if (all) await endSignInCodes(tx, owner);
       await lockSignIns(tx, actor);
       const own = all || session === undefined ? null : await lockAccessToken(tx, session);
@@ -48,6 +48,7 @@ export function signOut({
       const audit = { ...auditedCall(context, ConsoleService.method.signOut), target, reason: "", outcome: AUDIT_OK };
       return { result: ending.length, events, audit: [audit] };
     });
+    noteRevision(context, revision);
     for (const isSecure of [true, false]) context.responseHeader.append("set-cookie", cookie.clear(isSecure));
     return create(SignOutResponseSchema, { ended: result });
   };

@@ -8,6 +8,7 @@ import {
   type RegistryService,
   UpkeepOutcome,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { noteRevision } from "@rollcall/rpc";
 import {
   clusterSummary,
   compactedRevision,
@@ -54,13 +55,14 @@ export function getControlPlaneStatus({
   config,
   warnings = [],
 }: RegistryServices): MethodImpl<typeof RegistryService.method.getControlPlaneStatus> {
-  return async () => {
+  return async (_request, context) => {
     const [relay, compacted, runs, without] = await Promise.all([
       readRelay(store.db),
       compactedRevision(store.db),
       listUpkeepRuns(store.db),
       joinedWithoutToken(store.db, MOST_NAMED),
     ]);
+    noteRevision(context, relay.head);
     return create(GetControlPlaneStatusResponseSchema, {
       clusterId: store.clusterId(),
       log: { logId: store.logId(), headRevision: relay.head, compactedRevision: compacted },

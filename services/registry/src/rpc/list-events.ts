@@ -1,5 +1,6 @@
 import type { MethodImpl } from "@connectrpc/connect";
 import { EventSchema, type EventService, ListEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { noteRevision } from "@rollcall/rpc";
 import { compactedRevision, readEvents } from "@rollcall/store";
 import { eventToProto, readPage, readRows } from "@rollcall/wire";
 import { parseEventListing } from "../convert-events.ts";
@@ -31,6 +32,7 @@ export function listEvents({ store, pageTokens }: RegistryServices): MethodImpl<
     const compacted = await compactedRevision(store.db);
     if (first > 0n && first < compacted) throw revisionCompacted(compacted, "compacted");
     const revision = page.next?.revision ?? through;
+    noteRevision(context, revision);
     const resume = { kind: "position", logId: store.logId(), revision } as const;
     return page.answer(ListEventsResponseSchema, "events", {
       nextPageToken: page.next === null ? "" : pageTokens.seal(name, String(revision)),

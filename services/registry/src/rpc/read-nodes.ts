@@ -6,6 +6,7 @@ import {
   ListNodesResponseSchema,
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { noteRevision } from "@rollcall/rpc";
 import {
   currentRevision,
   type Db,
@@ -39,6 +40,7 @@ export function listNodes({
     const place = pageTokens.open(name, request.pageToken) as ListPlace | null;
     // Read before the nodes: none of them is older. Later pages go on with that of the first.
     const revision = place === null ? await currentRevision(store.db) : BigInt(place.revision);
+    noteRevision(context, revision);
     const after = place?.after ?? null;
     const listed = readListing(store.db, { filter, orderBy, limit: limit + 1, after });
     const isWorkWanted = mask === null || mask.wanted.has("allocated");

@@ -13,7 +13,14 @@ import {
   systemClock,
 } from "@rollcall/process";
 import { createRpcServer } from "@rollcall/rpc";
-import { accessTokenHash, createAuthenticator, EventFeed, ensureAccessToken, type Store } from "@rollcall/store";
+import {
+  accessTokenHash,
+  CallLogReader,
+  createAuthenticator,
+  EventFeed,
+  ensureAccessToken,
+  type Store,
+} from "@rollcall/store";
 import { createApp, type RegistryConfig, type RegistryProcess } from "../index.ts";
 import { DEFAULT_CONFIG } from "./seed.ts";
 
@@ -66,6 +73,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
     policies: app.policies,
     pages: app.pages,
     authenticate: createAuthenticator({ store, clock }),
+    logReader: new CallLogReader({ store, feed, clock }),
     log,
     metrics,
     clock,

@@ -9,9 +9,17 @@ import type { Authenticator } from "@rollcall/identity";
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
-import type { FailedAttempts, HttpPage, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
+import type {
+  FailedAttempts,
+  HttpPage,
+  LogReader,
+  PeerTls,
+  PolicyTable,
+  ReadyReport,
+  StrangerLog,
+} from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
-import { EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
+import { CallLogReader, EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { consoleSettings } from "./console-parts.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
@@ -61,6 +69,8 @@ export interface Services {
   /** The pages and the browser's way in, in a process that runs the console. */
   readonly console: ConsoleApp | null;
   ready(): Promise<ReadyReport>;
+  /** What this process knows of the log, for calls that name a revision. */
+  readonly logReader: LogReader;
   /** How long what follows the log here, and is furthest behind, has lacked something of it. */
   feedLagMs(): number;
   /** Begin to follow the record's log, in a process that runs health; in others the first watch does. */
@@ -121,6 +131,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     health,
     console: pages,
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
+    logReader: new CallLogReader({ store, feed, clock: parts.clock }),
     feedLagMs: () => Math.max(0, ...feed.lags().map(({ sinceEndMs }) => sinceEndMs)),
     start: async () => {
       if (health !== null || plan.services.includes("health-query")) await feed.start();

@@ -255,6 +255,7 @@ async function listen(
     services: services.services,
     policies: services.policies,
     pages: services.pages,
+    logReader: services.logReader,
     authenticate: authentication.authenticate,
     recordRefusal: guards.refusals.record,
     failures: guards.failures,

@@ -16,8 +16,8 @@ import {
   toWorkNode,
   WorkMemory,
 } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
+import { READ_WITHIN_MS, readInTime } from "@rollcall/rpc";
 import {
   type AllocationRecord,
   type CallStore,
@@ -63,9 +63,6 @@ export interface CouldFit {
   readonly why: Refusals;
 }
 
-/** How long a call waits until the log has been read. */
-const READ_WITHIN_MS = 5_000;
-const RETRY_AFTER_MS = 1_000;
 const NODES_A_READ = 500;
 const ALLOCATIONS_A_READ = 1_000;
 
@@ -128,7 +125,8 @@ export class NodeView {
   async #refreshed(signal: AbortSignal): Promise<WorkMemory> {
     const { memory, following } = this.#known ?? (await this.#begin(signal));
     // Whatever its caller has seen is in the log by now.
-    await this.#readUpTo(await currentRevision(this.#store.db), following, signal);
+    const revision = await currentRevision(this.#store.db);
+    await readInTime({ revision, reader: following, signal, withinMs: this.#readWithinMs });
     const ids = this.#dirty.takeNodes();
     // Jobs and orders are nothing to a view of nodes.
     this.#dirty.clear();
@@ -141,20 +139,6 @@ export class NodeView {
       throw error;
     }
     return memory;
-  }
-
-  /** Throws SERVICE_BEHIND rather than plan against nodes as they were. */
-  async #readUpTo(revision: bigint, following: Following, signal: AbortSignal): Promise<void> {
-    const timeout = AbortSignal.timeout(this.#readWithinMs);
-    try {
-      await following.caughtUpTo(revision, AbortSignal.any([signal, timeout]));
-    } catch (cause) {
-      if (signal.aborted || !timeout.aborted) throw cause;
-      const { position } = following;
-      const metadata = { revision: String(revision), position: String(position) };
-      const text = `the scheduler has read the log up to revision ${position}, and needs ${revision}: try again`;
-      throw refuse("SERVICE_BEHIND", text, { metadata, retryAfterMs: RETRY_AFTER_MS });
-    }
   }
 
   async #begin(signal: AbortSignal): Promise<KnownNodes> {

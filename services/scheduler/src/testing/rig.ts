@@ -6,9 +6,11 @@ import { createMetrics, type MetricsRegistry, silentLogger, startTasks, systemCl
 import { createRpcServer } from "@rollcall/rpc";
 import {
   accessTokenHash,
+  CallLogReader,
   createAuthenticator,
   EventFeed,
   ensureAccessToken,
+  type ReservedStore,
   type Store,
   WorkSignals,
 } from "@rollcall/store";
@@ -16,7 +18,12 @@ import { createApp } from "../app.ts";
 import type { SchedulerProcess } from "../scheduler-process.ts";
 
 /** What a test may change of a scheduler. */
-export type RigOptions = Partial<Pick<SchedulerProcess, "timing" | "afterStep">>;
+export interface RigOptions extends Partial<Pick<SchedulerProcess, "timing" | "afterStep">> {
+  /** By which the log is read; that of the store when absent. */
+  readonly logStore?: ReservedStore;
+  /** See RpcServerOptions. */
+  readonly readWithinMs?: number;
+}
 
 /** A scheduler on a port of its own, with its tasks running, and clients of it. */
 export interface Rig {
@@ -36,10 +43,13 @@ export interface Rig {
 }
 
 /** Start a scheduler as a process of its own would, on a real port and the real store. */
-export async function startRig(store: Store, options: RigOptions = {}): Promise<Rig> {
+export async function startRig(
+  store: Store,
+  { logStore = store.reserved, readWithinMs, ...options }: RigOptions = {},
+): Promise<Rig> {
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const instance = randomUUID();
-  const feed = new EventFeed({ store: store.reserved, clock, log });
+  const feed = new EventFeed({ store: logStore, clock, log });
   const signals = new WorkSignals(feed);
   const app = createApp({ ...options, store, feed, signals, instance, clock, log, metrics });
   const tasks = startTasks(app.tasks, { log, clock, retry: { baseMs: 10, maxMs: 50 } });
@@ -47,6 +57,8 @@ export async function startRig(store: Store, options: RigOptions = {}): Promise<
     ...{ host: "127.0.0.1", port: 0, clock, log, metrics },
     ...{ routes: app.routes, services: app.services, policies: app.policies },
     authenticate: createAuthenticator({ store, clock }),
+    logReader: new CallLogReader({ store, feed, clock }),
+    ...(readWithinMs === undefined ? {} : { readWithinMs }),
   });
   const baseUrl = `http://127.0.0.1:${server.port}`;
   const sessionManager = new Http2SessionManager(baseUrl);

@@ -284,11 +284,16 @@ const (
 	ErrorReason_ERROR_REASON_UPSTREAM_UNAVAILABLE ErrorReason = 165
 	// [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
 	ErrorReason_ERROR_REASON_EXECUTION_ID_AHEAD ErrorReason = 166
-	// [UNAVAILABLE] The service has not read the log up to the present within 5 s, and would decide by what was true before. RetryInfo says
-	// when to try again.
+	// [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
+	// what was true before. RetryInfo says when to try again.
 	ErrorReason_ERROR_REASON_SERVICE_BEHIND ErrorReason = 167
 	// [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
 	ErrorReason_ERROR_REASON_JOB_ENDED ErrorReason = 168
+	// [INVALID_ARGUMENT] The header rollcall-min-revision is no revision: a decimal number from 0 to 9223372036854775807.
+	ErrorReason_ERROR_REASON_INVALID_MIN_REVISION ErrorReason = 169
+	// [OUT_OF_RANGE] The header rollcall-min-revision names a revision that the log does not have; metadata has the revision and the head of
+	// the log. The call had no effect. The log may have been restored to an earlier state: forget the revision, and repeat the call.
+	ErrorReason_ERROR_REASON_MIN_REVISION_AHEAD ErrorReason = 170
 )
 
 // Enum value maps for ErrorReason.
@@ -421,6 +426,8 @@ var (
 		166: "ERROR_REASON_EXECUTION_ID_AHEAD",
 		167: "ERROR_REASON_SERVICE_BEHIND",
 		168: "ERROR_REASON_JOB_ENDED",
+		169: "ERROR_REASON_INVALID_MIN_REVISION",
+		170: "ERROR_REASON_MIN_REVISION_AHEAD",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -550,6 +557,8 @@ var (
 		"ERROR_REASON_EXECUTION_ID_AHEAD":            166,
 		"ERROR_REASON_SERVICE_BEHIND":                167,
 		"ERROR_REASON_JOB_ENDED":                     168,
+		"ERROR_REASON_INVALID_MIN_REVISION":          169,
+		"ERROR_REASON_MIN_REVISION_AHEAD":            170,
 	}
 )
 
@@ -584,7 +593,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xd8$\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xa6%\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -713,7 +722,9 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"!ERROR_REASON_UPSTREAM_UNAVAILABLE\x10\xa5\x01\x12$\n" +
 	"\x1fERROR_REASON_EXECUTION_ID_AHEAD\x10\xa6\x01\x12 \n" +
 	"\x1bERROR_REASON_SERVICE_BEHIND\x10\xa7\x01\x12\x1b\n" +
-	"\x16ERROR_REASON_JOB_ENDED\x10\xa8\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x16ERROR_REASON_JOB_ENDED\x10\xa8\x01\x12&\n" +
+	"!ERROR_REASON_INVALID_MIN_REVISION\x10\xa9\x01\x12$\n" +
+	"\x1fERROR_REASON_MIN_REVISION_AHEAD\x10\xaa\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

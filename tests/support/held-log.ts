@@ -1,0 +1,30 @@
+import { StoreUnavailableError } from "../../libs/errors/src/index.ts";
+import type { ReservedStore, Store } from "../../libs/store/src/index.ts";
+
+/** A store whose reserved connections, by which the log is read, can be held up. Those of calls work all the time. */
+export class HeldLog {
+  readonly store: Store;
+  #isHeld = false;
+
+  constructor(store: Store) {
+    const { reserved } = store;
+    const isHeld = () => this.#isHeld;
+    const held: ReservedStore = {
+      ...reserved,
+      get db() {
+        if (isHeld()) throw new StoreUnavailableError("the log cannot be read");
+        return reserved.db;
+      },
+    };
+    this.store = { ...store, reserved: held };
+  }
+
+  /** Read nothing from now on. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    this.#isHeld = false;
+  }
+}
