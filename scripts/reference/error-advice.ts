@@ -106,7 +106,7 @@ export const ADVICE: Readonly<Record<string, string>> = {
   EXECUTION_ID_AHEAD: "Stop the execution instead, or adopt it once its time has come.",
   SERVICE_BEHIND: "Repeat the call; `rollcall doctor` says what slows the database down where that does not help.",
   INVALID_MIN_REVISION: "Send the value of a response's header `rollcall-revision` as it is, or no such header.",
-  MIN_REVISION_AHEAD: "Forget the revision and repeat the call. The SDKs and the command line do both.",
+  MIN_REVISION_AHEAD: "Forget the revision and repeat the call. The SDKs do both.",
   NO_SCHEDULER: "`rollcall serve scheduler` starts one; `rollcall node cordon` keeps new work away without one.",
   LOG_UNAVAILABLE: "Repeat the call when the node is connected again.",
   JOB_COUNT_IS_ZERO: "`rollcall job scale` first.",

@@ -3,6 +3,7 @@ package rollcall
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ const defaultTimeout = 10 * time.Second
 type caller struct {
 	options Options
 	token   credential
+	// One for all addresses of a control plane.
+	seen *seenRevision
 }
 
 // unary is the interceptor of calls with one answer.
@@ -42,7 +45,10 @@ func (c *caller) unary(ctx context.Context, path string, request, answer any, co
 	for attempt := 1; ; attempt++ {
 		authorized, err := c.authorize(ctx)
 		if err == nil {
-			err = errorOf(invoke(authorized, path, request, answer, conn, options...))
+			var header metadata.MD
+			err = errorOf(invoke(authorized, path, request, answer, conn, append(slices.Clip(options), grpc.Header(&header))...))
+			c.seen.answered(header)
+			c.seen.failed(err)
 		}
 		if err == nil {
 			return nil
@@ -73,10 +79,11 @@ func (c *caller) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	if err != nil {
 		return nil, errorOf(err)
 	}
-	return &typedStream{stream}, nil
+	return &typedStream{stream, c.seen}, nil
 }
 
 func (c *caller) authorize(ctx context.Context) (context.Context, error) {
+	ctx = c.seen.attach(ctx)
 	token, err := c.token(ctx)
 	if err != nil || token == "" {
 		return ctx, err
@@ -84,11 +91,19 @@ func (c *caller) authorize(ctx context.Context) (context.Context, error) {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
 }
 
-// typedStream tells its failures as *Error.
-type typedStream struct{ grpc.ClientStream }
+// typedStream tells its failures as *Error, and notes the revisions of its messages.
+type typedStream struct {
+	grpc.ClientStream
+	seen *seenRevision
+}
 
 func (s *typedStream) RecvMsg(message any) error {
-	return streamError(s.ClientStream.RecvMsg(message))
+	err := streamError(s.ClientStream.RecvMsg(message))
+	if it, ok := message.(interface{ GetRevision() uint64 }); ok && err == nil {
+		s.seen.heard(it.GetRevision())
+	}
+	s.seen.failed(err)
+	return err
 }
 
 // prepared answers the message to send, and whether sending it twice has one effect. A missing request id is made here.

@@ -68,8 +68,9 @@ func New(config Config) (*Client, error) {
 	}
 	client := &Client{}
 	of := map[string]*grpc.ClientConn{}
+	seen := &seenRevision{}
 	for _, service := range services {
-		connection, err := found.connect(service, options)
+		connection, err := found.connect(service, options, seen)
 		if err != nil {
 			return nil, errors.Join(err, client.Close())
 		}
@@ -101,13 +102,13 @@ func (c *Client) Close() error {
 	return errors.Join(failures...)
 }
 
-func (t *target) connect(service string, options Options) (*grpc.ClientConn, error) {
+func (t *target) connect(service string, options Options, seen *seenRevision) (*grpc.ClientConn, error) {
 	at := t.addresses[service]
 	transport, err := t.transport(at)
 	if err != nil {
 		return nil, err
 	}
-	calls := &caller{options, t.credentials[service]}
+	calls := &caller{options, t.credentials[service], seen}
 	return grpc.NewClient("dns:///"+at.authority,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithUnaryInterceptor(calls.unary),

@@ -6,12 +6,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	eventsv1 "rollcall.dev/go/gen/rollcall/events/v1"
 	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
 	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
@@ -167,6 +169,7 @@ func TestRetryVectors(t *testing.T) {
 			Text, Revision string
 			Token          *string
 		} `json:"bookmarks"`
+		Revisions []revisionVector `json:"revisions"`
 	}
 	readVectors(t, "retries.json", &vectors)
 	for _, one := range vectors.Retries {
@@ -185,6 +188,33 @@ func TestRetryVectors(t *testing.T) {
 		if err == nil && (read.token != *one.Token || strconv.FormatUint(read.revision, 10) != one.Revision) {
 			t.Errorf("%s is read as %v", one.Text, read)
 		}
+	}
+	for _, one := range vectors.Revisions {
+		one.check(t)
+	}
+}
+
+type revisionVector struct {
+	Name  string
+	Steps []struct{ Answer, Message, Failure string }
+	Sends *string
+}
+
+func (v revisionVector) check(t *testing.T) {
+	seen := &seenRevision{}
+	for _, step := range v.Steps {
+		revision, _ := strconv.ParseUint(step.Message, 10, 64)
+		seen.heard(revision)
+		seen.answered(metadata.Pairs(revisionHeader, step.Answer))
+		seen.failed(&Error{Reason: step.Failure})
+	}
+	sent, _ := metadata.FromOutgoingContext(seen.attach(t.Context()))
+	want := []string{}
+	if v.Sends != nil {
+		want = append(want, *v.Sends)
+	}
+	if !slices.Equal(sent.Get(minRevisionHeader), want) {
+		t.Errorf("%s: sends %v", v.Name, sent)
 	}
 }
 

@@ -27,8 +27,9 @@ func (p RetryPolicy) waitBeforeRetry(failure *Error, attempt int, isRepeatable b
 	}
 	// ABORTED is not among them: it says that an etag is of another version.
 	isPassing := failure.Code == codes.Unavailable
-	// A call that was refused for lack of room had no effect. Any other may have had one.
-	isRefused := failure.Code == codes.ResourceExhausted && failure.RetryAfter > 0
+	// A call that was refused for lack of room, or for its revision, had no effect. Any other may have had one.
+	hasNoRoom := failure.Code == codes.ResourceExhausted && failure.RetryAfter > 0
+	isRefused := hasNoRoom || failure.Reason == ReasonMinRevisionAhead
 	if !isRefused && !(isRepeatable && isPassing) {
 		return 0, false
 	}
@@ -48,7 +49,9 @@ func waitBeforeResume(failure *Error, breaks int, random float64) (time.Duration
 		return max(backoffFor(firstBreakWait, longestBreakWait, breaks, random), failure.RetryAfter), true
 	}
 	// A token that ends, ends the streams that were opened with it; its file may have the next one.
-	if breaks == 1 && (failure.Reason == ReasonTokenExpired || failure.Reason == ReasonTokenRevoked) {
+	isRenewed := breaks == 1 && (failure.Reason == ReasonTokenExpired || failure.Reason == ReasonTokenRevoked)
+	// The client has forgotten the revision by now.
+	if isRenewed || failure.Reason == ReasonMinRevisionAhead {
 		return backoffFor(firstBreakWait, longestBreakWait, breaks, random), true
 	}
 	return 0, false

@@ -13,6 +13,7 @@ from rollcall.registry.v1 import registry_pb2
 from rollcall import Bookmark, ConfigurationError, NodeView, RetryPolicy, RollcallError
 from rollcall.bookmark import EventPosition
 from rollcall.retry import wait_before_resume, wait_before_retry
+from rollcall.seen_revision import SeenRevision
 from rollcall.target import Options, Target, parse_address, resolve_target
 
 # What decides alike in every language.
@@ -98,6 +99,15 @@ class TestVectors:
                     Bookmark.parse(one["text"])
             else:
                 assert Bookmark.parse(one["text"]) == Bookmark(one["token"], int(one["revision"]))
+
+    @pytest.mark.parametrize("one", read_vectors("retries.json")["revisions"], ids=lambda one: one["name"])
+    def test_remembers_the_revision(self, one: dict[str, Any]) -> None:
+        seen = SeenRevision()
+        for step in one["steps"]:
+            seen.answered([("rollcall-revision", step.get("answer", ""))])
+            seen.heard(int(step.get("message", "0")))
+            seen.failed(step.get("failure", ""))
+        assert seen.header == one["sends"]
 
 
 def message(token: str, *revisions: int) -> events_pb2.WatchEventsResponse:

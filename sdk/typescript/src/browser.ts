@@ -3,6 +3,7 @@ import { createConnectTransport } from "@connectrpc/connect-web";
 import { callingTransport } from "./calls.ts";
 import { ApiClient, type CallingOptions, DEFAULT_TIMEOUT_MS } from "./client.ts";
 import { DEFAULT_RETRY } from "./retry.ts";
+import { SeenRevision } from "./seen-revision.ts";
 
 export * from "./exports.ts";
 
@@ -35,5 +36,6 @@ function transportOf({ server, token, fetch, timeoutMs = DEFAULT_TIMEOUT_MS, ret
     token: async () => (typeof token === "function" ? await token() : (token ?? null)),
     timeoutMs,
     retry: { ...DEFAULT_RETRY, ...retry },
+    seen: new SeenRevision(),
   });
 }

@@ -4,6 +4,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Transport } from "@connectrpc/connect";
 import { ConfigurationError, errorOf, TimedOutError } from "./errors.ts";
 import { type RetryPolicy, waitBeforeRetry } from "./retry.ts";
+import { MIN_REVISION_HEADER, REVISION_HEADER, type SeenRevision } from "./seen-revision.ts";
 import { pause } from "./time.ts";
 
 /** What holds for every call to one address. */
@@ -15,6 +16,8 @@ export interface Calling {
   /** What a call may take, its retries included, unless it says otherwise. */
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
+  /** One for all addresses of a control plane. */
+  readonly seen: SeenRevision;
 }
 
 /** A transport that makes calls as every client of Rollcall does. */
@@ -29,10 +32,13 @@ export function callingTransport(calling: Calling): Transport {
           const transport = await calling.connect();
           const leftMs = Math.ceil(endsAtMs - performance.now());
           if (leftMs <= 0) throw new TimedOutError({ code: 4, message: "the deadline passed" });
-          return await transport.unary(method, signal, leftMs, headers, message, contextValues);
+          const answer = await transport.unary(method, signal, leftMs, headers, message, contextValues);
+          calling.seen.answered(answer.header.get(REVISION_HEADER));
+          return answer;
         } catch (cause) {
           const failure = errorOf(cause);
           if (failure instanceof ConfigurationError || signal?.aborted) throw failure;
+          calling.seen.failed(failure.reason);
           const wait = waitBeforeRetry(calling.retry, failure, { attempt, isRepeatable, random: Math.random() });
           if (wait === null || performance.now() + wait >= endsAtMs) throw failure;
           await pause(wait, signal);
@@ -45,7 +51,7 @@ export function callingTransport(calling: Calling): Transport {
         const headers = await authorized(calling, header);
         const transport = await calling.connect();
         const answer = await transport.stream(method, signal, timeoutMs, headers, input, contextValues);
-        return { ...answer, message: typedErrors(answer.message) };
+        return { ...answer, message: typedMessages(answer.message, calling.seen) };
       } catch (cause) {
         throw errorOf(cause);
       }
@@ -53,16 +59,22 @@ export function callingTransport(calling: Calling): Transport {
   };
 }
 
-async function* typedErrors<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+async function* typedMessages<T extends object>(messages: AsyncIterable<T>, seen: SeenRevision): AsyncIterable<T> {
   try {
-    yield* messages;
+    for await (const message of messages) {
+      if ("revision" in message && typeof message.revision === "bigint") seen.heard(message.revision);
+      yield message;
+    }
   } catch (cause) {
-    throw errorOf(cause);
+    const failure = errorOf(cause);
+    if (!(failure instanceof ConfigurationError)) seen.failed(failure.reason);
+    throw failure;
   }
 }
 
-async function authorized({ token }: Calling, header: HeadersInit | undefined): Promise<Headers> {
+async function authorized({ token, seen }: Calling, header: HeadersInit | undefined): Promise<Headers> {
   const headers = new Headers(header);
+  if (seen.header !== null && !headers.has(MIN_REVISION_HEADER)) headers.set(MIN_REVISION_HEADER, seen.header);
   const proof = await token();
   if (proof !== null) headers.set("authorization", `Bearer ${proof}`);
   return headers;

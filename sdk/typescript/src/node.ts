@@ -17,6 +17,7 @@ import { codeOf } from "./contexts.ts";
 import { tokenSource } from "./credentials.ts";
 import { ConfigurationError } from "./errors.ts";
 import { DEFAULT_RETRY } from "./retry.ts";
+import { SeenRevision } from "./seen-revision.ts";
 import { resolveTarget, type ServiceTarget, type TargetOptions, type Trust } from "./target.ts";
 
 export * from "./exports.ts";
@@ -37,6 +38,7 @@ export class Client extends ApiClient {
     const uid = process.geteuid?.() ?? null;
     const target = resolveTarget(options, { env, home: homedir(), cwd: process.cwd(), uid });
     const connections = SERVICE_NAMES.map((name) => [name, new Connection(target[name])] as const);
+    const seen = new SeenRevision();
     const transports = connections.map(([name, connection]) => [
       name,
       callingTransport({
@@ -44,6 +46,7 @@ export class Client extends ApiClient {
         token: tokenSource(target[name].credential),
         timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
         retry: { ...DEFAULT_RETRY, ...options.retry },
+        seen,
       }),
     ]);
     super(Object.fromEntries(transports));

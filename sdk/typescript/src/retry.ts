@@ -33,8 +33,9 @@ export function waitBeforeRetry(
   }: { readonly attempt: number; readonly isRepeatable: boolean; readonly random: number },
 ): number | null {
   if (attempt >= policy.attempts) return null;
-  // A call that was refused for lack of room had no effect. Any other may have had one.
-  const isRefused = failure.code === Code.ResourceExhausted && failure.retryAfterMs !== null;
+  // A call that was refused for lack of room, or for its revision, had no effect. Any other may have had one.
+  const hasNoRoom = failure.code === Code.ResourceExhausted && failure.retryAfterMs !== null;
+  const isRefused = hasNoRoom || failure.reason === Reason.MIN_REVISION_AHEAD;
   // ABORTED is not among them: it says that an etag is of another version.
   const isPassing = failure.code === Code.Unavailable;
   if (!isRefused && !(isRepeatable && isPassing)) return null;
@@ -62,7 +63,9 @@ const LONGEST_BREAK_WAIT_MS = 5_000;
 export function waitBeforeResume(failure: Failure, breaks: number, random: number): number | null {
   // A token that ends, ends the streams that were opened with it; its file may have the next one.
   const isRenewed = breaks === 1 && RENEWED.has(failure.reason);
-  if (!BREAKS.has(failure.code) && !isRenewed) return null;
+  // The client has forgotten the revision by now.
+  const isForgotten = failure.reason === Reason.MIN_REVISION_AHEAD;
+  if (!BREAKS.has(failure.code) && !isRenewed && !isForgotten) return null;
   const longest = Math.min(LONGEST_BREAK_WAIT_MS, FIRST_BREAK_WAIT_MS * 2 ** Math.min(breaks - 1, 10));
   return Math.max(longest * (0.5 + random / 2), failure.retryAfterMs ?? 0);
 }

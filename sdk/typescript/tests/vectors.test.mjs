@@ -15,6 +15,7 @@ const DIST = dirname(fileURLToPath(import.meta.resolve("@rollcall/client")));
 const inner = (name) => import(String(pathToFileURL(join(DIST, name))));
 const { waitBeforeRetry, waitBeforeResume, DEFAULT_RETRY } = await inner("retry.js");
 const { parseBookmark } = await inner("bookmark.js");
+const { SeenRevision } = await inner("seen-revision.js");
 const { resolveTarget } = await inner("target.js");
 const { tokenSource } = await inner("credentials.js");
 
@@ -48,6 +49,18 @@ test("reads bookmarks", () => {
     else assert.deepEqual(parseBookmark(text), { token, revision: BigInt(revision) });
   }
 });
+
+for (const { name, steps, sends } of read("retries.json").revisions) {
+  test(`remembers the revision: ${name}`, () => {
+    const seen = new SeenRevision();
+    for (const { answer, message, failure } of steps) {
+      if (answer !== undefined) seen.answered(answer);
+      if (message !== undefined) seen.heard(BigInt(message));
+      if (failure !== undefined) seen.failed(failure);
+    }
+    assert.equal(seen.header, sends);
+  });
+}
 
 for (const one of read("targets.json")) {
   test(`finds the control plane: ${one.name}`, async () => {

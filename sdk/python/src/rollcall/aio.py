@@ -18,6 +18,7 @@ from .connect import TlsTrust, channel_options, metadata_source
 from .errors import RollcallError
 from .events.v1 import events_pb2
 from .retry import RetryPolicy, wait_before_resume
+from .seen_revision import SeenRevision
 from .services import AsyncServices
 from .target import SERVICES, Options, Target, resolve_target
 
@@ -60,9 +61,8 @@ class AsyncClient(AsyncServices):
         self.target: Target = resolve_target(options)
         trust = TlsTrust(self.target)
         self._channels = {name: _channel(self.target, name, trust) for name in SERVICES}
-        calls = {
-            name: CallOptions(timeout, retry or RetryPolicy(), metadata_source(self.target, name)) for name in SERVICES
-        }
+        policy, seen = retry or RetryPolicy(), SeenRevision()
+        calls = {name: CallOptions(timeout, policy, metadata_source(self.target, name), seen) for name in SERVICES}
         super().__init__(self._channels, calls)
 
     async def close(self) -> None:

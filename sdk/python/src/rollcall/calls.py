@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 
 from .errors import RollcallError, UnreachableError, error_of_rpc
 from .retry import RetryPolicy, wait_before_retry
+from .seen_revision import SeenRevision
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -63,6 +64,22 @@ class CallOptions:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     metadata: Callable[[], Metadata] = tuple
     """Called for each call: what proves who calls."""
+    seen: SeenRevision = field(default_factory=SeenRevision)
+    """One for all addresses of a control plane."""
+
+    def all_metadata(self) -> Metadata:
+        """The metadata of one call. It may wait for an issuer that renews a login."""
+        return self.metadata() + self.seen.metadata()
+
+    def failure_of(self, error: grpc.RpcError | RollcallError) -> RollcallError:
+        """The exception for what a call failed with."""
+        failure = error_of_rpc(error)
+        self.seen.failed(failure.reason)
+        return failure
+
+    def heard(self, message: Message) -> None:
+        """Note the revision of a stream's message."""
+        self.seen.heard(getattr(message, "revision", 0))
 
 
 class UnaryMethod(Generic[Request, Response]):
@@ -84,11 +101,13 @@ class UnaryMethod(Generic[Request, Response]):
             attempt += 1
             remaining = deadline - time.monotonic()
             try:
-                metadata = self._options.metadata()
-                answer: Response = self._call(message, timeout=max(remaining, 0.0), metadata=metadata)
+                metadata = self._options.all_metadata()
+                found = self._call.with_call(message, timeout=max(remaining, 0.0), metadata=metadata)
+                answer: Response = found[0]
+                self._options.seen.answered(found[1].initial_metadata())
                 return answer
             except (grpc.RpcError, RollcallError) as error:
-                failure = error_of_rpc(error)
+                failure = self._options.failure_of(error)
                 left = deadline - time.monotonic()
                 wait = wait_before_retry(self._options.retry, failure, attempt, is_repeatable, left, random.random())
                 if wait is None:
@@ -126,15 +145,16 @@ class StreamMethod(Generic[Request, Response]):
     def __call__(self, request: Request | None = None, *, silence: float | None = None) -> Stream[Response]:
         """Open the stream. It ends with UNAVAILABLE when nothing comes for ``silence`` seconds."""
         message = self.info.request() if request is None else request
-        return Stream(self._call(message, metadata=self._options.metadata()), silence)
+        return Stream(self._call(message, metadata=self._options.all_metadata()), silence, self._options)
 
 
 class Stream(Generic[Response]):
     """The messages of one stream, as an iterator. ``close()`` ends it."""
 
-    def __init__(self, call: Any, silence: float | None) -> None:
+    def __init__(self, call: Any, silence: float | None, options: CallOptions) -> None:
         self._call = call
         self._silence = silence
+        self._options = options
         self._is_silent = False
 
     def __iter__(self) -> Iterator[Response]:
@@ -148,9 +168,10 @@ class Stream(Generic[Response]):
             timer.start()
         try:
             message: Response = next(self._call)
+            self._options.heard(message)
             return message
         except grpc.RpcError as error:
-            raise _broken(self._is_silent, error) from error
+            raise (_fell_silent() if self._is_silent else self._options.failure_of(error)) from error
         finally:
             if timer is not None:
                 timer.cancel()
@@ -190,11 +211,13 @@ class AsyncUnaryMethod(Generic[Request, Response]):
             remaining = deadline - time.monotonic()
             try:
                 # Files are read, and an issuer may be asked.
-                metadata = await asyncio.to_thread(self._options.metadata)
-                answer: Response = await self._call(message, timeout=max(remaining, 0.0), metadata=metadata)
+                metadata = await asyncio.to_thread(self._options.all_metadata)
+                call = self._call(message, timeout=max(remaining, 0.0), metadata=metadata)
+                answer: Response = await call
+                self._options.seen.answered(await call.initial_metadata())
                 return answer
             except (grpc.RpcError, RollcallError) as error:
-                failure = error_of_rpc(error)
+                failure = self._options.failure_of(error)
                 left = deadline - time.monotonic()
                 wait = wait_before_retry(self._options.retry, failure, attempt, is_repeatable, left, random.random())
                 if wait is None:
@@ -235,15 +258,16 @@ class AsyncStreamMethod(Generic[Request, Response]):
         message = self.info.request() if request is None else request
 
         async def open_call() -> Any:
-            return self._call(message, metadata=await asyncio.to_thread(self._options.metadata))
+            return self._call(message, metadata=await asyncio.to_thread(self._options.all_metadata))
 
-        return AsyncStream(open_call, silence)
+        return AsyncStream(open_call, silence, self._options)
 
 
 class AsyncStream(Generic[Response]):
     """The messages of one stream, as an asynchronous iterator. ``close()`` ends it."""
 
-    def __init__(self, open_call: Callable[[], Awaitable[Any]], silence: float | None) -> None:
+    def __init__(self, open_call: Callable[[], Awaitable[Any]], silence: float | None, options: CallOptions) -> None:
+        self._options = options
         self._open = open_call
         self._call: Any = None
         self._silence = silence
@@ -264,10 +288,11 @@ class AsyncStream(Generic[Response]):
             self._call.cancel()
             raise _fell_silent() from error
         except grpc.RpcError as error:
-            raise error_of_rpc(error) from error
+            raise self._options.failure_of(error) from error
         if message is grpc.aio.EOF:
             raise StopAsyncIteration
         answer: Response = message
+        self._options.heard(answer)
         return answer
 
     def close(self) -> None:
@@ -275,10 +300,6 @@ class AsyncStream(Generic[Response]):
         self._is_closed = True
         if self._call is not None:
             self._call.cancel()
-
-
-def _broken(is_silent: bool, error: grpc.RpcError) -> RollcallError:
-    return _fell_silent() if is_silent else error_of_rpc(error)
 
 
 def _fell_silent() -> RollcallError:

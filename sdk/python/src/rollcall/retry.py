@@ -36,8 +36,9 @@ def wait_before_retry(
     """
     if attempt >= policy.attempts:
         return None
-    is_refused = error.code is grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
-    # A call that was refused for lack of room had no effect. Any other may have had one.
+    has_no_room = error.code is grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
+    # A call that was refused for lack of room, or for its revision, had no effect. Any other may have had one.
+    is_refused = has_no_room or error.reason == Reason.MIN_REVISION_AHEAD
     if not (is_refused or (is_repeatable and error.code in _PASSING)):
         return None
     backoff = min(policy.longest_wait, policy.first_wait * 2 ** (attempt - 1)) * (0.5 + random / 2)
@@ -64,7 +65,9 @@ def wait_before_resume(error: RollcallError, breaks: int, random: float) -> floa
     """
     # A token that ends, ends the streams that were opened with it; its file may have the next one.
     is_renewed = breaks == 1 and error.reason in (Reason.TOKEN_EXPIRED, Reason.TOKEN_REVOKED)
-    if error.code not in _BREAKS and not is_renewed:
+    # The client has forgotten the revision by now.
+    is_forgotten = error.reason == Reason.MIN_REVISION_AHEAD
+    if error.code not in _BREAKS and not is_renewed and not is_forgotten:
         return None
     longest = min(_LONGEST_BREAK_WAIT, _FIRST_BREAK_WAIT * 2.0 ** min(breaks - 1, 10))
     backoff: float = longest * (0.5 + random / 2)

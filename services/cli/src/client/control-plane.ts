@@ -17,6 +17,7 @@ import {
 } from "./addresses.ts";
 import { createClientTls, type Trust } from "./client-tls.ts";
 import { findDataDirectory, readRunFile } from "./data-directory.ts";
+import { rememberRevision } from "./remember-revision.ts";
 
 /** Access to the public API. */
 export interface ControlPlane {
@@ -50,6 +51,7 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
   const context = chosen === null ? null : { chosen, addresses: addressesOf(chosen.context, tls.isMeant) };
   const tokens = createTokenSource(options, shell, dataDirectory, runFile, context);
   const timeoutMs = options.timeout === undefined ? DEFAULT_TIMEOUT_MS : parseDurationMs("timeout", options.timeout);
+  const remembering = rememberRevision();
   const callee = (service: ServiceName) => ({ service, baseUrl: addresses[service], timeoutMs });
   const clientOf = <S extends DescService>(at: ServiceName, service: S) => {
     const baseUrl = addresses[at];
@@ -61,7 +63,7 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
       defaultTimeoutMs: timeoutMs,
       // On this machine compression costs more than it saves.
       acceptCompression: isLoopback(baseUrl) ? [] : [compressionGzip],
-      interceptors: [withToken(tokens.tokenFor(baseUrl)), until(shell.interrupted)],
+      interceptors: [withToken(tokens.tokenFor(baseUrl)), remembering, until(shell.interrupted)],
     });
     return createClient(service, transport);
   };

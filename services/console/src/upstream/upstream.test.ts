@@ -51,8 +51,9 @@ afterEach(async () => {
   await Promise.all([front, service].map((server) => new Promise((resolve) => server.close(resolve))));
 });
 
-function open(path: string, type: string) {
-  return page.request({ ":method": "POST", ":path": path, "content-type": type }, { endStream: false });
+function open(path: string, type: string, more: Readonly<Record<string, string>> = {}) {
+  const headers = { ":method": "POST", ":path": path, "content-type": type, ...more };
+  return page.request(headers, { endStream: false });
 }
 
 /** Status and body of a whole call. */
@@ -75,6 +76,20 @@ describe("createUpstream()", () => {
     answer = (request, response) => request.resume().once("end", () => response.end('{"actor":"a"}'));
     expect(await call(PATH, "application/json")).toEqual({ status: 200, body: '{"actor":"a"}' });
     expect(arrived[0]?.headers["x-forwarded-for"]).toBe("192.0.2.1");
+  });
+
+  it("should hand on the revision that a page has seen, and that of the answer", async () => {
+    answer = (request, response) => {
+      response.setHeader("rollcall-revision", "8");
+      request.resume().once("end", () => response.end("{}"));
+    };
+    const stream = open(PATH, "application/json", { "rollcall-min-revision": "7" });
+    stream.resume().end("{}");
+    const revision = await new Promise((resolve) => {
+      stream.on("response", (headers) => resolve(headers["rollcall-revision"]));
+    });
+    expect(revision).toBe("8");
+    expect(arrived[0]?.headers["rollcall-min-revision"]).toBe("7");
   });
 
   it.each(TYPES)("should end what it asked when a page leaves a call of %s half sent, and go on", async (type) => {

@@ -30,9 +30,9 @@ const METHOD = /^\/rollcall\.([a-z]+)\.v\d+\.(\w+)\/\w+$/;
 /** What a page can send by fetch. A request has one message; gRPC itself needs trailers, which fetch cannot read. */
 const BY_FETCH = /^application\/(?:json|proto|connect\+(?:json|proto)|grpc-web(?:\+\w+)?)(?:;|$)/;
 const ASKED =
-  /^(?:authorization|content-type|content-encoding|accept-encoding|connect-[\w-]+|grpc-[\w-]+|x-grpc-web|x-user-agent|x-request-id|traceparent|tracestate)$/;
+  /^(?:authorization|content-type|content-encoding|accept-encoding|connect-[\w-]+|grpc-[\w-]+|x-grpc-web|x-user-agent|x-request-id|rollcall-min-revision|traceparent|tracestate)$/;
 const ANSWERED =
-  /^(?:content-type|content-encoding|content-length|connect-[\w-]+|grpc-[\w-]+|trailer-[\w-]+|x-request-id)$/;
+  /^(?:content-type|content-encoding|content-length|connect-[\w-]+|grpc-[\w-]+|trailer-[\w-]+|x-request-id|rollcall-revision)$/;
 const LARGEST_REQUEST_BYTES = MESSAGE_LIMIT_BYTES + 1_024;
 const RETRY_AFTER_MS = 2_000;
 const IDLE_MS = 30_000;

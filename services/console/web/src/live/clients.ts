@@ -1,9 +1,10 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { MIN_REVISION_HEADER, REVISION_HEADER, seenAfter } from "@rollcall/domain/seen-revision";
 import { PROOF_HEADER, readProof } from "../session/proof.ts";
 
 const proving: Interceptor = (next) => (request) => {
@@ -12,11 +13,27 @@ const proving: Interceptor = (next) => (request) => {
   return next(request);
 };
 
+let seen = 0n;
+
+/** No service answers from an earlier state than the page shows. Watches begin with what the database says. */
+const remembering: Interceptor = (next) => async (request) => {
+  if (seen > 0n && !request.stream) request.header.set(MIN_REVISION_HEADER, String(seen));
+  try {
+    const answer = await next(request);
+    seen = seenAfter(seen, answer.header.get(REVISION_HEADER));
+    return answer;
+  } catch (error) {
+    // The log may have been restored, and end before what was seen. The next call sends none.
+    if (error instanceof ConnectError && error.code === Code.OutOfRange) seen = 0n;
+    throw error;
+  }
+};
+
 /** All calls go to the origin of the page, with its cookie and the proof that belongs to it. */
 const transport: Transport = createConnectTransport({
   baseUrl: window.location.origin,
   useBinaryFormat: true,
-  interceptors: [proving],
+  interceptors: [proving, remembering],
 });
 
 /** Make the client of a service that only some pages need. */

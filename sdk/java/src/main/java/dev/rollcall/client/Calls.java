@@ -32,13 +32,23 @@ public final class Calls {
   private final Supplier<String> token;
   private final Duration timeout;
   private final RetryPolicy retry;
+  private final SeenRevision seen;
 
-  /** {@code token} answers null for none; it is asked for each attempt, as is the channel. */
-  Calls(Supplier<ManagedChannel> channel, Supplier<String> token, Duration timeout, RetryPolicy retry) {
+  /**
+   * {@code token} answers null for none; it is asked for each attempt, as is the channel. {@code seen} is one for all
+   * addresses of a control plane.
+   */
+  Calls(
+      Supplier<ManagedChannel> channel,
+      Supplier<String> token,
+      Duration timeout,
+      RetryPolicy retry,
+      SeenRevision seen) {
     this.channel = channel;
     this.token = token;
     this.timeout = timeout;
     this.retry = retry;
+    this.seen = seen;
   }
 
   /** Makes a call with one answer. Throws RollcallException. */
@@ -105,10 +115,10 @@ public final class Calls {
     // This class decides how long to wait after a failure; the channel would wait up to two minutes.
     connected.resetConnectBackoff();
     String proof = token.get();
-    if (proof == null || proof.isEmpty()) return connected;
+    if (proof == null || proof.isEmpty()) return ClientInterceptors.intercept(connected, seen);
     Metadata headers = new Metadata();
     headers.put(AUTHORIZATION, "Bearer " + proof);
-    return ClientInterceptors.intercept(connected, MetadataUtils.newAttachHeadersInterceptor(headers));
+    return ClientInterceptors.intercept(connected, seen, MetadataUtils.newAttachHeadersInterceptor(headers));
   }
 
   record Prepared<Q>(Q message, boolean isRepeatable) {}

@@ -29,13 +29,14 @@ public final class Client extends Services implements AutoCloseable {
   public static Client create(ClientOptions options) {
     Map<String, Calls> calls = new LinkedHashMap<>();
     Map<String, Connection> connections = new LinkedHashMap<>();
+    SeenRevision seen = new SeenRevision();
     Target.resolve(options, Surroundings.ofProcess())
         .forEach(
             (name, service) -> {
               Connection connection = new Connection(service);
               connections.put(name, connection);
               Credential credential = service.credential();
-              calls.put(name, new Calls(connection::channel, credential::token, options.timeout, options.retry));
+              calls.put(name, new Calls(connection::channel, credential::token, options.timeout, options.retry, seen));
             });
     return new Client(calls, connections);
   }

@@ -34,8 +34,9 @@ public record RetryPolicy(int attempts, Duration firstWait, Duration longestWait
     if (attempt >= attempts) return null;
     // ABORTED is not among them: it says that an etag is of another version.
     boolean isPassing = failure.code() == Code.UNAVAILABLE;
-    // A call that was refused for lack of room had no effect. Any other may have had one.
-    boolean isRefused = failure.code() == Code.RESOURCE_EXHAUSTED && failure.retryAfter() != null;
+    // A call that was refused for lack of room, or for its revision, had no effect. Any other may have had one.
+    boolean hasNoRoom = failure.code() == Code.RESOURCE_EXHAUSTED && failure.retryAfter() != null;
+    boolean isRefused = hasNoRoom || failure.reason().equals(Reason.MIN_REVISION_AHEAD);
     if (!isRefused && !(isRepeatable && isPassing)) return null;
     return longer(backoff(firstWait, longestWait, attempt, random), failure.retryAfter());
   }
@@ -47,7 +48,9 @@ public record RetryPolicy(int attempts, Duration firstWait, Duration longestWait
   static Duration waitBeforeResume(RollcallException.Failure failure, int breaks, double random) {
     // A token that ends, ends the streams that were opened with it; its file may have the next one.
     boolean isRenewed = breaks == 1 && RENEWED.contains(failure.reason());
-    if (!BREAKS.contains(failure.code()) && !isRenewed) return null;
+    // The client has forgotten the revision by now.
+    boolean isForgotten = failure.reason().equals(Reason.MIN_REVISION_AHEAD);
+    if (!BREAKS.contains(failure.code()) && !isRenewed && !isForgotten) return null;
     return longer(backoff(FIRST_BREAK_WAIT, LONGEST_BREAK_WAIT, breaks, random), failure.retryAfter());
   }
 

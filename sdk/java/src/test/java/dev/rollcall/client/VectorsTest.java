@@ -72,6 +72,22 @@ final class VectorsTest {
     }
   }
 
+  @Test
+  void remembersTheRevision() throws IOException {
+    for (JsonElement it : read("retries.json").getAsJsonObject().getAsJsonArray("revisions")) {
+      JsonObject one = it.getAsJsonObject();
+      SeenRevision seen = new SeenRevision();
+      for (JsonElement that : one.getAsJsonArray("steps")) {
+        JsonObject step = that.getAsJsonObject();
+        if (step.has("answer")) seen.answered(step.get("answer").getAsString());
+        if (step.has("message")) seen.heard(Long.parseLong(step.get("message").getAsString()));
+        if (step.has("failure")) seen.failed(step.get("failure").getAsString());
+      }
+      String sends = one.get("sends").isJsonNull() ? null : one.get("sends").getAsString();
+      assertEquals(sends, seen.header(), one.get("name").getAsString());
+    }
+  }
+
   @TestFactory
   List<DynamicTest> findsTheControlPlane() throws IOException {
     return read("targets.json").getAsJsonArray().asList().stream()
