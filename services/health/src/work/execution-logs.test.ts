@@ -181,6 +181,47 @@ describe("the output of an execution", () => {
   });
 
   it.each([
+    ["LOG_NOT_FOUND", "", "LOG_NOT_FOUND", /keeps no output of the execution$/],
+    ["LOG_UNAVAILABLE", "the keeper failed: EIO", "LOG_UNAVAILABLE", /cannot read the output: the keeper failed: EIO$/],
+    ["TOO_MANY_STREAMS", "16 outputs", "TOO_MANY_STREAMS", /sends no further output at the moment: 16 outputs$/],
+    // An agent has no say about roles.
+    ["ROLE_TOO_LOW", "", "LOG_UNAVAILABLE", /cannot send the output, ROLE_TOO_LOW$/],
+  ])("should be refused as its node says: %s, %j", async (failure, failureMessage, reason, message) => {
+    for (const at of [atOwner, atOther]) {
+      const reading = failureOf(read(at));
+      const { token } = await stream.nextOf("logRequest");
+      await stream.serveLogs().send({ token, failure, failureMessage });
+      expect(await reading).toMatchObject({ reason, message: expect.stringMatching(message) });
+    }
+  });
+
+  it("should be read by one caller a bounded number of times, and again after one has ended", async () => {
+    const leaving = Array.from({ length: 8 }, () => new AbortController());
+    const readings = leaving.map(({ signal }) => {
+      const pieces = atOther.client.readExecutionLog({ executionId, follow: true }, { signal });
+      return failureOf(pieces[Symbol.asyncIterator]().next());
+    });
+    for (const _ of leaving) await stream.nextOf("logRequest");
+    expect(await failureOf(read(atOther))).toMatchObject({
+      reason: "TOO_MANY_STREAMS",
+      message: expect.stringContaining("reads 8 outputs of node"),
+    });
+    leaving[0]?.abort();
+    await readings[0];
+    await until("room for another reading", async () => {
+      const next = new AbortController();
+      const pieces = atOther.client.readExecutionLog({ executionId }, { signal: next.signal });
+      const refused = failureOf(pieces[Symbol.asyncIterator]().next()).then((failure) => failure !== null);
+      const isAsked = stream.nextOf("logRequest").then(() => false);
+      const isRefused = await Promise.race([refused, isAsked]);
+      next.abort();
+      return !isRefused;
+    });
+    for (const one of leaving) one.abort();
+    await Promise.all(readings);
+  });
+
+  it.each([
     ["fields that are too many", Buffer.alloc(900_000, Buffer.from([0xf8, 0x7f, 0])), "MESSAGE_TOO_LARGE", 8],
     ["a message that is too large", Buffer.alloc(1_200_000), "MESSAGE_TOO_LARGE", 8],
     ["bytes that are no message", Buffer.from([0x0a, 0xff, 0xff]), "MALFORMED_MESSAGE", 3],
