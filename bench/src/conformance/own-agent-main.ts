@@ -52,6 +52,7 @@ function keeper(): KeeperAccess {
     directory: null,
     executors: ["process"],
     user: USER,
+    userIds: null,
     users: [],
     directories: [],
     secrets: null,
@@ -61,6 +62,8 @@ function keeper(): KeeperAccess {
   const flags = [
     "--set",
     "Work.Executors=process",
+    "--set",
+    "Work.UserIds=none",
     "--set",
     USER === null ? "Work.SameUser=true" : `Work.User=${USER}`,
   ];

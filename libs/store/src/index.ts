@@ -87,6 +87,7 @@ export {
   type AgentVersion,
   countAgentVersions,
   listDuplicatedNodes,
+  listUncontainedNodes,
   type RecordFacts,
   readRecordFacts,
   type Standby,

@@ -2,4 +2,4 @@ export { type Agent, createAgent } from "./agent.ts";
 export { type AgentConfig, agentKeys, checkAgentConfig } from "./config.ts";
 export { defaultStateDirectory, startAgent } from "./start-agent.ts";
 export type { KeeperAccess } from "./work/keeper-link.ts";
-export { checkWorkConfig, type WorkConfig, workKeys } from "./work/work-keys.ts";
+export { checkWorkConfig, parseUserIds, type WorkConfig, workKeys } from "./work/work-keys.ts";

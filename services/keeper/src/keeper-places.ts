@@ -97,6 +97,18 @@ async function letsThrough(path: string): Promise<boolean> {
   return parent === path || letsThrough(parent);
 }
 
+/** Make the first of these directories that can be made, for this user alone. */
+export async function firstOwn([path = "", ...others]: readonly string[]): Promise<string> {
+  try {
+    await makeOwn(path, 0o700);
+    return path;
+  } catch (error) {
+    // As in a container whose root is read-only.
+    if (others.length === 0 || !["EROFS", "EACCES", "EPERM"].includes(errorCode(error) ?? "")) throw error;
+    return firstOwn(others);
+  }
+}
+
 /** Make a directory where any user may make one: what is there must be this user's own. */
 export async function makeOwn(path: string, mode: number): Promise<void> {
   await makeDirectory(path, mode);

@@ -43,7 +43,15 @@ afterEach(() => rm(root, { recursive: true, force: true }));
   });
 
   const settingsWith = (changes: Partial<KeeperSettings> = {}): KeeperSettings => ({
-    ...{ executors: ["process"], user: "nobody", users: [], directories: [], secrets: null, mayBeOwnUser: false },
+    ...{
+      executors: ["process"],
+      user: "nobody",
+      userIds: null,
+      users: [],
+      directories: [],
+      secrets: null,
+      mayBeOwnUser: false,
+    },
     ...{ stateDirectory: join(root, "agent"), directory: own, dockerHost: null, ...changes },
   });
 

@@ -13,20 +13,24 @@ import {
   systemClock,
   type Task,
 } from "@rollcall/process";
-import { type Limit, openCgroups } from "./cgroup/cgroup-hierarchy.ts";
+import { type CgroupHierarchy, type Limit, openCgroups } from "./cgroup/cgroup-hierarchy.ts";
 import { DockerEngine } from "./docker/docker-engine.ts";
 import { DockerExecutor } from "./docker/docker-executor.ts";
 import { machineClock } from "./execution/keeper-services.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keeper } from "./keeper.ts";
-import { keeperPlaces, makeOwn } from "./keeper-places.ts";
+import { firstOwn, type KeeperPlaces, keeperPlaces, makeOwn } from "./keeper-places.ts";
+import { describeIsolation } from "./launch/describe-isolation.ts";
+import { probeIsolation } from "./launch/isolation.ts";
 import type { WorkRules } from "./launch/permissions.ts";
 import { canBecome, findAccount } from "./launch/prepare-launch.ts";
+import { closeInherited } from "./machine/close-inherited.ts";
 import { readBootId } from "./machine/process-name.ts";
 import { ProcessExecutor } from "./process/process-program.ts";
 import { SeenStamp } from "./seen-stamp.ts";
 import type { KeeperFacts } from "./socket/keeper-connection.ts";
 import { KeeperSocket } from "./socket/keeper-socket.ts";
+import { UserIds } from "./users/user-ids.ts";
 
 /** What a keeper is started with. */
 export interface KeeperSettings extends Omit<WorkRules, "closedUserIds"> {
@@ -68,6 +72,7 @@ export function settingsDigest(settings: KeeperSettings): string {
 export async function startKeeper(options: StartKeeperOptions): Promise<Running> {
   const { settings, version, endsIdle = false, findUser = findAccount, log } = options;
   if (process.platform !== "linux") throw new StartError("work runs on Linux alone");
+  closeInherited();
   const places = await keeperPlaces(settings.stateDirectory, settings.directory);
   await makeDirectory(places.directory, 0o700);
   await chmod(places.directory, 0o700);
@@ -75,15 +80,19 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     await makeOwn(dirname(places.socket), 0o700);
   }
   if (places.isScratchTemporary) log.warn({ directory: places.scratch }, TEMPORARY_WARNING);
+  const isolation = await probeIsolation();
+  if (isolation.problem !== "") log.warn({ problem: isolation.problem }, "executions are not kept apart entirely");
+  const userIds = ownRange(settings);
   const agent = await agentOf(settings);
   const closedUserIds = [...new Set([process.getuid?.() ?? 0, agent.userId])];
   const problemNow = (): Promise<string> => processProblem(settings, closedUserIds, findUser);
   let problem = await problemNow();
   if (problem !== "") log.error({ problem }, "processes are not offered");
-  else if (settings.executors.includes("process") && settings.user === null) log.warn({}, OWN_USER_WARNING);
+  else if (settings.executors.includes("process") && isOwnUser(settings)) log.warn({}, OWN_USER_WARNING);
   const executors = (): readonly string[] => settings.executors.filter((one) => one !== "process" || problem === "");
   const rules: WorkRules = {
     ...settings,
+    userIds,
     closedUserIds,
     get executors() {
       return executors();
@@ -108,7 +117,10 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       await Keeper.open({
         ...{ journal, seen, clock, bootId, log },
         executors: {
-          process: new ProcessExecutor({ cgroups, rules, scratch: places.scratch }),
+          process: new ProcessExecutor({
+            ...{ cgroups, rules, isolation, scratch: places.scratch },
+            userIds: userIds && (await openUserIds(userIds, { places, settings, log })),
+          }),
           docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log }),
         },
       }),
@@ -119,7 +131,10 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       pid: process.pid,
       users: [...settings.users],
       directories: [...settings.directories],
-      ...toOffer({ executors: executors(), problem, limits: cgroups?.limits ?? [] }, engine),
+      ...toOffer({ executors: executors(), problem, limits: limitsOf(cgroups, userIds !== null) }, engine),
+      ...(executors().includes("process") && {
+        isolation: describeIsolation({ rules, isolation, hasCgroups: cgroups !== null }),
+      }),
       conditions: [...watch.faults, ...(hasDocker && engine.isUnresponsive ? [ENGINE_UNRESPONSIVE] : [])],
     });
     const onRetire = (): void => retire();
@@ -183,6 +198,38 @@ function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
   });
 }
 
+/** The user ids that executions are given, each its own; null where they are given none. */
+function ownRange({ user, userIds }: KeeperSettings): readonly number[] | null {
+  return user === null && isRoot() ? userIds : null;
+}
+
+/** Whether executions run as the keeper's own user. Root never lends itself. */
+function isOwnUser({ user, mayBeOwnUser }: KeeperSettings): boolean {
+  return user === null && mayBeOwnUser && !isRoot();
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+/** What is enforced for all processes that the keeper starts. */
+function limitsOf(cgroups: CgroupHierarchy | null, hasOwnUsers: boolean): readonly Limit[] {
+  const limits = cgroups?.limits ?? [];
+  // By the limit of a user's processes, where each execution is a user.
+  return hasOwnUsers && !limits.includes("pids") ? [...limits, "pids"] : limits;
+}
+
+/** Where the user ids of all keepers of the machine are given, by links that lead to executions. */
+const SYSTEM_USER_IDS = "/var/lib/rollcall-user-ids";
+
+async function openUserIds(
+  [first = 0, last = 0]: readonly number[],
+  { places, settings, log }: { readonly places: KeeperPlaces; readonly settings: KeeperSettings; readonly log: Logger },
+): Promise<UserIds> {
+  const directory = await firstOwn([SYSTEM_USER_IDS, join(places.directory, "user-ids")]);
+  return new UserIds({ first, last, directory, shared: settings.directories, log });
+}
+
 const OWN_USER_WARNING =
   "EXECUTIONS RUN AS THE AGENT'S OWN USER and can read its key: " +
   "this is for development, never for a machine that others use";
@@ -227,13 +274,17 @@ async function processProblem(
   closedUserIds: readonly number[],
   findUser: typeof findAccount,
 ): Promise<string> {
-  const { directory, executors, user, mayBeOwnUser } = settings;
+  const { executors, user } = settings;
   if (!executors.includes("process")) return "";
+  const range = ownRange(settings);
+  if (range !== null) {
+    const [first = 0] = range;
+    if (await canBecome({ name: null, uid: first, gid: first })) return "";
+    return `executions cannot have user ids such as ${first}: setpriv of util-linux is missing, or not allowed`;
+  }
   if (user === null) {
-    // The own user of a service of its own is root.
-    return mayBeOwnUser && directory === null
-      ? ""
-      : "Work.User is not set, and executions never run as the agent's own user";
+    if (isOwnUser(settings)) return "";
+    return "Work.User is not set, and executions never run as the agent's own user";
   }
   const account = await findUser(user);
   if (account === null) return `Work.User names ${user}, and there is no such user`;

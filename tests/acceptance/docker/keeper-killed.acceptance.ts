@@ -122,13 +122,16 @@ describe("a keeper of containers that was killed", () => {
   it("should offer containers as long as its engine answers", async () => {
     const offers = () => client.frames.flatMap((frame) => (frame.case === "greeting" ? [frame.value] : []));
     const { reply } = await client.request({ case: "greet", value: {} });
-    expect(reply).toMatchObject({ case: "greeting", value: { executors: ["docker"], limits: ["cpu", "memory"] } });
+    expect(reply).toMatchObject({
+      case: "greeting",
+      value: { executors: ["docker"], limits: expect.arrayContaining(["cpu", "memory"]) },
+    });
     await engine.stop();
     await until("an offer of nothing", () => offers().at(-1)?.executors.length === 0);
     expect(offers().at(-1)?.problem).toContain("the container engine does not answer");
     await engine.start();
     await until("an offer of containers", () => offers().at(-1)?.executors.includes("docker"));
-    expect(offers().at(-1)).toMatchObject({ problem: "", limits: ["cpu", "memory"] });
+    expect(offers().at(-1)).toMatchObject({ problem: "", limits: expect.arrayContaining(["cpu", "memory"]) });
   });
 
   it("should find the end of what ended while no keeper was there", async () => {

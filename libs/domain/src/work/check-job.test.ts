@@ -22,7 +22,7 @@ const DRAFT: JobDraft = {
   selector: "",
   matchAgentLabels: false,
   constraints: { nodeId: "", gpuModel: "", gpuIndices: [], minAgentVersion: "", os: "", architecture: "" },
-  resources: { millicores: 100, memoryBytes: 1, diskBytes: 0, gpus: 0, ports: [] },
+  resources: { millicores: 100, memoryBytes: 1, diskBytes: 0, gpus: 0, pids: 100, ports: [] },
   task: PROCESS,
   check: null,
   loss: { lostAfterMs: null, stopOnAgentAfterMs: null, noReplace: false, reconcile: null },
@@ -112,7 +112,7 @@ describe("checkJob()", () => {
         ...{ nodeId: "n 1", gpuModel: "h100", gpuIndices: [1, 1], minAgentVersion: "x", os: "", architecture: "" },
       },
       resources: {
-        ...{ millicores: 1, memoryBytes: 2 ** 60, diskBytes: 0, gpus: 0 },
+        ...{ millicores: 1, memoryBytes: 2 ** 60, diskBytes: 0, gpus: 0, pids: 5_000_000 },
         ports: [
           { label: "http", port: 80 },
           { label: "Bad", port: 80 },
@@ -140,6 +140,7 @@ describe("checkJob()", () => {
       ...["constraints.node", "constraints.gpu_model", "constraints.gpu_indices", "constraints.gpu_indices[1]"],
       "constraints.min_agent_version",
       "resources.memory_bytes",
+      "resources.pids",
       ...["resources.ports[1].label", "resources.ports[1].port", "resources.ports[2].label", "resources.ports[2].port"],
       ...["process.command", "process.directory", "process.user"],
       ...['process.env["1A"]', 'process.env["ROLLCALL_ID"]', 'process.env["PORT_HTTP"]'],

@@ -24,6 +24,8 @@ export const MOST_SPEC_BYTES = 65_536;
 
 const MOST_PORTS = 32;
 const MOST_GPUS = 64;
+/** Linux numbers no more processes. */
+const MOST_PIDS = 4_194_304;
 const MOST_MILLICORES = 4_000_000;
 const MOST_MS = 366 * 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -96,7 +98,8 @@ function checkConstraints(constraints: DraftConstraints, gpus: number): readonly
   return found;
 }
 
-function checkResources({ millicores, memoryBytes, diskBytes, gpus, ports }: DraftResources): readonly JobViolation[] {
+function checkResources(resources: DraftResources): readonly JobViolation[] {
+  const { millicores, memoryBytes, diskBytes, gpus, pids, ports } = resources;
   const found: JobViolation[] = [];
   if (millicores > MOST_MILLICORES) {
     found.push({ field: "resources.millicores", message: `must be at most ${MOST_MILLICORES}` });
@@ -104,6 +107,7 @@ function checkResources({ millicores, memoryBytes, diskBytes, gpus, ports }: Dra
   if (!Number.isSafeInteger(memoryBytes)) found.push({ field: "resources.memory_bytes", message: "is too much" });
   if (!Number.isSafeInteger(diskBytes)) found.push({ field: "resources.disk_bytes", message: "is too much" });
   if (gpus > MOST_GPUS) found.push({ field: "resources.gpus", message: `must be at most ${MOST_GPUS}` });
+  if (pids > MOST_PIDS) found.push({ field: "resources.pids", message: `must be at most ${MOST_PIDS}` });
   if (ports.length > MOST_PORTS) found.push({ field: "resources.ports", message: `must be at most ${MOST_PORTS}` });
   ports.forEach(({ label, port }, place) => {
     const field = `resources.ports[${place}]`;
@@ -222,7 +226,7 @@ function toConstraints(constraints: DraftConstraints): NodeConstraints {
   };
 }
 
-function toResources({ ports, ...amounts }: DraftResources): Resources {
+function toResources({ ports, pids: _pids, ...amounts }: DraftResources): Resources {
   return { ...amounts, ports: Object.fromEntries(ports.map(({ label, port }) => [label, port])) };
 }
 

@@ -56,6 +56,8 @@ export interface DraftResources {
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly gpus: number;
+  /** 0 when it is not given. */
+  readonly pids: number;
   readonly ports: readonly { readonly label: string; readonly port: number }[];
 }
 

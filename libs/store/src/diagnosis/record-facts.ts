@@ -99,7 +99,20 @@ export async function listDuplicatedNodes(db: Db): Promise<readonly DuplicatedNo
   });
 }
 
+/** Approved nodes that cannot end all processes of their executions, the first of them in order of id. */
+export async function listUncontainedNodes(db: Db): Promise<readonly string[]> {
+  const { rows } = await sql<{ readonly id: string }>`
+    select id
+    from nodes
+    where type = 'COMPUTE' and membership = 'APPROVED'
+      and info -> 'work' -> 'isolation' ->> 'containment' = 'WORK_CONTAINMENT_MISSING'
+    order by id
+    limit ${MOST_UNCONTAINED}`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
 const MOST_DUPLICATED = 100;
+const MOST_UNCONTAINED = 100;
 const MOST_VERSIONS = 100;
 const MOST_STANDBYS = 100;
 

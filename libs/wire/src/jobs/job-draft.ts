@@ -35,6 +35,7 @@ export function toJobDraft(spec: JobSpec): JobDraft {
       memoryBytes: Number(resources?.memoryBytes ?? 0n),
       diskBytes: Number(resources?.diskBytes ?? 0n),
       gpus: resources?.gpus ?? 0,
+      pids: resources?.pids ?? 0,
       ports: (resources?.ports ?? []).map(({ label, port }) => ({ label, port })),
     },
     task: toTask(spec),

@@ -16,6 +16,7 @@ import {
   listDuplicatedNodes,
   listHealthReplicas,
   listProcessReports,
+  listUncontainedNodes,
   type ProcessReport,
   type RecordFacts,
   readRecordFacts,
@@ -40,11 +41,12 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
     const { db } = store;
     const latencyMs = await measureLatency(services);
     const facts = await readRecordFacts(db);
-    const [reports, versions, replicas, duplicated] = await Promise.all([
+    const [reports, versions, replicas, duplicated, uncontained] = await Promise.all([
       listProcessReports(db),
       countAgentVersions(db),
       listHealthReplicas(db),
       listDuplicatedNodes(db),
+      listUncontainedNodes(db),
     ]);
     return create(GetDiagnosisResponseSchema, {
       time: timestampFromMs(clock.wallMs()),
@@ -55,6 +57,7 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
       duplicatedNodes: duplicated.map(({ nodeId, addresses }) =>
         create(DuplicatedNodeSchema, { nodeId, addresses: [...addresses] }),
       ),
+      uncontainedNodes: [...uncontained],
     });
   };
 }

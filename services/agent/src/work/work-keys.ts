@@ -18,13 +18,28 @@ export const workKeys = defineKeys({
     default: undefined,
     flag: "work-user",
     doc:
-      "The user that executions run as when their job names none. It can be neither root nor the agent's own user, " +
-      "who could read the node's key. Without it nothing is run.",
+      "The user that executions run as when their job names none: they form one trust domain, in which each can " +
+      "read what others write, hold in memory and have in their environment. Default: each execution has a user id " +
+      "of its own, see Work.UserIds, where the keeper runs as root; else nothing is run. The user can be neither " +
+      "root nor the agent's own user, who could read the node's key, nor in a group whose members can become root, " +
+      "such as docker.",
   },
   "Work.Users": {
     schema: list(text({ maxLength: 64 })),
     default: [],
-    doc: "Users that a job may name instead of Work.User.",
+    doc:
+      "Users that a job may name. Executions of one user form one trust domain. None of them is root, the agent's " +
+      "own user, or in a group whose members can become root: docker, disk, lxd, sudo, wheel, root, kvm, shadow and " +
+      "others.",
+  },
+  "Work.UserIds": {
+    schema: text({ pattern: /^(none|\d{1,10}-\d{1,10})$/, expects: "a range such as 56000-59999, or none" }),
+    default: "56000-59999",
+    doc:
+      "The user ids of executions whose job names no user, each for one execution, where the keeper runs as root and " +
+      "Work.User is not set; none for no such ids. They have no accounts; ids that an account or a group of the " +
+      "machine has are left out. An id is given again when no process and no file has it any more. Keepers that " +
+      "share a kernel and not /var/lib need ranges of their own.",
   },
   "Work.Directories": {
     schema: list(text()),
@@ -90,6 +105,7 @@ export function checkWorkConfig(
   values: WorkConfig,
 ): readonly { readonly path: keyof WorkConfig & string; readonly message: string }[] {
   const shares = parseShares(values["Compute.AllocatedCapacity"]);
+  const userIds = parseUserIds(values["Work.UserIds"]);
   const relative = values["Work.Directories"].filter((path) => !path.startsWith("/"));
   const keeperDirectory = values["Work.KeeperDir"] ?? "/";
   return [
@@ -97,11 +113,31 @@ export function checkWorkConfig(
     ...(parsePorts(values["Work.Ports"]) === null
       ? [{ path: "Work.Ports" as const, message: `is no range within 1 to ${MOST_PORT}` }]
       : []),
+    ...(userIds.ok ? [] : [{ path: "Work.UserIds" as const, message: userIds.problem }]),
     ...(keeperDirectory.startsWith("/")
       ? []
       : [{ path: "Work.KeeperDir" as const, message: `${keeperDirectory} is no absolute path` }]),
     ...relative.map((path) => ({ path: "Work.Directories" as const, message: `${path} is no absolute path` })),
   ];
+}
+
+/** Above it a number is no user id: the kernel says "unchanged" by the last one. */
+const MOST_USER_ID = 4_294_967_293;
+/** Ids that a distribution gives to its own users end before this. */
+const LEAST_USER_ID = 1_000;
+const MOST_USER_IDS = 65_536;
+
+/** Read the first and the last of a range of user ids; null for none. */
+export function parseUserIds(
+  words: string,
+): { readonly ok: true; readonly range: readonly number[] | null } | { readonly ok: false; readonly problem: string } {
+  if (words === "none") return { ok: true, range: null };
+  const [first = 0, last = 0] = words.split("-").map(Number);
+  if (first < LEAST_USER_ID || last > MOST_USER_ID || last < first) {
+    return { ok: false, problem: `is no range within ${LEAST_USER_ID} to ${MOST_USER_ID}` };
+  }
+  if (last - first >= MOST_USER_IDS) return { ok: false, problem: `has more than ${MOST_USER_IDS} user ids` };
+  return { ok: true, range: [first, last] };
 }
 
 /** Read a range of ports; null if it is not one. */

@@ -7,6 +7,7 @@ import type { ControlPlane } from "../client/control-plane.ts";
 import type { Shell } from "../shell.ts";
 import { type Finding, finding } from "./finding.ts";
 import { judgeAddress } from "./judge-address.ts";
+import { judgeContainment } from "./judge-containment.ts";
 import { judgeStatus, judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-deliveries.ts";
 import { judgeIdentities } from "./judge-identities.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
@@ -80,7 +81,7 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
     return [notAsked("deployment", "admin", await control.explain("admin", error))];
   }
   const nowMs = shell.wallMs();
-  const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes } = facts;
+  const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes, uncontainedNodes } = facts;
   const uncertainMs = nowMs - askedAtMs;
   return [
     ...(time === undefined ? [] : [judgeServerClock(timestampMs(time) - nowMs, uncertainMs)]),
@@ -88,6 +89,7 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
     ...judgeProcesses(processes, nowMs),
     ...judgeVersions(processes, agentVersions),
     ...judgeIdentities(duplicatedNodes),
+    ...judgeContainment(uncontainedNodes),
     ...(await examineEndpoints(agentEndpoints.slice(0, MOST_ENDPOINTS), control, shell)),
   ];
 }

@@ -84,6 +84,7 @@ function specFields(spec: JobSpec): readonly (readonly [string, string])[] {
     ...(resources?.memoryBytes ? [`${formatBytes(Number(resources.memoryBytes))} memory`] : []),
     ...(resources?.diskBytes ? [`${formatBytes(Number(resources.diskBytes))} disk`] : []),
     ...(resources?.gpus ? [`${resources.gpus} GPUs`] : []),
+    ...(resources?.pids ? [`${resources.pids} processes at most`] : []),
     ...(ports.length > 0 ? [`ports ${ports.join(" ")}`] : []),
   ];
   const image = task.case === "docker" ? [task.value.image] : [];

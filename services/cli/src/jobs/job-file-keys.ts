@@ -88,6 +88,7 @@ const RESOURCES = block([
   { name: "memory", field: "memory_bytes", value: BYTES },
   { name: "disk", field: "disk_bytes", value: BYTES },
   { name: "gpus", field: "gpus", value: whole(64) },
+  { name: "pids", field: "pids", value: whole(4_194_304) },
   { name: "ports", field: "ports", value: { kind: "ports" } },
 ]);
 

@@ -1,6 +1,14 @@
 import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Hold, type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  type Hold,
+  type Node,
+  type NodeInfo,
+  NodeSchema,
+  type WorkCapacity,
+  WorkContainment,
+  WorkIdentity,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import { isUsableGpu } from "@rollcall/domain";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
@@ -166,14 +174,58 @@ function workFields(node: Node): Field[] {
   const work = workOf(node);
   if (work === null) return [];
   const { executors, limits } = work.capacity;
-  const enforced = limits.length === 0 ? "no limits enforced" : `limits on ${limits.join(" and ")}`;
+  const enforced = limits.length === 0 ? "no limits enforced" : `limits on ${listing(limits)}`;
   const count = plural(work.allocated.executions, "execution");
   const free = WORK_RESOURCES.filter((it) => it.offered(work) > 0).map((it) => {
     const [of, allocated] = [it.format(it.offered(work)), it.format(it.allocated(work))];
     return `${it.name} ${it.format(freeOf(work, it))} free of ${of}, ${allocated} allocated`;
   });
   const first: Field = ["Work", `${executors.join(", ") || "no executor"}; ${count}; ${enforced}`];
-  return [first, ...free.map((line): Field => ["", line])];
+  return [
+    first,
+    ...free.map((line): Field => ["", line]),
+    ...isolationTexts(work.capacity).map((line, at): Field => [at === 0 ? "Isolation" : "", line]),
+  ];
+}
+
+/** Which executions of a node can read each other, and how they are ended; nothing where the node does not say. */
+export function isolationTexts({ isolation, users, executors }: WorkCapacity): readonly string[] {
+  if (isolation === undefined) return [];
+  const { namespaces, problem } = isolation;
+  const seen = namespaces.length > 0 ? ", and sees neither other processes nor their /tmp" : "";
+  const named = users.length > 0 ? [`jobs that name a user (${listing(users)}): one trust domain for each user`] : [];
+  return [
+    ...(IDENTITY_TEXTS[isolation.identity]?.({ user: isolation.user, seen }) ?? []),
+    ...named,
+    ...(executors.includes("docker") ? ["containers: separated by the engine"] : []),
+    ...(CONTAINMENT_TEXTS[isolation.containment] ?? []),
+    ...(problem === "" ? [] : [`not in force: ${problem}`]),
+  ];
+}
+
+const IDENTITY_TEXTS: Readonly<
+  Partial<Record<WorkIdentity, (facts: { readonly user: string; readonly seen: string }) => readonly string[]>>
+> = {
+  [WorkIdentity.OWN]: ({ seen }) => [`each execution has a user id of its own${seen}`],
+  [WorkIdentity.SHARED]: ({ user }) => [`one trust domain: executions run as ${user}, and can read each other`],
+  [WorkIdentity.AGENT]: () => [
+    "one trust domain: executions run as the agent's own user, and can read each other and the node's key",
+  ],
+};
+
+const CONTAINMENT_TEXTS: Readonly<Partial<Record<WorkContainment, readonly string[]>>> = {
+  [WorkContainment.CGROUP]: ["all processes of an execution end with it: by its cgroup"],
+  [WorkContainment.NAMESPACE]: ["all processes of an execution end with it: by its PID namespace"],
+  [WorkContainment.USER]: ["all processes of an execution end with it: by its user id"],
+  [WorkContainment.MISSING]: [
+    "containment is missing: processes can outlive their execution, and what they use counts as free",
+  ],
+};
+
+/** Words as a list for people: "a, b and c". */
+function listing(words: readonly string[]): string {
+  const [last = "", ...others] = words.toReversed();
+  return others.length === 0 ? last : `${others.reverse().join(", ")} and ${last}`;
 }
 
 /** With what the node proves that it is itself, and how it joined. */

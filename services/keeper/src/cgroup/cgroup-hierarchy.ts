@@ -3,13 +3,20 @@ import { join } from "node:path";
 import { makeDirectory } from "@rollcall/process";
 
 /** What cgroups of this machine can be made to limit. */
-export type Limit = "cpu" | "memory";
+export type Limit = "cpu" | "memory" | "pids";
+
+const LIMITS: readonly Limit[] = ["cpu", "memory", "pids"];
 
 /** Where the cgroups of executions are made, one directory for each hierarchy. */
 export interface CgroupHierarchy {
   readonly version: 1 | 2;
   /** By controller; of version 2 all are the same. `kill` is the one whose list of processes is read. */
-  readonly roots: { readonly kill: string; readonly cpu: string | null; readonly memory: string | null };
+  readonly roots: {
+    readonly kill: string;
+    readonly cpu: string | null;
+    readonly memory: string | null;
+    readonly pids: string | null;
+  };
   readonly limits: readonly Limit[];
 }
 
@@ -38,7 +45,7 @@ async function openSecond(mounts: readonly Mount[], name: string): Promise<Cgrou
   const has = controllers.trim().split(" ");
   if (!has.includes("memory")) return null;
   const place = join(root, "rollcall", name);
-  const wanted = (["cpu", "memory"] as const).filter((one) => has.includes(one));
+  const wanted = LIMITS.filter((one) => has.includes(one));
   try {
     await makeDirectory(place, 0o755);
     for (const parent of [root, join(root, "rollcall"), place]) {
@@ -49,7 +56,8 @@ async function openSecond(mounts: readonly Mount[], name: string): Promise<Cgrou
   }
   if (!(await canMake(place))) return null;
   const of = (one: Limit): string | null => (wanted.includes(one) ? place : null);
-  return { version: 2, roots: { kill: place, cpu: of("cpu"), memory: of("memory") }, limits: wanted };
+  const roots = { kill: place, cpu: of("cpu"), memory: of("memory"), pids: of("pids") };
+  return { version: 2, roots, limits: wanted };
 }
 
 /** Version 1, a hierarchy for each controller. */
@@ -67,8 +75,8 @@ async function openFirst(mounts: readonly Mount[], name: string): Promise<Cgroup
   const [cpu, memory, pids] = [await open("cpu"), await open("memory"), await open("pids")];
   const kill = pids ?? memory ?? cpu;
   if (kill === null) return null;
-  const limits: readonly Limit[] = [...(cpu === null ? [] : ["cpu" as const]), ...(memory ? ["memory" as const] : [])];
-  return { version: 1, roots: { kill, cpu, memory }, limits };
+  const roots = { kill, cpu, memory, pids };
+  return { version: 1, roots, limits: LIMITS.filter((limit) => roots[limit] !== null) };
 }
 
 function parseMounts(text: string): readonly Mount[] {

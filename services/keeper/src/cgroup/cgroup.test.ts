@@ -21,20 +21,22 @@ describe("a tree of cgroups", () => {
   afterEach(() => rm(root, { recursive: true, force: true }));
 
   const text = (...path: string[]) => readFile(join(root, ...path), "utf8");
-  const limits = { millicores: 250, memoryBytes: 1_048_576 };
+  const limits = { millicores: 250, memoryBytes: 1_048_576, pids: 100 };
 
   it("should be limited by the files of version 2", async () => {
     const place = join(root, "rollcall/n1");
     const hierarchy = {
       version: 2,
-      roots: { kill: place, cpu: place, memory: place },
-      limits: ["cpu", "memory"],
+      roots: { kill: place, cpu: place, memory: place, pids: place },
+      limits: ["cpu", "memory", "pids"],
     } as const;
     const group = new Cgroup(hierarchy, "e1");
     expect(group.places).toEqual([join(place, "e1")]);
     await group.create(limits);
     expect(await text("rollcall/n1/e1/cpu.max")).toBe("25000 100000");
     expect(await text("rollcall/n1/e1/memory.max")).toBe("1048576");
+    // Two more for those by which it is kept.
+    expect(await text("rollcall/n1/e1/pids.max")).toBe("102");
     expect(await text("rollcall/n1/e1/memory.oom.group")).toBe("1");
     expect(await group.wasOutOfMemory()).toBe(false);
     await writeFile(join(place, "e1/memory.events"), "low 0\noom 2\noom_kill 1\n");
@@ -47,14 +49,15 @@ describe("a tree of cgroups", () => {
     const of = (name: string) => join(root, name);
     const hierarchy = {
       version: 1,
-      roots: { kill: of("pids"), cpu: of("cpu"), memory: of("memory") },
-      limits: ["cpu", "memory"],
+      roots: { kill: of("pids"), cpu: of("cpu"), memory: of("memory"), pids: of("pids") },
+      limits: ["cpu", "memory", "pids"],
     } as const;
     const group = new Cgroup(hierarchy, "e1");
     expect(group.places).toEqual([join(of("pids"), "e1"), join(of("cpu"), "e1"), join(of("memory"), "e1")]);
     await group.create({ ...limits, millicores: 5 });
     expect(await text("cpu/e1/cpu.cfs_quota_us")).toBe("1000");
     expect(await text("cpu/e1/cpu.shares")).toBe("5");
+    expect(await text("pids/e1/pids.max")).toBe("102");
     expect(await text("memory/e1/memory.limit_in_bytes")).toBe("1048576");
     await writeFile(join(root, "memory/e1/memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
     expect(await group.wasOutOfMemory()).toBe(false);
@@ -84,9 +87,9 @@ describe("a tree of cgroups", () => {
 
   it("should kill all that is in it, with what it has started, and remove it", async () => {
     const place = join(mount, `rollcall-test-${process.pid}`);
-    const roots = { kill: place, cpu: null, memory: null };
+    const roots = { kill: place, cpu: null, memory: null, pids: null };
     const group = new Cgroup({ version: 2, roots, limits: [] }, "e1");
-    await group.create({ millicores: 100, memoryBytes: 0 });
+    await group.create({ millicores: 100, memoryBytes: 0, pids: 10 });
     // It enters as a shim does, before it starts anything.
     const script = 'echo 0 >"$0/cgroup.procs" && setsid sleep 1000 & echo 0 >"$0/cgroup.procs"; echo in; wait';
     const child = spawn("sh", ["-c", script, join(place, "e1")], { stdio: ["ignore", "pipe", "ignore"] });

@@ -7,12 +7,16 @@ import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 export interface CgroupLimits {
   readonly millicores: number;
   readonly memoryBytes: number;
+  /** Processes and threads, beside those by which it is kept. */
+  readonly pids: number;
 }
 
 const PERIOD_MICROS = 100_000;
 /** The kernel refuses a quota below this. */
 const LEAST_QUOTA_MICROS = 1_000;
 const SHARES_PER_CORE = 1_024;
+/** unshare, and the first process of the namespace: they are in the cgroup of the execution that they keep. */
+const KEEPING_PIDS = 2;
 
 /** Removing a cgroup waits for the kernel to release its last process. */
 const MOST_REMOVALS = 50;
@@ -33,14 +37,15 @@ export class Cgroup {
 
   /** The directories that a process enters. */
   get places(): readonly string[] {
-    const { kill, cpu, memory } = this.#hierarchy.roots;
-    return [...new Set([kill, cpu, memory])].flatMap((root) => (root === null ? [] : [join(root, this.#id)]));
+    const { kill, cpu, memory, pids } = this.#hierarchy.roots;
+    return [...new Set([kill, cpu, memory, pids])].flatMap((root) => (root === null ? [] : [join(root, this.#id)]));
   }
 
   /** Make it, with its limits. Rejects when one cannot be set: an execution never runs without a limit that it has. */
-  async create({ millicores, memoryBytes }: CgroupLimits): Promise<void> {
+  async create({ millicores, memoryBytes, pids }: CgroupLimits): Promise<void> {
     for (const place of this.places) await mkdir(place, { recursive: true });
     const { version, roots } = this.#hierarchy;
+    if (roots.pids !== null && pids > 0) await this.#write(roots.pids, "pids.max", String(pids + KEEPING_PIDS));
     const quota = Math.max(LEAST_QUOTA_MICROS, Math.floor((millicores * PERIOD_MICROS) / 1_000));
     if (version === 2) {
       if (roots.cpu !== null && millicores > 0) await this.#write(roots.cpu, "cpu.max", `${quota} ${PERIOD_MICROS}`);

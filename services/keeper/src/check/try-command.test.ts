@@ -11,10 +11,7 @@ describe("tryCommand()", () => {
     [["no-such-program"], 30_000, "its command ended with 127"],
     [["sleep", "1000"], 50, "its command took longer than 50 ms"],
   ])("should run %j", async (argv, timeoutMs, message) => {
-    const result = await tryCommand(
-      { command: { argv, env, directory: "/" }, account: null },
-      { timeoutMs, cgroups: [] },
-    );
+    const result = await tryCommand({ argv, env, directory: "/" }, { timeoutMs, cgroups: [], words: [] });
     expect(result).toEqual({ passed: message === "", message });
   });
 });

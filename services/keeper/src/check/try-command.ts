@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
-import { becoming, programScript } from "../launch/launch-script.ts";
-import type { PreparedCommand } from "../launch/prepare-launch.ts";
+import { type Command, programScript } from "../launch/launch-script.ts";
 import { type CheckResult, failed } from "./try-port.ts";
 
 /** What a command is run with. */
@@ -8,15 +7,17 @@ export interface CommandContext {
   readonly timeoutMs: number;
   /** Directories of cgroups that it enters. */
   readonly cgroups: readonly string[];
+  /** The words that come before `sh`: those that make it enter namespaces, and another user's. */
+  readonly words: readonly string[];
 }
 
 /** Run a command once, as an execution's user and in its environment. It takes hardly longer than its time. */
 export async function tryCommand(
-  prepared: PreparedCommand,
-  { timeoutMs, cgroups }: CommandContext,
+  command: Command,
+  { timeoutMs, cgroups, words: before }: CommandContext,
 ): Promise<CheckResult> {
   const enter = 'while [ "$1" != -- ]; do echo 0 >"$1/cgroup.procs" || exit 125; shift; done; shift; exec "$@"';
-  const words = [...cgroups, "--", ...becoming(prepared.account), "sh", "-s"];
+  const words = [...cgroups, "--", ...before, "sh", "-s"];
   return new Promise((resolve) => {
     const child = spawn("/bin/sh", ["-c", enter, "rollcall-check", ...words], {
       detached: true,
@@ -36,7 +37,7 @@ export async function tryCommand(
     );
     // A shell that ended early does not read it.
     child.stdin.on("error", () => {});
-    child.stdin.end(programScript(prepared.command));
+    child.stdin.end(programScript(command));
   });
 }
 

@@ -166,7 +166,8 @@ export class ContainerProgram implements Program {
     signal.throwIfAborted();
     const socket = await engine.socket();
     const client = await engine.client("slow", socket);
-    const settings = containerSettings({ keeper, engine: kind, identity, plan, image: found.image, env, argv });
+    const limits = engine.facts?.limits ?? [];
+    const settings = containerSettings({ keeper, engine: kind, limits, identity, plan, image: found.image, env, argv });
     await client.createContainer(settings).catch(async (error: unknown) => {
       // The name is taken by the one that a keeper made which was killed then; look() has seen that it was never
       // started. Docker says 409, podman 500.

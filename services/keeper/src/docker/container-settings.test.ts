@@ -5,7 +5,13 @@ import { type ContainerRequest, containerSettings } from "./container-settings.t
 
 const PLAN: ContainerPlan = {
   ...{ kind: "docker", image: "web:1", job: "web", argv: [], env: {}, secretEnv: {}, user: "", probe: null },
-  ...{ millicores: 250, memoryBytes: 1_000_000, probeTimeoutMs: 1_000, output: { maxFileBytes: 1, maxFiles: 1 } },
+  ...{
+    millicores: 250,
+    memoryBytes: 1_000_000,
+    pids: 100,
+    probeTimeoutMs: 1_000,
+    output: { maxFileBytes: 1, maxFiles: 1 },
+  },
   rules: { stopSignal: "SIGTERM", graceMs: 0, maxRunMs: null, stopOnAgentAfterMs: null, check: null },
 };
 const IMAGE = { id: "sha256:1", digest: "web@sha256:2", user: "" };
@@ -15,6 +21,7 @@ function settings(more: Partial<ContainerRequest> = {}, identity = {}) {
   const request: ContainerRequest = {
     keeper: "k",
     engine: "docker",
+    limits: ["pids"],
     identity: one,
     plan: PLAN,
     image: IMAGE,
@@ -33,7 +40,13 @@ describe("containerSettings()", () => {
       "8080/tcp": [{ HostPort: "8080" }],
       "8080/udp": [{ HostPort: "8080" }],
     });
-    expect(HostConfig).toMatchObject({ NanoCpus: 250_000_000, Memory: 1_000_000, MemorySwap: 1_000_000 });
+    expect(HostConfig).toMatchObject({
+      NanoCpus: 250_000_000,
+      Memory: 1_000_000,
+      MemorySwap: 1_000_000,
+      PidsLimit: 100,
+    });
+    expect(settings({ limits: [] }).HostConfig).not.toHaveProperty("PidsLimit");
   });
 
   it("should mount nothing, and give no privilege", () => {

@@ -9,6 +9,8 @@ export interface ContainerRequest {
   /** Name of the keeper that makes it. */
   readonly keeper: string;
   readonly engine: EngineFacts["kind"];
+  /** What the engine can limit. */
+  readonly limits: EngineFacts["limits"];
   readonly identity: ExecutionIdentity;
   readonly plan: ContainerPlan;
   readonly image: Image;
@@ -43,8 +45,8 @@ type Labels = Readonly<Record<string, string>>;
 
 /** Say to an engine what container to make. Nothing of the machine is mounted, and nothing is privileged. */
 export function containerSettings(request: ContainerRequest): Docker.ContainerCreateOptions {
-  const { keeper, identity, plan, image, env, argv, engine } = request;
-  const { millicores, memoryBytes } = plan;
+  const { keeper, identity, plan, image, env, argv, engine, limits } = request;
+  const { millicores, memoryBytes, pids } = plan;
   const ports = Object.values(identity.ports).flatMap((port) => [`${port}/tcp`, `${port}/udp`]);
   return {
     name: containerName(keeper, identity.id),
@@ -63,6 +65,7 @@ export function containerSettings(request: ContainerRequest): Docker.ContainerCr
       ...(millicores > 0 && { NanoCpus: millicores * NANOCPUS_PER_MILLICORE }),
       // As much with swap as without: none.
       ...(memoryBytes > 0 && { Memory: memoryBytes, MemorySwap: memoryBytes }),
+      ...(limits.includes("pids") && { PidsLimit: pids }),
       ...gpuDevices(engine, identity.gpuUuids),
       CapDrop: ["ALL"],
       CapAdd: isRoot(plan.user === "" ? image.user : plan.user) ? CAPABILITIES_OF_ROOT : [],

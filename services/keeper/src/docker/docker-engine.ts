@@ -216,6 +216,7 @@ function toFacts(version: Docker.DockerVersion, info: Readonly<Record<string, un
     limits: [
       ...(info.CpuCfsQuota === true ? ["cpu" as const] : []),
       ...(info.MemoryLimit === true ? ["memory" as const] : []),
+      ...(info.PidsLimit === true ? ["pids" as const] : []),
     ],
   };
 }

@@ -4,8 +4,10 @@ import { isAbsolute, sep } from "node:path";
 export interface WorkRules {
   /** Executors that are turned on. */
   readonly executors: readonly string[];
-  /** The user that executions run as when their job names none; null where they run as the keeper's own user. */
+  /** The user that executions run as when their job names none; null for an id of their own, or the keeper's user. */
   readonly user: string | null;
+  /** The first and the last of the user ids that executions are given, each its own; null for none. */
+  readonly userIds: readonly number[] | null;
   /** Whom a job may name. */
   readonly users: readonly string[];
   /** In, or below, which a job may run. */
@@ -18,13 +20,18 @@ export interface WorkRules {
 
 /** The user of an execution, or why it is not allowed. */
 export type UserChoice =
-  | { readonly ok: true; readonly user: string | null }
+  | { readonly ok: true; readonly kind: "named"; readonly user: string }
+  /** A user id that no other execution has. */
+  | { readonly ok: true; readonly kind: "own" }
+  | { readonly ok: true; readonly kind: "keeper" }
   | { readonly ok: false; readonly problem: string };
 
 /** Decide whom an execution runs as. */
 export function chooseUser(named: string, rules: WorkRules): UserChoice {
-  if (named === "" || named === rules.user) return { ok: true, user: rules.user };
-  if (rules.user !== null && rules.users.includes(named)) return { ok: true, user: named };
+  const { user, users, userIds } = rules;
+  if (user !== null && (named === "" || named === user)) return { ok: true, kind: "named", user };
+  if (named === "") return { ok: true, kind: userIds === null ? "keeper" : "own" };
+  if ((user !== null || userIds !== null) && users.includes(named)) return { ok: true, kind: "named", user: named };
   return { ok: false, problem: `the node does not allow the user ${named}: see its Work.Users` };
 }
 

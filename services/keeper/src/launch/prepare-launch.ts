@@ -1,19 +1,34 @@
 import { execFile } from "node:child_process";
-import { chown, lstat, mkdir, realpath } from "node:fs/promises";
+import { chown, lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "@rollcall/process";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
 import type { ProcessPlan } from "../spec/read-spec.ts";
+import type { UserIds } from "../users/user-ids.ts";
+import { closedGroupOf } from "./closed-groups.ts";
 import { SEARCH_PATH } from "./environment.ts";
 import { environmentOf, Refusal, wordsOf } from "./job-environment.ts";
-import type { Account, Command } from "./launch-script.ts";
-import { chooseUser, isAllowedDirectory, type WorkRules } from "./permissions.ts";
+import { type Account, becoming, type Command } from "./launch-script.ts";
+import { chooseUser, isAllowedDirectory, type UserChoice, type WorkRules } from "./permissions.ts";
 
 /** A command with its user; null for the keeper's own. */
 export interface PreparedCommand {
   readonly command: Command;
   readonly account: Account | null;
+  /** Whether no other execution has the user id of its account. */
+  readonly isOwn: boolean;
+  /** The execution's own directory. */
+  readonly home: string;
+}
+
+/** What a launch is prepared with. */
+export interface LaunchServices {
+  readonly rules: WorkRules;
+  /** Where executions have directories of their own. */
+  readonly scratch: string;
+  /** Null where executions are given none. */
+  readonly userIds: UserIds | null;
 }
 
 /** What to run, or why nothing is. */
@@ -27,31 +42,57 @@ const USER_NAME = /^[A-Za-z0-9_.@][A-Za-z0-9_.@-]*\$?$/;
 export async function prepareLaunch(
   identity: ExecutionIdentity,
   plan: ProcessPlan,
-  rules: WorkRules,
-  scratch: string,
+  { rules, scratch, userIds }: LaunchServices,
 ): Promise<Prepared> {
   try {
     if (!rules.executors.includes("process")) throw new Refusal("the node has turned its process executor off");
-    const account = await accountOf(plan, rules);
-    const home = await makeHome(join(scratch, identity.id), account);
+    const path = join(scratch, identity.id);
+    const choice = chooseUser(plan.user, rules);
+    if (!choice.ok) throw new Refusal(choice.problem);
+    const isOwn = choice.kind === "own";
+    const account = isOwn ? await ownAccount(path, userIds) : await accountOf(choice, rules);
+    const home = await makeHome(path, account);
     const directory = plan.directory === "" ? home : await allowedDirectory(plan.directory, rules);
     const env = await environmentOf(identity, plan, rules, { PATH: SEARCH_PATH, HOME: home });
-    return { ok: true, command: { argv: wordsOf(plan.argv, env), env, directory }, account };
+    return { ok: true, command: { argv: wordsOf(plan.argv, env), env, directory }, account, isOwn, home };
   } catch (error) {
     if (error instanceof Refusal) return { ok: false, problem: error.message };
     return { ok: false, problem: `its start cannot be prepared: ${error instanceof Error ? error.message : error}` };
   }
 }
 
-async function accountOf(plan: ProcessPlan, rules: WorkRules): Promise<Account | null> {
-  const choice = chooseUser(plan.user, rules);
-  if (!choice.ok) throw new Refusal(choice.problem);
-  if (choice.user === null) return null;
+/** The user id by which the directory of an execution is its own; null for one that has none. */
+export async function ownUserId(home: string, userIds: readonly number[] | null): Promise<number | null> {
+  const [first = 0, last = -1] = userIds ?? [];
+  // Nothing but root changes whom it belongs to.
+  const uid = await stat(home).then(
+    (found) => found.uid,
+    () => 0,
+  );
+  return uid >= first && uid <= last ? uid : null;
+}
+
+async function ownAccount(home: string, userIds: UserIds | null): Promise<Account> {
+  if (userIds === null) throw new Refusal("the node gives executions no user ids of their own");
+  const found = await stat(home).catch(() => null);
+  // That of an execution that runs: the configuration may have changed since it was started.
+  if (found !== null && found.uid !== 0) return { name: null, uid: found.uid, gid: found.gid };
+  const uid = await userIds.claim(home);
+  return { name: null, uid, gid: uid };
+}
+
+async function accountOf(
+  choice: Extract<UserChoice, { readonly kind: "named" | "keeper" }>,
+  rules: WorkRules,
+): Promise<Account | null> {
+  if (choice.kind === "keeper") return null;
   const account = await findAccount(choice.user);
   if (account === null) throw new Refusal(`the node has no user ${choice.user}`);
   if (account.uid === 0) throw new Refusal("executions never run as root");
   if (rules.closedUserIds.includes(account.uid)) throw new Refusal("executions never run as the agent's own user");
-  return account;
+  const group = await closedGroupOf(choice.user);
+  if (group === null) return account;
+  throw new Refusal(`executions never run as ${choice.user}, whose group ${group} can have the rights of root`);
 }
 
 async function makeHome(path: string, account: Account | null): Promise<string> {
@@ -94,9 +135,9 @@ function parseAccount(line: string, name: string): Account | null {
 }
 
 /** Whether this process can make another one a user's. */
-export async function canBecome({ uid, gid }: Account): Promise<boolean> {
-  const words = [`--reuid=${uid}`, `--regid=${gid}`, "--init-groups", "--no-new-privs", "--inh-caps=-all", "true"];
-  return run("setpriv", words, { timeout: LOOKUP_LIMIT_MS }).then(
+export async function canBecome(account: Account): Promise<boolean> {
+  const [program = "", ...words] = becoming(account, ["--no-new-privs", "--inh-caps=-all"]);
+  return run(program, [...words, "true"], { timeout: LOOKUP_LIMIT_MS }).then(
     () => true,
     () => false,
   );

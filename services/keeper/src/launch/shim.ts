@@ -11,18 +11,36 @@ import { parseExit, type ShimFacts } from "./shim-facts.ts";
 export interface ShimStart {
   /** The execution's directory, with its program and an empty `run`. */
   readonly directory: string;
+  /** The group that may write to the pipes of its output; null for the keeper's own user alone. */
+  readonly groupId: number | null;
   /** See becoming(). */
   readonly becoming: readonly string[];
   /** Directories of cgroups that it enters. */
   readonly cgroups: readonly string[];
+  /** The namespaces that it runs in; null for the machine's own. */
+  readonly namespaces: ShimNamespaces | null;
+}
+
+/** The namespaces of an execution. */
+export interface ShimNamespaces {
+  /** See unsharing(). */
+  readonly unsharing: readonly string[];
+  /** Directories, relative ones to that of the execution, and what they cover. The first may be the word tmpfs. */
+  readonly mounts: readonly (readonly [from: string, to: string])[];
 }
 
 const SHELLS = ["/bin/dash", "/usr/bin/dash", "/bin/sh"] as const;
 
 /** Start the shim of an execution. It goes on when this process ends. */
-export async function startShim({ directory, becoming, cgroups }: ShimStart): Promise<void> {
-  const args = [await shimFile(dirname(directory)), directory, ...cgroups, "--", ...becoming];
-  const child = spawn(await shell(), args, {
+export async function startShim(start: ShimStart): Promise<void> {
+  const { directory, groupId, becoming, cgroups, namespaces } = start;
+  const [program, file] = [await shell(), await shimFile(dirname(directory))];
+  const inside =
+    namespaces === null ? [] : [...namespaces.unsharing, program, file, "--inside", ...namespaces.mounts.flat(), "--"];
+  const kind = namespaces === null ? "plain" : "namespaces";
+  const words = [...inside, "setsid", ...becoming];
+  const args = [file, directory, groupId === null ? "" : String(groupId), kind, ...cgroups, "--", ...words];
+  const child = spawn(program, args, {
     cwd: directory,
     detached: true,
     stdio: "ignore",
@@ -67,6 +85,12 @@ export async function readShim(directory: string): Promise<ShimFacts> {
   // A shim that has gone may have written down the end since it was looked for.
   const isOver = facts.exit === null && facts.shim === "dead" && (await read("exit")) !== null;
   return isOver ? readShim(directory) : facts;
+}
+
+/** The first process of the execution's namespaces, while it runs. With its end all that is in them ends. */
+export async function readInit(directory: string): Promise<ProcessName | null> {
+  const name = nameOf(await readFile(join(directory, "run", "init"), "utf8").catch(() => null));
+  return name !== null && (await isAlive(name)) ? name : null;
 }
 
 /** When the end was written down, by the wall clock. */

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { type FSWatcher, watch } from "node:fs";
-import { rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Cgroup } from "../cgroup/cgroup.ts";
@@ -9,28 +9,37 @@ import { ownerOfPort, type PortOwner } from "../check/port-owner.ts";
 import { tryCommand } from "../check/try-command.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
 import type { Executor, Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
+import { entering, type Isolation, unsharing } from "../launch/isolation.ts";
 import { becoming, programScript } from "../launch/launch-script.ts";
-import type { WorkRules } from "../launch/permissions.ts";
-import { prepareLaunch } from "../launch/prepare-launch.ts";
-import { exitWallMs, readShim, releaseShim, startShim } from "../launch/shim.ts";
+import { type LaunchServices, ownUserId, type PreparedCommand, prepareLaunch } from "../launch/prepare-launch.ts";
+import { exitWallMs, readInit, readShim, releaseShim, type ShimNamespaces, startShim } from "../launch/shim.ts";
 import { judgeShim } from "../launch/shim-facts.ts";
 import { isAlive, type ProcessName, processesOfSession } from "../machine/process-name.ts";
+import { killUser, processesBeside, processesOfExecution, processesOfUser } from "../machine/user-processes.ts";
 import { OutputPump } from "../output/output-pump.ts";
 import type { ProcessPlan } from "../spec/read-spec.ts";
 
 /** What processes of a machine are run with. */
-export interface ProcessServices {
+export interface ProcessServices extends LaunchServices {
   /** Null where none can be made. */
   readonly cgroups: CgroupHierarchy | null;
-  readonly rules: WorkRules;
-  /** Where executions have directories of their own. */
-  readonly scratch: string;
+  readonly isolation: Isolation;
 }
 
 const LOOPBACK = "127.0.0.1";
 
 const run = promisify(execFile);
 const LIMIT_MS = 600_000;
+
+/** Where the files are that an execution in namespaces sees in /tmp and /var/tmp, in its directory. */
+const PRIVATE = "private";
+
+/** Directories that all users of a machine share. */
+const SHARED_DIRECTORIES = ["/tmp", "/var/tmp"] as const;
+
+/** A process forks while others are killed: each pass kills the children of those before. */
+const MOST_PASSES = 50;
+const PASS_PAUSE_MS = 100;
 
 /** A process with its shim. */
 class ProcessProgram implements Program {
@@ -49,15 +58,20 @@ class ProcessProgram implements Program {
 
   async launch(): Promise<Launch> {
     const { identity, plan, directory } = this.#context;
-    const { rules, scratch } = this.#services;
-    const prepared = await prepareLaunch(identity, plan, rules, scratch);
+    const prepared = await prepareLaunch(identity, plan, this.#services);
     if (!prepared.ok) return prepared;
     await this.#cgroup?.create(plan);
     const program = join(directory, "program");
     // A shim of the keeper before may be reading it.
     await writeFile(`${program}.new`, programScript(prepared.command), { mode: 0o600 });
     await rename(`${program}.new`, program);
-    await startShim({ directory, becoming: becoming(prepared.account), cgroups: this.#cgroup?.places ?? [] });
+    await startShim({
+      directory,
+      groupId: prepared.account?.gid ?? null,
+      becoming: this.#becoming(prepared),
+      cgroups: this.#cgroup?.places ?? [],
+      namespaces: await this.#namespacesFor(prepared),
+    });
     this.#observe();
     return { ok: true };
   }
@@ -105,8 +119,13 @@ class ProcessProgram implements Program {
   }
 
   async kill(): Promise<void> {
-    if (this.#cgroup !== null) await this.#cgroup.kill();
-    else await this.#killSession();
+    if (this.#cgroup !== null) return this.#cgroup.kill();
+    const { directory, isOfThisBoot } = this.#context;
+    if (!isOfThisBoot) return;
+    const [init, userId] = [await readInit(directory), await this.#ownUserId()];
+    if (init !== null) sendSignal(init.pid, "SIGKILL");
+    if (userId !== null) await killUser(userId);
+    if (init === null && userId === null) await this.#killMembers();
   }
 
   async check(): Promise<CheckResult> {
@@ -117,23 +136,23 @@ class ProcessProgram implements Program {
       const ownerOf = (port: number) => this.#ownerOf(port);
       return tryPort(probe, { host: LOOPBACK, ownerOf, ports: identity.ports, timeoutMs });
     }
-    const { rules, scratch } = this.#services;
-    const prepared = await prepareLaunch(identity, { ...plan, argv: probe.argv }, rules, scratch);
+    const prepared = await prepareLaunch(identity, { ...plan, argv: probe.argv }, this.#services);
     if (!prepared.ok) return { passed: false, message: "its command cannot be prepared" };
-    return tryCommand(prepared, { timeoutMs, cgroups: this.#cgroup?.places ?? [] });
+    const init = await readInit(this.#context.directory);
+    const entered = init === null ? [] : entering(init.pid, prepared.isOwn);
+    const words = [...entered, ...this.#becoming(prepared)];
+    return tryCommand(prepared.command, { timeoutMs, cgroups: this.#cgroup?.places ?? [], words });
   }
 
   async #ownerOf(port: number): Promise<PortOwner> {
     if (this.#cgroup !== null) return ownerOfPort(port, await this.#cgroup.processes());
-    const child = this.#child;
-    if (child === null) return { kind: "unknown", why: "the processes of the execution are not known yet" };
-    const members = await processesOfSession(child.pid);
-    const owner = await ownerOfPort(
-      port,
-      members.map(({ pid }) => pid),
-    );
-    // Without a cgroup, a process that left its session is not seen as one of the execution.
-    if (owner.kind === "other") return { kind: "unknown", why: "none of its session does, and it has no cgroup" };
+    const members = await this.#members();
+    if (members === null) return { kind: "unknown", why: "the processes of the execution are not known yet" };
+    const owner = await ownerOfPort(port, members.pids);
+    // A process that left its session and its environment is not seen as one of the execution.
+    if (owner.kind === "other" && !members.areAll) {
+      return { kind: "unknown", why: "none of its session does, and it has no cgroup" };
+    }
     return owner;
   }
 
@@ -143,11 +162,13 @@ class ProcessProgram implements Program {
     await releaseShim(directory);
     // After the end no keeper starts it: what its job was given is not kept.
     await rm(join(directory, "program"), { force: true });
-    await this.#cgroup?.end();
+    if (this.#cgroup === null) await this.#killUntilNone();
+    else await this.#cgroup.end();
+    await removeTree(join(directory, PRIVATE));
   }
 
   async remove(): Promise<void> {
-    await removeScratch(join(this.#services.scratch, this.#context.identity.id));
+    await removeTree(this.#home);
   }
 
   close(): void {
@@ -155,15 +176,67 @@ class ProcessProgram implements Program {
     this.#watcher?.close();
   }
 
-  /** Those of its session, which no other process can enter. */
-  async #killSession(): Promise<void> {
-    const { directory, isOfThisBoot } = this.#context;
+  /** The words that make a command another user's, and bound its processes where no cgroup does. */
+  #becoming({ account, isOwn }: PreparedCommand): readonly string[] {
+    const { cgroups, isolation } = this.#services;
+    const { pids } = this.#context.plan;
+    // The kernel counts the processes of a user: only those of one execution where it has the user id to itself.
+    const isBounded = isOwn && cgroups?.roots.pids == null;
+    const bound = isBounded ? ["prlimit", `--nproc=${pids}:${pids}`] : [];
+    return [...bound, ...becoming(account, isolation.privileges)];
+  }
+
+  /**
+   * An execution with a user id of its own sees no process and no shared file of others. One of a user who has others
+   * as well is a process like any of that user; its namespace only serves to end it where there is no cgroup.
+   */
+  async #namespacesFor({ isOwn, home, command }: PreparedCommand): Promise<ShimNamespaces | null> {
+    const { isolation, cgroups } = this.#services;
+    if (!isolation.hasNamespaces || !(isOwn || cgroups === null)) return null;
+    const mounts = isOwn ? await privateMounts(this.#context.directory, [home, command.directory]) : [];
+    return { unsharing: unsharing(isOwn), mounts };
+  }
+
+  get #home(): string {
+    return join(this.#services.scratch, this.#context.identity.id);
+  }
+
+  async #ownUserId(): Promise<number | null> {
+    return ownUserId(this.#home, this.#services.userIds?.range ?? null);
+  }
+
+  /** Its processes where it has no cgroup, and whether these are all; null before anything is known of them. */
+  async #members(): Promise<{ readonly pids: readonly number[]; readonly areAll: boolean } | null> {
+    const { directory, identity } = this.#context;
+    const init = await readInit(directory);
+    if (init !== null) return { pids: await processesBeside(init.pid), areAll: true };
+    const userId = await this.#ownUserId();
+    if (userId !== null) return { pids: await processesOfUser(userId), areAll: true };
     const child = this.#child ?? (await readShim(directory)).child;
-    if (child === null || !isOfThisBoot) return;
-    const members = await processesOfSession(child.pid);
+    if (child === null) return null;
+    const session = await processesOfSession(child.pid);
     // A process that has the leader's id and another start shows that the id was used again, for another session.
-    if (members.some(({ pid, start }) => pid === child.pid && start !== child.start)) return;
-    for (const { pid } of members) sendSignal(pid, "SIGKILL");
+    const isAnother = session.some(({ pid, start }) => pid === child.pid && start !== child.start);
+    const own = isAnother ? [] : session.map(({ pid }) => pid);
+    return { pids: [...new Set([...own, ...(await processesOfExecution(identity.id))])], areAll: false };
+  }
+
+  /** Kill those of its session, which no other process can enter, and those that have kept its environment. */
+  async #killMembers(): Promise<number> {
+    const pids = (await this.#members())?.pids ?? [];
+    for (const pid of pids) sendSignal(pid, "SIGKILL");
+    return pids.length;
+  }
+
+  async #killUntilNone(): Promise<void> {
+    if (!this.#context.isOfThisBoot) return;
+    for (let pass = 0; pass < MOST_PASSES; pass += 1) {
+      const userId = await this.#ownUserId();
+      if (userId !== null) await killUser(userId);
+      const left = userId === null ? await this.#killMembers() : (await processesOfUser(userId)).length;
+      if (left === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, PASS_PAUSE_MS));
+    }
   }
 
   /** Hear of what the shim writes down. */
@@ -189,6 +262,28 @@ class ProcessProgram implements Program {
   }
 }
 
+/**
+ * Make the directories that an execution sees in place of those that all users share. What it needs stays where it is:
+ * its own directories may be below one of those.
+ */
+async function privateMounts(directory: string, needed: readonly string[]): Promise<ShimNamespaces["mounts"]> {
+  const kept: (readonly [string, string])[] = [];
+  const covered: (readonly [string, string])[] = [["tmpfs", "/dev/shm"]];
+  for (const shared of SHARED_DIRECTORIES) {
+    const real = await realpath(shared).catch(() => null);
+    // One that is missing covers nothing, and a link leads to another of them.
+    if (real !== shared) continue;
+    const own = join(PRIVATE, shared.slice(1).replace("/", "-"));
+    await mkdir(join(directory, own), { recursive: true });
+    // The mode of mkdir() is cut by the umask.
+    await chmod(join(directory, own), 0o1777);
+    const below = [...new Set(needed)].filter((path) => path.startsWith(`${shared}/`));
+    kept.push(...below.map((path) => [path, join(own, path.slice(shared.length + 1))] as const));
+    covered.push([own, shared]);
+  }
+  return [...kept, ...covered];
+}
+
 /** False when there is no such process. */
 function sendSignal(pid: number, signal: string): boolean {
   try {
@@ -204,7 +299,7 @@ function sendSignal(pid: number, signal: string): boolean {
  * have other executions at work: one of them could put a link in place of a directory meanwhile. The `rm` of coreutils
  * opens each directory from the one above and follows no link; Node's goes by whole paths.
  */
-async function removeScratch(path: string): Promise<void> {
+async function removeTree(path: string): Promise<void> {
   await run("rm", ["-rf", "--", path], { timeout: LIMIT_MS });
 }
 
@@ -228,8 +323,11 @@ export class ProcessExecutor implements Executor<ProcessPlan> {
   }
 
   async end(id: string): Promise<void> {
-    const { cgroups } = this.#services;
-    if (cgroups !== null) await new Cgroup(cgroups, id).end();
+    const { cgroups, scratch, userIds } = this.#services;
+    if (cgroups !== null) return new Cgroup(cgroups, id).end();
+    const userId = await ownUserId(join(scratch, id), userIds?.range ?? null);
+    if (userId !== null) await killUser(userId);
+    for (const pid of await processesOfExecution(id)) sendSignal(pid, "SIGKILL");
   }
 
   /** What a process leaves is in its own directories, which are removed with it. */

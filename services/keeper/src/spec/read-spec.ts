@@ -28,6 +28,8 @@ interface CommonPlan {
   readonly user: string;
   readonly millicores: number;
   readonly memoryBytes: number;
+  /** Processes and threads at a time. */
+  readonly pids: number;
   readonly probe: Probe | null;
   readonly probeTimeoutMs: number;
   readonly rules: KeepingRules;
@@ -63,6 +65,7 @@ const DEFAULTS = {
   readyMs: 300_000,
   fileBytes: 10_485_760,
   files: 3,
+  pids: 4_096,
 };
 const MOST = {
   graceMs: 3_600_000,
@@ -71,6 +74,7 @@ const MOST = {
   readyMs: 366 * 86_400_000,
   fileBytes: 1_073_741_824,
   files: 20,
+  pids: 4_194_304,
 };
 const LEAST_FILE_BYTES = 1_024;
 
@@ -104,6 +108,7 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
     user: task.value.user,
     millicores: resources?.millicores ?? 0,
     memoryBytes: Number(resources?.memoryBytes ?? 0n),
+    pids: bounded(resources?.pids, DEFAULTS.pids, MOST.pids),
     probe: probeOf(check),
     probeTimeoutMs: bounded(check?.timeout && durationMs(check.timeout), DEFAULTS.timeoutMs, MOST.intervalMs),
     rules,

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { chmod, mkdtemp, readdir, rm, rmdir } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
@@ -15,11 +15,14 @@ import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-re
 import { Journal } from "../journal/journal.ts";
 import { Keeper } from "../keeper.ts";
 import { keeperPlaces } from "../keeper-places.ts";
+import { probeIsolation } from "../launch/isolation.ts";
 import type { WorkRules } from "../launch/permissions.ts";
+import { closeInherited } from "../machine/close-inherited.ts";
 import { readBootId } from "../machine/process-name.ts";
 import type { StreamName } from "../output/output-plan.ts";
 import { ProcessExecutor } from "../process/process-program.ts";
 import { SeenStamp } from "../seen-stamp.ts";
+import { UserIds } from "../users/user-ids.ts";
 
 /** A spec as a test writes it. */
 export type SpecInit = Extract<MessageInitShape<typeof ExecutionSpecSchema>, { readonly $typeName?: never }>;
@@ -30,6 +33,10 @@ export interface FixtureOptions {
   readonly clock?: MachineClock;
   readonly bootId?: string;
   readonly dockerHost?: string;
+  /** Whether the machine is one that has neither cgroups nor namespaces. Default: as it is. */
+  readonly isBare?: boolean;
+  /** Whether it may make cgroups, where the machine has them. Default: true. */
+  readonly hasCgroups?: boolean;
 }
 
 /** Whether this process may make executions another user's. */
@@ -39,6 +46,7 @@ export const IS_ROOT = process.getuid?.() === 0;
 export const TEST_RULES: WorkRules = {
   executors: ["process"],
   user: IS_ROOT ? "nobody" : null,
+  userIds: null,
   users: [],
   directories: [],
   secrets: null,
@@ -77,17 +85,24 @@ export class KeeperFixture {
   /** Open a keeper, after the one before. */
   async open(options: FixtureOptions = {}): Promise<Keeper> {
     await this.#keeper?.close();
+    // As a keeper does that is a process.
+    closeInherited();
     const places = await keeperPlaces(this.stateDirectory);
     const clock = options.clock ?? machineClock;
     const bootId = options.bootId ?? (await readBootId());
     const journal = await Journal.open(places.directory);
-    this.#cgroups = await openCgroups(places.name);
+    this.#cgroups = options.isBare === true || options.hasCgroups === false ? null : await openCgroups(places.name);
+    const isolation = await probeIsolation();
     const engine = new DockerEngine({ host: options.dockerHost ?? null, log: silentLogger });
     const rules = { ...TEST_RULES, ...options.rules };
     this.#keeper = await Keeper.open({
       journal,
       executors: {
-        process: new ProcessExecutor({ cgroups: this.#cgroups, rules, scratch: places.scratch }),
+        process: new ProcessExecutor({
+          ...{ cgroups: this.#cgroups, rules, scratch: places.scratch },
+          isolation: options.isBare === true ? { ...isolation, hasNamespaces: false } : isolation,
+          userIds: rules.userIds && (await this.#openUserIds(rules)),
+        }),
         docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log: silentLogger }),
       },
       seen: await SeenStamp.open(places.directory, bootId, clock),
@@ -96,6 +111,13 @@ export class KeeperFixture {
       log: silentLogger,
     });
     return this.#keeper;
+  }
+
+  async #openUserIds({ userIds, directories }: WorkRules): Promise<UserIds> {
+    const [first = 0, last = 0] = userIds ?? [];
+    const directory = join(this.root, "user-ids");
+    await mkdir(directory, { recursive: true });
+    return new UserIds({ first, last, directory, shared: directories, log: silentLogger });
   }
 
   /** Start an execution. Returns its id. */
@@ -141,8 +163,7 @@ export class KeeperFixture {
   }
 
   async #removeCgroups(): Promise<void> {
-    const { kill = null, cpu = null, memory = null } = this.#cgroups?.roots ?? {};
-    for (const root of new Set([kill, cpu, memory])) {
+    for (const root of new Set(Object.values(this.#cgroups?.roots ?? {}))) {
       if (root === null) continue;
       const names = await readdir(root, { withFileTypes: true }).catch(() => []);
       for (const entry of names) if (entry.isDirectory()) await rmdir(join(root, entry.name)).catch(() => {});

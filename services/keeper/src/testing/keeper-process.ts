@@ -23,10 +23,16 @@ export class KeeperProcess {
     this.#child = child;
   }
 
-  /** Start it, and wait until it answers at its socket. */
-  static async start(settings: KeeperSettings, socketPath: string): Promise<KeeperProcess> {
+  /** Start it, and wait until it answers at its socket. `descriptors` are given to it, by the numbers that it sees. */
+  static async start(
+    settings: KeeperSettings,
+    socketPath: string,
+    descriptors: Readonly<Record<number, number>> = {},
+  ): Promise<KeeperProcess> {
     const args = ["--conditions=source", MAIN, JSON.stringify(settings)];
-    const child = spawn(process.execPath, args, { stdio: "ignore" });
+    const last = Math.max(2, ...Object.keys(descriptors).map(Number));
+    const stdio = Array.from({ length: last + 1 }, (_, number) => descriptors[number] ?? "ignore");
+    const child = spawn(process.execPath, args, { stdio });
     await until("a keeper that answers", async () => {
       const client = await KeeperClient.connect(socketPath);
       client.close();

@@ -52,6 +52,7 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const values = await withKeeperOfBefore(configured, stateDirectory);
   const hasWork = values["Work.Executors"].length > 0 || (await hasKept(stateDirectory, values["Work.KeeperDir"]));
   // Loaded where it is needed: most agents run no work.
+  if (hasWork) await (await import("../work/check-users.ts")).checkWorkUsers(values);
   const access = hasWork ? (await import("../work/keeper-access.ts")).keeperAccess : null;
   const keeper = access?.(values, stateDirectory, process);
   const unlock = await lock(stateDirectory, process.pid);

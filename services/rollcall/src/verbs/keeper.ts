@@ -20,6 +20,7 @@ import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { hasTerminal } from "../has-terminal.ts";
 import { openLog } from "../log.ts";
 import { lockKeeper } from "../up/directory-lock.ts";
+import { checkWorkUsers } from "../work/check-users.ts";
 import { keeperSettings } from "../work/keeper-settings.ts";
 
 /** The keys that `rollcall keeper` reads. */
@@ -71,6 +72,7 @@ export async function runKeeper(words: readonly string[], shell: Shell, process:
     { keys: KEEPER_VERB_KEYS, alsoKnown: ALL_KEYS, check: checkWorkConfig },
     { shell, file: args.file, flags: args.flags },
   );
+  await checkWorkUsers(values);
   const settings = keeperSettings(values, values["Compute.StateDir"] ?? defaultStateDirectory());
   const unlock = await lock(settings.directory ?? settings.stateDirectory, process.pid);
   const log = await logOf(values, settings.stateDirectory, shell);

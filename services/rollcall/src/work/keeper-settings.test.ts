@@ -15,7 +15,7 @@ function load(flags: Flags = {}) {
 
 describe("withDefaultsOfUp()", () => {
   it.each<[string, Flags, number, readonly string[], string | undefined]>([
-    ["as root", {}, ROOT, ["process"], "nobody"],
+    ["as root", {}, ROOT, ["process"], undefined],
     ["as root with a user", { "work-user": "web" }, ROOT, ["process"], "web"],
     ["as root that says none", { "Work.Executors": "" }, ROOT, [], undefined],
     ["as another user", {}, USER, [], undefined],
@@ -34,6 +34,7 @@ describe("keeperFlags()", () => {
       "docker-host": "unix:///run/engine.sock",
       "work-user": "web",
       "Work.Users": "batch,daemon",
+      "Work.UserIds": "100000-100999",
       "Work.Directories": "/srv,/data",
       "Work.Secrets": "/etc/secrets",
       "work-same-user": true,

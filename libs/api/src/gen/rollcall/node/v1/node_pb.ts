@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/node.proto.
  */
 export const file_rollcall_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi5QYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEhMKC2pvaW5lZF9mcm9tGCIgASgJEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzEjUKEGR1cGxpY2F0ZV9hZ2VudHMYIyADKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVBZ2VudCKJAQoJTm9kZUFnZW50EhMKC2luc3RhbmNlX2lkGAEgASgJEg8KB2Jvb3RfaWQYAiABKAkSGwoTbWFjaGluZV9maW5nZXJwcmludBgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCKrAQoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCRIuCgp1bnRpbF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKEAQoFTGFiZWwSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEikKBHRpZXIYAyABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchI0CglvdmVycmlkZXMYBCADKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk92ZXJyaWRkZW5MYWJlbCJLCg9PdmVycmlkZGVuTGFiZWwSKQoEdGllchgBIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEg0KBXZhbHVlGAIgASgJIpMGCghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAESLQoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgi6SAWSAQIQQBIqCgJ2bRgKIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuVm1DYXBhYmlsaXR5EjYKCXZmaW9fZ3B1cxgLIAMoCzIZLnJvbGxjYWxsLm5vZGUudjEuVmZpb0dwdUIIukgFkgECEEASQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIABEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAEiwKBHdvcmsYDiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtDYXBhY2l0eRI9Cgpjb25kaXRpb25zGA8gAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uQgi6SAWSAQIQEBI+Cg11bmtub3duX2ZhY3RzGBAgAygLMh0ucm9sbGNhbGwubm9kZS52MS5Vbmtub3duRmFjdEIIukgFkgECEBAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJuCgtVbmtub3duRmFjdBIVCgRmYWN0GAEgASgJQge6SARyAhhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAISLgoKa25vd25fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiWQoNTm9kZUNvbmRpdGlvbhItCgZyZWFzb24YASABKAlCHbpIGnIYMhZeW0EtWl1bQS1aMC05X117MCw2M30kEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIAEIq0CCgxXb3JrQ2FwYWNpdHkSIQoJZXhlY3V0b3JzGAEgAygJQg66SAuSAQgQCCIEcgIYIBISCgptaWxsaWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhsKCHBvcnRfbWluGAUgASgNQgm6SAYqBBj//wMSGwoIcG9ydF9tYXgYBiABKA1CCbpIBioEGP//AxIeCgZsaW1pdHMYByADKAlCDrpIC5IBCBAIIgRyAhggEh0KBXVzZXJzGAggAygJQg66SAuSAQgQQCIEcgIYQBIkCgtkaXJlY3RvcmllcxgJIAMoCUIPukgMkgEJEEAiBXIDGIAgEh0KBWxhY2tzGAogAygJQg66SAuSAQgQCCIEcgIYICJ7Cg9PcGVyYXRpbmdTeXN0ZW0SFwoGZmFtaWx5GAEgASgJQge6SARyAhhAEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhgKBmtlcm5lbBgDIAEoCUIIukgFcgMYgAISHQoMYXJjaGl0ZWN0dXJlGAQgASgJQge6SARyAhhAImYKA0NwdRIXCgVtb2RlbBgBIAEoCUIIukgFcgMYgAISDwoHc29ja2V0cxgCIAEoDRINCgVjb3JlcxgDIAEoDRIPCgd0aHJlYWRzGAQgASgNEhUKDXVzYWJsZV9taWxsaXMYBSABKA0iYgoITnVtYU5vZGUSCgoCaWQYASABKA0SFgoEY3B1cxgCIAEoCUIIukgFcgMYgAgSFAoMbWVtb3J5X2J5dGVzGAMgASgEEhwKCWRpc3RhbmNlcxgEIAMoDUIJukgGkgEDEIABIswBCgNHcHUSDQoFaW5kZXgYASABKA0SFgoEbmFtZRgCIAEoCUIIukgFcgMYgAISFgoEdXVpZBgDIAEoCUIIukgFcgMYgAESFwoGdmVuZG9yGAQgASgJQge6SARyAhhAEhwKC3BjaV9hZGRyZXNzGAUgASgJQge6SARyAhhAEhIKCm1lbW9yeV9taWIYBiABKA0SHwoOZHJpdmVyX3ZlcnNpb24YByABKAlCB7pIBHICGEASGgoIdW51c2FibGUYCCABKAlCCLpIBXIDGIACIkoKDFZtQ2FwYWJpbGl0eRIPCgdjYXBhYmxlGAEgASgIEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIACEg4KBm5lc3RlZBgDIAEoCCJ0CgdWZmlvR3B1EhwKC3BjaV9hZGRyZXNzGAEgASgJQge6SARyAhhAEhoKCXZlbmRvcl9pZBgCIAEoCUIHukgEcgIYEBIaCglkZXZpY2VfaWQYAyABKAlCB7pIBHICGBASEwoLaW9tbXVfZ3JvdXAYBCABKA0idgoQTmV0d29ya0ludGVyZmFjZRIVCgRuYW1lGAEgASgJQge6SARyAhhAEhQKA21hYxgCIAEoCUIHukgEcgIYQBIhCglhZGRyZXNzZXMYAyADKAlCDrpIC5IBCBAgIgRyAhhAEhIKCnNwZWVkX21icHMYBCABKA0qWAoITm9kZVR5cGUSGQoVTk9ERV9UWVBFX1VOU1BFQ0lGSUVEEAASGgoWTk9ERV9UWVBFX09SQ0hFU1RSQVRPUhABEhUKEU5PREVfVFlQRV9DT01QVVRFEAIqjwEKD01lbWJlcnNoaXBTdGF0ZRIgChxNRU1CRVJTSElQX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYTUVNQkVSU0hJUF9TVEFURV9QRU5ESU5HEAESHQoZTUVNQkVSU0hJUF9TVEFURV9BUFBST1ZFRBACEh0KGU1FTUJFUlNISVBfU1RBVEVfUkVKRUNURUQQAyp2Cg9Db25uZWN0aW9uU3RhdGUSIAocQ09OTkVDVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEh4KGkNPTk5FQ1RJT05fU1RBVEVfQ09OTkVDVEVEEAESIQodQ09OTkVDVElPTl9TVEFURV9ESVNDT05ORUNURUQQAip7CgtIZWFsdGhTdGF0ZRIcChhIRUFMVEhfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRIRUFMVEhfU1RBVEVfSEVBTFRIWRABEhoKFkhFQUxUSF9TVEFURV9VTkhFQUxUSFkQAhIYChRIRUFMVEhfU1RBVEVfVU5LTk9XThADKtIBCg9TY2hlZHVsaW5nU3RhdGUSIAocU0NIRURVTElOR19TVEFURV9VTlNQRUNJRklFRBAAEh0KGVNDSEVEVUxJTkdfU1RBVEVfRUxJR0lCTEUQARIfChtTQ0hFRFVMSU5HX1NUQVRFX0lORUxJR0lCTEUQAhIdChlTQ0hFRFVMSU5HX1NUQVRFX0RSQUlOSU5HEAMSHAoYU0NIRURVTElOR19TVEFURV9EUkFJTkVEEAQSIAocU0NIRURVTElOR19TVEFURV9VTkNPTkZJUk1FRBAFKrMBCghIb2xkS2luZBIZChVIT0xEX0tJTkRfVU5TUEVDSUZJRUQQABIWChJIT0xEX0tJTkRfT1BFUkFUT1IQARIWChJIT0xEX0tJTkRfRkxBUFBJTkcQAhIWChJIT0xEX0tJTkRfSEFSRFdBUkUQAxITCg9IT0xEX0tJTkRfRFJBSU4QBBIXChNIT0xEX0tJTkRfQ09ORElUSU9OEAUSFgoSSE9MRF9LSU5EX0lERU5USVRZEAYqbAoJTGFiZWxUaWVyEhoKFkxBQkVMX1RJRVJfVU5TUEVDSUZJRUQQABIUChBMQUJFTF9USUVSX0FHRU5UEAESFAoQTEFCRUxfVElFUl9UT0tFThACEhcKE0xBQkVMX1RJRVJfT1BFUkFUT1IQA0ItWityb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL25vZGUvdjE7bm9kZXYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi5QYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEhMKC2pvaW5lZF9mcm9tGCIgASgJEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzEjUKEGR1cGxpY2F0ZV9hZ2VudHMYIyADKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVBZ2VudCKJAQoJTm9kZUFnZW50EhMKC2luc3RhbmNlX2lkGAEgASgJEg8KB2Jvb3RfaWQYAiABKAkSGwoTbWFjaGluZV9maW5nZXJwcmludBgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCKrAQoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCRIuCgp1bnRpbF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKEAQoFTGFiZWwSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEikKBHRpZXIYAyABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchI0CglvdmVycmlkZXMYBCADKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk92ZXJyaWRkZW5MYWJlbCJLCg9PdmVycmlkZGVuTGFiZWwSKQoEdGllchgBIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEg0KBXZhbHVlGAIgASgJIpMGCghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAESLQoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgi6SAWSAQIQQBIqCgJ2bRgKIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuVm1DYXBhYmlsaXR5EjYKCXZmaW9fZ3B1cxgLIAMoCzIZLnJvbGxjYWxsLm5vZGUudjEuVmZpb0dwdUIIukgFkgECEEASQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIABEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAEiwKBHdvcmsYDiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtDYXBhY2l0eRI9Cgpjb25kaXRpb25zGA8gAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uQgi6SAWSAQIQEBI+Cg11bmtub3duX2ZhY3RzGBAgAygLMh0ucm9sbGNhbGwubm9kZS52MS5Vbmtub3duRmFjdEIIukgFkgECEBAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJuCgtVbmtub3duRmFjdBIVCgRmYWN0GAEgASgJQge6SARyAhhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAISLgoKa25vd25fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiWQoNTm9kZUNvbmRpdGlvbhItCgZyZWFzb24YASABKAlCHbpIGnIYMhZeW0EtWl1bQS1aMC05X117MCw2M30kEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIAEIuECCgxXb3JrQ2FwYWNpdHkSIQoJZXhlY3V0b3JzGAEgAygJQg66SAuSAQgQCCIEcgIYIBISCgptaWxsaWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhsKCHBvcnRfbWluGAUgASgNQgm6SAYqBBj//wMSGwoIcG9ydF9tYXgYBiABKA1CCbpIBioEGP//AxIeCgZsaW1pdHMYByADKAlCDrpIC5IBCBAIIgRyAhggEh0KBXVzZXJzGAggAygJQg66SAuSAQgQQCIEcgIYQBIkCgtkaXJlY3RvcmllcxgJIAMoCUIPukgMkgEJEEAiBXIDGIAgEh0KBWxhY2tzGAogAygJQg66SAuSAQgQCCIEcgIYIBIyCglpc29sYXRpb24YCyABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLldvcmtJc29sYXRpb24izwEKDVdvcmtJc29sYXRpb24SMAoIaWRlbnRpdHkYASABKA4yHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtJZGVudGl0eRIVCgR1c2VyGAIgASgJQge6SARyAhhAEiIKCm5hbWVzcGFjZXMYAyADKAlCDrpIC5IBCBAIIgRyAhggEjYKC2NvbnRhaW5tZW50GAQgASgOMiEucm9sbGNhbGwubm9kZS52MS5Xb3JrQ29udGFpbm1lbnQSGQoHcHJvYmxlbRgFIAEoCUIIukgFcgMYgAQiewoPT3BlcmF0aW5nU3lzdGVtEhcKBmZhbWlseRgBIAEoCUIHukgEcgIYQBIWCgRuYW1lGAIgASgJQgi6SAVyAxiAAhIYCgZrZXJuZWwYAyABKAlCCLpIBXIDGIACEh0KDGFyY2hpdGVjdHVyZRgEIAEoCUIHukgEcgIYQCJmCgNDcHUSFwoFbW9kZWwYASABKAlCCLpIBXIDGIACEg8KB3NvY2tldHMYAiABKA0SDQoFY29yZXMYAyABKA0SDwoHdGhyZWFkcxgEIAEoDRIVCg11c2FibGVfbWlsbGlzGAUgASgNImIKCE51bWFOb2RlEgoKAmlkGAEgASgNEhYKBGNwdXMYAiABKAlCCLpIBXIDGIAIEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBIcCglkaXN0YW5jZXMYBCADKA1CCbpIBpIBAxCAASLMAQoDR3B1Eg0KBWluZGV4GAEgASgNEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhYKBHV1aWQYAyABKAlCCLpIBXIDGIABEhcKBnZlbmRvchgEIAEoCUIHukgEcgIYQBIcCgtwY2lfYWRkcmVzcxgFIAEoCUIHukgEcgIYQBISCgptZW1vcnlfbWliGAYgASgNEh8KDmRyaXZlcl92ZXJzaW9uGAcgASgJQge6SARyAhhAEhoKCHVudXNhYmxlGAggASgJQgi6SAVyAxiAAiJKCgxWbUNhcGFiaWxpdHkSDwoHY2FwYWJsZRgBIAEoCBIZCgdtZXNzYWdlGAIgASgJQgi6SAVyAxiAAhIOCgZuZXN0ZWQYAyABKAgidAoHVmZpb0dwdRIcCgtwY2lfYWRkcmVzcxgBIAEoCUIHukgEcgIYQBIaCgl2ZW5kb3JfaWQYAiABKAlCB7pIBHICGBASGgoJZGV2aWNlX2lkGAMgASgJQge6SARyAhgQEhMKC2lvbW11X2dyb3VwGAQgASgNInYKEE5ldHdvcmtJbnRlcmZhY2USFQoEbmFtZRgBIAEoCUIHukgEcgIYQBIUCgNtYWMYAiABKAlCB7pIBHICGEASIQoJYWRkcmVzc2VzGAMgAygJQg66SAuSAQgQICIEcgIYQBISCgpzcGVlZF9tYnBzGAQgASgNKlgKCE5vZGVUeXBlEhkKFU5PREVfVFlQRV9VTlNQRUNJRklFRBAAEhoKFk5PREVfVFlQRV9PUkNIRVNUUkFUT1IQARIVChFOT0RFX1RZUEVfQ09NUFVURRACKo8BCg9NZW1iZXJzaGlwU3RhdGUSIAocTUVNQkVSU0hJUF9TVEFURV9VTlNQRUNJRklFRBAAEhwKGE1FTUJFUlNISVBfU1RBVEVfUEVORElORxABEh0KGU1FTUJFUlNISVBfU1RBVEVfQVBQUk9WRUQQAhIdChlNRU1CRVJTSElQX1NUQVRFX1JFSkVDVEVEEAMqdgoPQ29ubmVjdGlvblN0YXRlEiAKHENPTk5FQ1RJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIeChpDT05ORUNUSU9OX1NUQVRFX0NPTk5FQ1RFRBABEiEKHUNPTk5FQ1RJT05fU1RBVEVfRElTQ09OTkVDVEVEEAIqewoLSGVhbHRoU3RhdGUSHAoYSEVBTFRIX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUSEVBTFRIX1NUQVRFX0hFQUxUSFkQARIaChZIRUFMVEhfU1RBVEVfVU5IRUFMVEhZEAISGAoUSEVBTFRIX1NUQVRFX1VOS05PV04QAyrSAQoPU2NoZWR1bGluZ1N0YXRlEiAKHFNDSEVEVUxJTkdfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlTQ0hFRFVMSU5HX1NUQVRFX0VMSUdJQkxFEAESHwobU0NIRURVTElOR19TVEFURV9JTkVMSUdJQkxFEAISHQoZU0NIRURVTElOR19TVEFURV9EUkFJTklORxADEhwKGFNDSEVEVUxJTkdfU1RBVEVfRFJBSU5FRBAEEiAKHFNDSEVEVUxJTkdfU1RBVEVfVU5DT05GSVJNRUQQBSqzAQoISG9sZEtpbmQSGQoVSE9MRF9LSU5EX1VOU1BFQ0lGSUVEEAASFgoSSE9MRF9LSU5EX09QRVJBVE9SEAESFgoSSE9MRF9LSU5EX0ZMQVBQSU5HEAISFgoSSE9MRF9LSU5EX0hBUkRXQVJFEAMSEwoPSE9MRF9LSU5EX0RSQUlOEAQSFwoTSE9MRF9LSU5EX0NPTkRJVElPThAFEhYKEkhPTERfS0lORF9JREVOVElUWRAGKmwKCUxhYmVsVGllchIaChZMQUJFTF9USUVSX1VOU1BFQ0lGSUVEEAASFAoQTEFCRUxfVElFUl9BR0VOVBABEhQKEExBQkVMX1RJRVJfVE9LRU4QAhIXChNMQUJFTF9USUVSX09QRVJBVE9SEAMqdwoMV29ya0lkZW50aXR5Eh0KGVdPUktfSURFTlRJVFlfVU5TUEVDSUZJRUQQABIVChFXT1JLX0lERU5USVRZX09XThABEhgKFFdPUktfSURFTlRJVFlfU0hBUkVEEAISFwoTV09SS19JREVOVElUWV9BR0VOVBADKqkBCg9Xb3JrQ29udGFpbm1lbnQSIAocV09SS19DT05UQUlOTUVOVF9VTlNQRUNJRklFRBAAEhsKF1dPUktfQ09OVEFJTk1FTlRfQ0dST1VQEAESHgoaV09SS19DT05UQUlOTUVOVF9OQU1FU1BBQ0UQAhIZChVXT1JLX0NPTlRBSU5NRU5UX1VTRVIQAxIcChhXT1JLX0NPTlRBSU5NRU5UX01JU1NJTkcQBEItWityb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL25vZGUvdjE7bm9kZXYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * Node is one machine of the fleet, or one process of the control plane, as the record knows it.
@@ -866,7 +866,7 @@ export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
   portMax: number;
 
   /**
-   * What the machine enforces: "cpu", "memory" (OOM is told apart then).
+   * What the machine enforces: "cpu", "memory" (OOM is told apart then), "pids".
    *
    * @generated from field: repeated string limits = 7;
    */
@@ -893,6 +893,13 @@ export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
    * @generated from field: repeated string lacks = 10;
    */
   lacks: string[];
+
+  /**
+   * What separates executions of processes from each other. Absent: there are none, or the agent does not report it.
+   *
+   * @generated from field: rollcall.node.v1.WorkIsolation isolation = 11;
+   */
+  isolation?: WorkIsolation | undefined;
 };
 
 /**
@@ -901,6 +908,56 @@ export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
  */
 export const WorkCapacitySchema: GenMessage<WorkCapacity> = /*@__PURE__*/
   messageDesc(file_rollcall_node_v1_node, 13);
+
+/**
+ * WorkIsolation is what separates executions of processes on a machine from each other. Those that run as one user form one trust domain: they
+ * can read each other's output, environment, memory and files. Containers are separated by their engine.
+ *
+ * @generated from message rollcall.node.v1.WorkIsolation
+ */
+export type WorkIsolation = Message<"rollcall.node.v1.WorkIsolation"> & {
+  /**
+   * As whom executions run whose job names no user.
+   *
+   * @generated from field: rollcall.node.v1.WorkIdentity identity = 1;
+   */
+  identity: WorkIdentity;
+
+  /**
+   * Their user; empty unless `identity` is SHARED.
+   *
+   * @generated from field: string user = 2;
+   */
+  user: string;
+
+  /**
+   * What each execution with a user id of its own sees separately: "pid" (processes and /proc), "mount" (/tmp, /var/tmp and /dev/shm), "ipc".
+   *
+   * @generated from field: repeated string namespaces = 3;
+   */
+  namespaces: string[];
+
+  /**
+   * How the processes of an execution are found when it ends.
+   *
+   * @generated from field: rollcall.node.v1.WorkContainment containment = 4;
+   */
+  containment: WorkContainment;
+
+  /**
+   * What this machine cannot do, and why, for people. Empty: it does all of it.
+   *
+   * @generated from field: string problem = 5;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message rollcall.node.v1.WorkIsolation.
+ * Use `create(WorkIsolationSchema)` to create a new message.
+ */
+export const WorkIsolationSchema: GenMessage<WorkIsolation> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_node, 14);
 
 /**
  * OperatingSystem is what the machine runs.
@@ -942,7 +999,7 @@ export type OperatingSystem = Message<"rollcall.node.v1.OperatingSystem"> & {
  * Use `create(OperatingSystemSchema)` to create a new message.
  */
 export const OperatingSystemSchema: GenMessage<OperatingSystem> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 14);
+  messageDesc(file_rollcall_node_v1_node, 15);
 
 /**
  * Cpu is the machine's processors together.
@@ -991,7 +1048,7 @@ export type Cpu = Message<"rollcall.node.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 15);
+  messageDesc(file_rollcall_node_v1_node, 16);
 
 /**
  * NumaNode is one memory domain of the machine.
@@ -1033,7 +1090,7 @@ export type NumaNode = Message<"rollcall.node.v1.NumaNode"> & {
  * Use `create(NumaNodeSchema)` to create a new message.
  */
 export const NumaNodeSchema: GenMessage<NumaNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 16);
+  messageDesc(file_rollcall_node_v1_node, 17);
 
 /**
  * Gpu is one accelerator that the machine's own drivers see.
@@ -1104,7 +1161,7 @@ export type Gpu = Message<"rollcall.node.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 17);
+  messageDesc(file_rollcall_node_v1_node, 18);
 
 /**
  * VmCapability says whether the machine can run hardware-assisted virtual machines.
@@ -1139,7 +1196,7 @@ export type VmCapability = Message<"rollcall.node.v1.VmCapability"> & {
  * Use `create(VmCapabilitySchema)` to create a new message.
  */
 export const VmCapabilitySchema: GenMessage<VmCapability> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 18);
+  messageDesc(file_rollcall_node_v1_node, 19);
 
 /**
  * VfioGpu is a GPU set aside for virtual machines.
@@ -1181,7 +1238,7 @@ export type VfioGpu = Message<"rollcall.node.v1.VfioGpu"> & {
  * Use `create(VfioGpuSchema)` to create a new message.
  */
 export const VfioGpuSchema: GenMessage<VfioGpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 19);
+  messageDesc(file_rollcall_node_v1_node, 20);
 
 /**
  * NetworkInterface is one way in and out of the machine.
@@ -1223,7 +1280,7 @@ export type NetworkInterface = Message<"rollcall.node.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 20);
+  messageDesc(file_rollcall_node_v1_node, 21);
 
 /**
  * NodeType separates the machines that do the work from the processes that govern them.
@@ -1582,4 +1639,108 @@ export type LabelTier = (typeof LabelTier)[keyof typeof LabelTier] | UnknownEnum
  */
 export const LabelTierSchema: GenEnum<LabelTier> = /*@__PURE__*/
   enumDesc(file_rollcall_node_v1_node, 6);
+
+/**
+ * WorkIdentity is as whom executions run whose job names no user.
+ *
+ * @generated from enum rollcall.node.v1.WorkIdentity
+ */
+export const WorkIdentity = {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: WORK_IDENTITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Each has a user id that no other execution has.
+   *
+   * @generated from enum value: WORK_IDENTITY_OWN = 1;
+   */
+  OWN: 1,
+
+  /**
+   * All of them run as one user that the machine's configuration names: one trust domain.
+   *
+   * @generated from enum value: WORK_IDENTITY_SHARED = 2;
+   */
+  SHARED: 2,
+
+  /**
+   * All of them run as the agent's own user: one trust domain with the agent, whose key they can read.
+   *
+   * @generated from enum value: WORK_IDENTITY_AGENT = 3;
+   */
+  AGENT: 3,
+} as const;
+
+/**
+ * WorkIdentity is as whom executions run whose job names no user.
+ *
+ * @generated from enum rollcall.node.v1.WorkIdentity
+ */
+export type WorkIdentity = (typeof WorkIdentity)[keyof typeof WorkIdentity] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.node.v1.WorkIdentity.
+ */
+export const WorkIdentitySchema: GenEnum<WorkIdentity> = /*@__PURE__*/
+  enumDesc(file_rollcall_node_v1_node, 7);
+
+/**
+ * WorkContainment is how the processes of an execution are found when it ends, however they were started.
+ *
+ * @generated from enum rollcall.node.v1.WorkContainment
+ */
+export const WorkContainment = {
+  /**
+   * Not known.
+   *
+   * @generated from enum value: WORK_CONTAINMENT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * By its cgroup.
+   *
+   * @generated from enum value: WORK_CONTAINMENT_CGROUP = 1;
+   */
+  CGROUP: 1,
+
+  /**
+   * By its PID namespace.
+   *
+   * @generated from enum value: WORK_CONTAINMENT_NAMESPACE = 2;
+   */
+  NAMESPACE: 2,
+
+  /**
+   * By its user id, which no other execution has.
+   *
+   * @generated from enum value: WORK_CONTAINMENT_USER = 3;
+   */
+  USER: 3,
+
+  /**
+   * By its session and its environment. A process that leaves both keeps running after the end of its execution, and what it uses counts as
+   * free.
+   *
+   * @generated from enum value: WORK_CONTAINMENT_MISSING = 4;
+   */
+  MISSING: 4,
+} as const;
+
+/**
+ * WorkContainment is how the processes of an execution are found when it ends, however they were started.
+ *
+ * @generated from enum rollcall.node.v1.WorkContainment
+ */
+export type WorkContainment = (typeof WorkContainment)[keyof typeof WorkContainment] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.node.v1.WorkContainment.
+ */
+export const WorkContainmentSchema: GenEnum<WorkContainment> = /*@__PURE__*/
+  enumDesc(file_rollcall_node_v1_node, 8);
 

@@ -1,0 +1,290 @@
+import { spawn } from "node:child_process";
+import { chown, mkdir, open, readdir, readFile, readlink, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
+import { keeperSocket } from "./keeper-places.ts";
+import { probeIsolation } from "./launch/isolation.ts";
+import { becoming } from "./launch/launch-script.ts";
+import { isAlive, parseStat } from "./machine/process-name.ts";
+import { processesOfUser } from "./machine/user-processes.ts";
+import { type FixtureOptions, IS_ROOT, identityOf, KeeperFixture } from "./testing/keeper-fixture.ts";
+import { KeeperClient, KeeperProcess } from "./testing/keeper-process.ts";
+import { UserIds } from "./users/user-ids.ts";
+
+const FIRST = 56_100;
+const LAST = 56_399;
+const OWN = { user: null, userIds: [FIRST, LAST] };
+
+/** Takes over a descriptor of a process by pidfd_open and pidfd_getfd, and reads from it, in Perl. */
+const TAKE_OVER = `
+$| = 1;
+my $pidfd = syscall(434, $ARGV[0] + 0, 0);
+my $fd = syscall(438, $pidfd, 1, 0);
+if ($fd >= 0) {
+  print "TAKEN OVER\\n";
+  alarm 1;
+  my $count = POSIX::read($fd, my $text, 1);
+  print "READ by taking over\\n" if defined $count && $count > 0;
+}`;
+
+/** Tries each way to something of another process, and says READ for each that leads there. */
+const ATTACK = `
+pid=$1; shift
+see() { if text=$(timeout 2 head -c 1 "$1" 2>/dev/null) && [ -n "$text" ]; then echo "READ $1"; fi; }
+for name in environ mem maps fd/0 fd/1 fd/2 cwd/secret root/etc/hostname auxv stack; do see "/proc/$pid/$name"; done
+for path in "$@"; do see "$path"; ls "$path" >/dev/null 2>&1 && echo "READ $path"; done
+kill -0 "$pid" 2>/dev/null && echo "READ by signal"
+perl -MPOSIX -e '${TAKE_OVER}' "$pid" 2>/dev/null
+timeout 2 head -c 1 <&1 2>/dev/null | grep -q . && echo "READ its own output"
+echo tried
+`;
+
+const asRoot = IS_ROOT ? describe : describe.skip;
+
+asRoot.each<[string, FixtureOptions]>([
+  ["as this machine allows", {}],
+  ["without cgroups and namespaces", { isBare: true }],
+])("executions with user ids of their own, %s", (_, options) => {
+  let fixture: KeeperFixture;
+
+  beforeEach(async () => {
+    fixture = await KeeperFixture.create();
+    await fixture.open({ rules: OWN, ...options });
+  });
+
+  afterEach(() => fixture.dispose());
+
+  const homeOf = (id: string) => join(`${fixture.stateDirectory}-work`, id);
+  const userOf = async (id: string) => (await stat(homeOf(id))).uid;
+
+  async function pidOf(id: string): Promise<number> {
+    const path = join(fixture.stateDirectory, "keeper/executions", id, "run/child");
+    return until(`the process of ${id}`, async () => parseStat(await readFile(path, "utf8"))?.pid);
+  }
+
+  it("should read nothing of each other, whichever way they try", async () => {
+    const script = "umask 0; echo hidden >secret; echo hidden >/tmp/secret; echo hidden; sleep 1000";
+    const env = { PASSWORD: "hidden" };
+    const value = { command: ["sh", "-c", script], env };
+    const victim = await fixture.start({ task: { case: "process", value } });
+    await fixture.written(victim, "hidden");
+    const pid = await pidOf(victim);
+    const kept = join(fixture.stateDirectory, "keeper/executions", victim);
+    const paths = [
+      ...[homeOf(victim), join(homeOf(victim), "secret"), join(kept, "stdout.pipe"), join(kept, "record.json")],
+      ...[join(kept, "program"), join(kept, "private/tmp/secret"), join(kept, "stdout-0000000000000000")],
+    ];
+    const attack = { command: ["sh", "-c", ATTACK, "sh", String(pid), ...paths] };
+    const attacker = await fixture.start({ task: { case: "process", value: attack } });
+    await fixture.phase(attacker, "ended");
+    await fixture.written(attacker, "tried");
+    expect(await fixture.output(attacker)).toBe("tried\n");
+    const [one, other] = [await userOf(victim), await userOf(attacker)];
+    expect(one).not.toBe(other);
+    for (const uid of [one, other]) expect(uid).toBeGreaterThanOrEqual(FIRST);
+  });
+
+  it("should be given descriptors of their output that only write, and no others", async () => {
+    const id = await fixture.sh("ls /proc/self/fd | tr '\\n' ' '; grep flags /proc/self/fdinfo/1; sleep 1000");
+    await fixture.written(id, "flags");
+    const text = await fixture.output(id);
+    // The last is that of ls itself.
+    expect(text).toMatch(/^0 1 2 3 flags:\s+0[0-7]*1\n$/);
+  });
+
+  it("should have no capability to gain, and none of them in the bounding set", async () => {
+    const id = await fixture.sh("grep -E '^(NoNewPrivs|Cap|Groups)' /proc/self/status");
+    await fixture.phase(id, "ended");
+    await fixture.written(id, "NoNewPrivs:\t1\n");
+    const text = await fixture.output(id);
+    expect(text.match(/Cap\w+:\t0000000000000000\n/g)).toHaveLength(5);
+    expect(text).toMatch(/Groups:\s*\n/);
+  });
+
+  it("should end with all processes that they started, whatever sessions those made", async () => {
+    const start = "setsid sleep 1000 & (env -i setsid sleep 1000 &) & (env -i sh -c 'sleep 1000 & sleep 1000' &)";
+    const id = await fixture.sh(`trap '' TERM; ${start}; echo begun; sleep 1000`, {
+      resources: { millicores: 0 },
+    });
+    await fixture.written(id, "begun");
+    const uid = await userOf(id);
+    await until("its processes", async () => (await processesOfUser(uid)).length >= 6);
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED" });
+    await until("their end", async () => (await processesOfUser(uid)).length === 0);
+  });
+
+  it("should end with what their program left behind when it ends by itself", async () => {
+    const id = await fixture.sh("(env -i setsid sleep 1000 &) ; exit 3");
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 3 });
+    const uid = await userOf(id);
+    await until("its end", async () => (await processesOfUser(uid)).length === 0);
+  });
+
+  it("should be bounded in their processes, so that a fork bomb stays small and ends", async () => {
+    const id = await fixture.sh("f() { f | f & }; f; while :; do sleep 0.1; done", { resources: { pids: 40 } });
+    await fixture.written(id, "fork", "stderr");
+    const uid = await userOf(id);
+    expect((await processesOfUser(uid)).length).toBeLessThanOrEqual(40);
+    // A fork that fails ends the shell; a shell that did not fail is stopped.
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+    await fixture.phase(id, "ended");
+    await until("the end of all", async () => (await processesOfUser(uid)).length === 0);
+  });
+
+  it("should tell how they ended, by a code or by a signal", async () => {
+    const scripts = { "exit 143": [143, null], "kill -TERM $$": [null, "SIGTERM"], "kill -KILL $$": [null, "SIGKILL"] };
+    for (const [script, [code, signal]] of Object.entries(scripts)) {
+      expect(await fixture.phase(await fixture.sh(script), "ended")).toMatchObject({ code, signal });
+    }
+  });
+
+  it("should be reached by the signal that their job names", async () => {
+    const id = await fixture.sh("trap 'echo caught; exit 0' TERM; echo begun; while :; do sleep 0.1; done");
+    await fixture.written(id, "begun");
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", code: 0 });
+    await fixture.written(id, "caught");
+  });
+
+  it("should be found again by the next keeper, and be checked as they are", async () => {
+    const check = {
+      probe: { case: "command" as const, value: { command: ["sh", "-c", "[ -e /tmp/ready ] && [ -O $HOME ]"] } },
+      interval: { seconds: 1n },
+    };
+    const id = await fixture.sh("while ! [ -e go ]; do sleep 0.05; done; touch /tmp/ready; sleep 1000", { check });
+    await fixture.phase(id, "running");
+    await fixture.open({ rules: OWN, ...options });
+    await writeFile(join(homeOf(id), "go"), "");
+    await until("a check that passes", () => {
+      const { phase } = fixture.record(id).state;
+      return phase.kind === "running" && phase.isReady;
+    });
+    if (options.isBare) await rm("/tmp/ready");
+    else await expect(stat("/tmp/ready")).rejects.toThrow();
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+    await fixture.phase(id, "ended");
+  });
+});
+
+asRoot("executions of one user, which share a trust domain", () => {
+  let fixture: KeeperFixture;
+
+  beforeEach(async () => {
+    fixture = await KeeperFixture.create();
+  });
+
+  afterEach(() => fixture.dispose());
+
+  it("should take over no output of each other, and be ended where there are no cgroups", async () => {
+    await fixture.open({ isBare: true });
+    const id = await fixture.sh("setsid sleep 1000 & echo $!; sleep 1000");
+    await fixture.written(id, "\n");
+    const pid = Number.parseInt(await fixture.output(id), 10);
+    const path = join(fixture.stateDirectory, "keeper/executions", id, "run/child");
+    const child = await until("its process", async () => parseStat(await readFile(path, "utf8")));
+    const command = ["sh", "-c", ATTACK, "sh", String(child.pid)];
+    const attacker = await fixture.start({ task: { case: "process", value: { command } } });
+    await fixture.phase(attacker, "ended");
+    await fixture.written(attacker, "tried");
+    const text = await fixture.output(attacker);
+    // That the attack works where nothing stands against it shows that the tests above see something.
+    expect(text).toContain("TAKEN OVER\n");
+    expect(text).toContain("/environ\n");
+    expect(text).not.toMatch(/READ$|fd\/1/m);
+    const [daemon] = await Promise.all([readFile(`/proc/${pid}/stat`, "utf8").then(parseStat)]);
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+    await fixture.phase(id, "ended");
+    await until("the end of its daemon", async () => daemon !== null && !(await isAlive(daemon)));
+  });
+
+  it("should end by their namespace where there are no cgroups", async () => {
+    if (!(await probeIsolation()).hasNamespaces) return;
+    await fixture.open({ hasCgroups: false });
+    const id = await fixture.sh("(env -i setsid sleep 1000 &) ; echo begun; readlink /proc/self/ns/pid; sleep 1000");
+    await fixture.written(id, "pid:");
+    const [space = ""] = /pid:\S+/.exec(await fixture.output(id)) ?? [];
+    expect(await processesIn(space)).toBeGreaterThanOrEqual(3);
+    await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+    await fixture.phase(id, "ended");
+    await until("the end of all", async () => (await processesIn(space)) === 0);
+  });
+});
+
+async function processesIn(space: string): Promise<number> {
+  const names = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const spaces = await Promise.all(names.map((name) => readlink(`/proc/${name}/ns/pid`).catch(() => "")));
+  return spaces.filter((one) => one === space).length;
+}
+
+asRoot("a keeper that inherits descriptors", () => {
+  it("should pass none of them on", async () => {
+    const fixture = await KeeperFixture.create();
+    await fixture.open();
+    await fixture.keeper.close();
+    const secret = join(fixture.root, "inherited");
+    await writeFile(secret, "inherited");
+    const file = await open(secret);
+    const settings = {
+      ...{ stateDirectory: fixture.stateDirectory, directory: null, mayBeOwnUser: false, dockerHost: null },
+      ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null },
+    };
+    // Node closes low ones in what it starts.
+    const socket = keeperSocket(fixture.stateDirectory);
+    const keeper = await KeeperProcess.start(settings, socket, { 7: file.fd, 200: file.fd });
+    const client = await KeeperClient.connect(socket);
+    const command = ["sh", "-c", "ls -l /proc/self/fd; sleep 1000"];
+    const { id, spec, specDigest } = identityOf({ task: { case: "process", value: { command } } });
+    const reference = { id, specDigest: Buffer.from(specDigest, "hex") };
+    const order = { reference, spec: Buffer.from(spec, "base64"), logId: "log-1", nodeId: "n" };
+    await client.request({ case: "start", value: order });
+    const text = await until("its output", async () => {
+      const { reply } = await client.request({ case: "readOutput", value: { id } });
+      return reply.case === "output" && reply.value.data.length > 0 && Buffer.from(reply.value.data).toString();
+    });
+    client.close();
+    await keeper.end("SIGTERM");
+    await file.close();
+    // It ends what the one before has started.
+    await fixture.open({ rules: OWN });
+    await fixture.dispose();
+    expect(text).not.toContain("inherited");
+  });
+});
+
+asRoot("UserIds", () => {
+  it("should give no id twice, and a used one only when its processes and files are gone", async () => {
+    const fixture = await KeeperFixture.create();
+    const range = { first: 56_900, last: 56_903, shared: [join(fixture.root, "shared")] };
+    await fixture.open();
+    await mkdir(join(fixture.root, "shared"));
+    const home = (name: string) => join(fixture.root, name);
+    const open = () => new UserIds({ ...range, directory: fixture.root, log: silentLogger });
+    const [one, other] = [open(), open()];
+    const claim = async (ids: UserIds, name: string) => {
+      const uid = await ids.claim(home(name));
+      await mkdir(home(name));
+      return uid;
+    };
+    const given = [await claim(one, "a"), await claim(other, "b"), await claim(one, "c"), await claim(other, "d")];
+    expect(given).toEqual([56_900, 56_901, 56_902, 56_903]);
+    await expect(one.claim(home("e"))).rejects.toThrow("Work.UserIds (56900-56903)");
+    // Of a the directory is still there, b left a file and c a process; d is gone.
+    for (const name of ["b", "c", "d"]) await rm(home(name), { recursive: true });
+    await writeFile(join(fixture.root, "shared", "left"), "");
+    await chown(join(fixture.root, "shared", "left"), 56_901, 56_901);
+    const [program = "", ...words] = becoming({ name: null, uid: 56_902, gid: 56_902 }, []);
+    const left = spawn(program, [...words, "sleep", "1000"]);
+    try {
+      await until("the process", async () => (await processesOfUser(56_902)).length > 0);
+      const next = open();
+      expect(await claim(next, "e")).toBe(56_903);
+      await expect(next.claim(home("f"))).rejects.toThrow("in use");
+    } finally {
+      left.kill("SIGKILL");
+      await fixture.dispose();
+    }
+  });
+});

@@ -1,0 +1,24 @@
+import { closeSync, readdirSync, readFileSync } from "node:fs";
+
+const CLOSED_ON_EXEC = 0o2000000;
+
+/**
+ * Close the descriptors above standard error that this process was given by whoever started it, and would pass on to
+ * every process that it starts. Node closes its own in them, and of those it was given the lowest ones alone.
+ */
+export function closeInherited(): void {
+  for (const name of readdirSync("/proc/self/fd")) {
+    const descriptor = Number(name);
+    if (descriptor > 2 && isPassedOn(name)) closeSync(descriptor);
+  }
+}
+
+function isPassedOn(name: string): boolean {
+  try {
+    const [, flags = ""] = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "utf8")) ?? [];
+    return flags !== "" && (Number.parseInt(flags, 8) & CLOSED_ON_EXEC) === 0;
+  } catch {
+    // The one by which the list was read is closed already.
+    return false;
+  }
+}

@@ -1,0 +1,22 @@
+import type { WorkConfig } from "@rollcall/agent";
+import { Failure } from "@rollcall/cli";
+import { closedGroupOf } from "@rollcall/keeper";
+
+/**
+ * Refuse users of executions whose groups have the rights of root. Throws Failure that tells every problem. A user that
+ * is not known yet is looked at again when an execution is to run as it.
+ */
+export async function checkWorkUsers(values: Pick<WorkConfig, "Work.User" | "Work.Users">): Promise<void> {
+  const { "Work.User": user, "Work.Users": users } = values;
+  const named = [
+    ...(user === undefined ? [] : [["Work.User", user] as const]),
+    ...users.map((one) => ["Work.Users", one] as const),
+  ];
+  const problems: string[] = [];
+  for (const [key, name] of named) {
+    const group = await closedGroupOf(name);
+    if (group === null) continue;
+    problems.push(`  ${key}: ${name} belongs to the group ${group}, whose members can have the rights of root`);
+  }
+  if (problems.length > 0) throw new Failure(`the configuration is not right:\n${problems.join("\n")}`);
+}
