@@ -166,8 +166,9 @@ export const agentKeys = defineKeys({
     default: [] as readonly string[],
     doc:
       "Which labels of Compute.Kubernetes.Node the node takes as its own, by key; * and ? stand for any characters. " +
-      "They are read once, at the start, from the API server of the pod's environment, with the token and the " +
-      "authority in /var/run/secrets/kubernetes.io/serviceaccount; the account must be able to get nodes. " +
+      "They are read once, from the API server of the pod's environment, with the token and the authority in " +
+      "/var/run/secrets/kubernetes.io/serviceaccount; the account must be able to get nodes. While that fails, the " +
+      "agent works without them and tries again, every minute in the end. " +
       "Compute.Labels wins.",
   },
   "Compute.Heartbeat.Interval": {

@@ -9,7 +9,7 @@ import type { AgentStatus } from "./agent-status.ts";
 import { agentTls } from "./agent-tls.ts";
 import { type AgentConfig, chooseNodeId } from "./config.ts";
 import { createFactsReader } from "./facts/facts-reader.ts";
-import { kubernetesAccess, readKubernetesLabels } from "./info/kubernetes-labels.ts";
+import { KubernetesLabels, kubernetesAccess } from "./info/kubernetes-labels.ts";
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
 import { KeptAuthority } from "./network/kept-authority.ts";
@@ -69,6 +69,8 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   const nodeId = chooseNodeId(config["Compute.Name"], sentinel?.nodeId, hostname);
   const reach = reachOf(config, state.path, log);
   log.info({ node_id: nodeId, state_dir: state.path, version: options.version }, "agent starting");
+  const kubernetesLabels = kubernetesLabelsOf(options, clock);
+  await kubernetesLabels?.begin();
   const agent = createAgent({
     identity: {
       nodeId,
@@ -85,7 +87,10 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     description: {
       agentVersion: options.version,
       advertiseUrl: config["Compute.AdvertiseURL"] ?? "",
-      labels: await labelsOf(options, clock),
+      // Each description has the labels that are known by then.
+      get labels() {
+        return kubernetesLabels?.labels ?? config["Compute.Labels"];
+      },
     },
     state,
     facts: createFactsReader(machine, state.path, { log, wallMs: () => clock.wallMs() }),
@@ -108,7 +113,8 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     ...workOptions(options, { nodeId, clock, random }),
   });
   const ending = new AbortController();
-  const supervision = superviseTasks(agent.tasks, { log, clock, signal: ending.signal, random });
+  const tasks = kubernetesLabels === null ? agent.tasks : [...agent.tasks, kubernetesLabels.task];
+  const supervision = superviseTasks(tasks, { log, clock, signal: ending.signal, random });
   return {
     status: agent.status,
     close: async () => {
@@ -175,17 +181,18 @@ function workOptions(
   };
 }
 
-async function labelsOf(
+/** Null for an agent that takes none. */
+function kubernetesLabelsOf(
   { config, log, kubernetes = kubernetesAccess(process.env) }: StartAgentOptions,
   clock: Clock,
-): Promise<AgentConfig["Compute.Labels"]> {
+): KubernetesLabels | null {
   const { "Compute.Labels": own, "Compute.Kubernetes.Labels": keys, "Compute.Kubernetes.Node": node } = config;
-  if (keys.length === 0 || node === undefined) return own;
+  if (keys.length === 0 || node === undefined) return null;
   if (kubernetes === null) {
     log.warn({ kubernetes_node: node }, "not in a pod, the kubernetes node's labels are not read");
-    return own;
+    return null;
   }
-  return readKubernetesLabels({ ...kubernetes, node, keys, own, clock, log });
+  return new KubernetesLabels({ ...kubernetes, node, keys, own, clock, log });
 }
 
 function infoCheck(ms: number | undefined): { readonly infoCheckMs?: number } {

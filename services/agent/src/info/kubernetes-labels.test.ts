@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import { TestAuthority } from "@rollcall/testkit/certificates";
-import { kubernetesAccess, readKubernetesLabels } from "./kubernetes-labels.ts";
+import { KubernetesLabels, kubernetesAccess } from "./kubernetes-labels.ts";
 
 const LABELS: Record<string, string> = {
   "kubernetes.io/arch": "amd64",
@@ -47,8 +47,8 @@ beforeEach(() => {
 });
 
 const pauses: number[] = [];
-function read(keys: readonly string[], own: Readonly<Record<string, string>> = {}) {
-  return readKubernetesLabels({
+function labelsOf(keys: readonly string[], own: Readonly<Record<string, string>> = {}) {
+  return new KubernetesLabels({
     ...{ node: "worker-1", keys, own, tokenFile, caFile: authority.caFile },
     server: new URL(`https://127.0.0.1:${port}`),
     clock: { sleep: async (ms) => void pauses.push(ms) },
@@ -56,7 +56,13 @@ function read(keys: readonly string[], own: Readonly<Record<string, string>> = {
   });
 }
 
-describe("readKubernetesLabels()", () => {
+async function read(...of: Parameters<typeof labelsOf>) {
+  const labels = labelsOf(...of);
+  await labels.begin();
+  return labels.labels;
+}
+
+describe("KubernetesLabels", () => {
   it("should take the labels that match, with the token of the pod's account", async () => {
     expect(await read(["kubernetes.io/arch", "topology.kubernetes.io/*"])).toEqual({
       "kubernetes.io/arch": "amd64",
@@ -77,6 +83,20 @@ describe("readKubernetesLabels()", () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`label-${index}`, "x"]));
     answers = [[200, { kind: "Node", metadata: { labels: many } }]];
     expect(Object.keys(await read(["*"], { rack: "7", row: "3" }))).toHaveLength(64);
+  });
+
+  it("should ask again and again after the agent has started without them, at most every minute", async () => {
+    answers = [
+      ...Array.from({ length: 12 }, () => [503, {}] as const),
+      [200, { kind: "Node", metadata: { labels: LABELS } }],
+    ];
+    pauses.length = 0;
+    const labels = labelsOf(["kubernetes.io/arch"], { rack: "7" });
+    await labels.begin();
+    expect(labels.labels).toEqual({ rack: "7" });
+    await labels.task.run(new AbortController().signal, () => {});
+    expect(labels.labels).toEqual({ "kubernetes.io/arch": "amd64", rack: "7" });
+    expect(pauses.slice(3)).toEqual([2_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   });
 
   it("should ask again, and then do without", async () => {

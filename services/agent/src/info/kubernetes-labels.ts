@@ -1,6 +1,6 @@
 import { isLabelKey, isLabelValue, MAX_AGENT_LABELS, matchesGlob, RESERVED_LABEL_PREFIX } from "@rollcall/domain";
 import { fetchJson } from "@rollcall/identity/oidc";
-import type { Clock, Logger } from "@rollcall/process";
+import type { Clock, Logger, Task } from "@rollcall/process";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -19,8 +19,10 @@ export interface KubernetesLabelsOptions {
   readonly log: Logger;
 }
 
-const ATTEMPTS = 5;
-const PAUSE_MS = 2_000;
+/** So often is asked before the agent starts without these labels. */
+const FIRST_ATTEMPTS = 5;
+const LEAST_PAUSE_MS = 2_000;
+const MOST_PAUSE_MS = 60_000;
 const TIMEOUT_MS = 3_000;
 const NEVER = new AbortController().signal;
 const ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -36,20 +38,57 @@ export function kubernetesAccess(
 }
 
 /**
- * Add the labels of a Kubernetes node that match to the node's own, without those that are no labels here. An API
- * server that does not answer is asked again a few times, and then done without: the machine is to be watched anyway.
+ * The labels of a Kubernetes node that match, added to the node's own, without those that are no labels here. An API
+ * server that does not answer is asked until it does; meanwhile the machine is watched without its labels.
  */
-export async function readKubernetesLabels(options: KubernetesLabelsOptions): Promise<Labels> {
-  const { node, clock, log } = options;
-  for (let attempt = 1; ; attempt += 1) {
+export class KubernetesLabels {
+  /** Asks until the labels are known. */
+  readonly task: Task;
+  readonly #options: KubernetesLabelsOptions;
+  #labels: Labels;
+  #isRead = false;
+  #failures = 0;
+
+  constructor(options: KubernetesLabelsOptions) {
+    this.#options = options;
+    this.#labels = options.own;
+    this.task = {
+      name: "kubernetes-labels",
+      run: async (signal) => {
+        while (!this.#isRead && !signal.aborted) await this.#attempt(signal);
+      },
+    };
+  }
+
+  /** The node's own ones only, until the labels of the Kubernetes node are known. */
+  get labels(): Labels {
+    return this.#labels;
+  }
+
+  /** Ask a few times. Resolves when the labels are known, or are left to the task. */
+  async begin(): Promise<void> {
+    while (!this.#isRead && this.#failures < FIRST_ATTEMPTS) await this.#attempt(NEVER);
+  }
+
+  async #attempt(signal: AbortSignal): Promise<void> {
+    const { node, clock, log } = this.#options;
+    if (this.#failures > 0) await clock.sleep(pauseMs(this.#failures), signal);
+    if (signal.aborted) return;
     try {
-      return matching(await fetchLabels(options), options);
+      this.#labels = matching(await fetchLabels(this.#options), this.#options);
+      this.#isRead = true;
+      if (this.#failures > 0) log.info({ kubernetes_node: node }, "labels of the kubernetes node are read");
     } catch (err) {
-      log.warn({ err, kubernetes_node: node, attempt }, "labels of the kubernetes node cannot be read");
-      if (attempt === ATTEMPTS) return options.own;
-      await clock.sleep(PAUSE_MS, NEVER);
+      this.#failures += 1;
+      const attempt = this.#failures;
+      log.warn({ err, kubernetes_node: node, attempt }, "labels of the kubernetes node cannot be read, trying again");
     }
   }
+}
+
+function pauseMs(failures: number): number {
+  const doublings = Math.min(10, Math.max(0, failures - FIRST_ATTEMPTS));
+  return Math.min(MOST_PAUSE_MS, LEAST_PAUSE_MS * 2 ** doublings);
 }
 
 async function fetchLabels({ server, node, tokenFile, caFile }: KubernetesLabelsOptions): Promise<Labels> {
