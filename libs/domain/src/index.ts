@@ -72,7 +72,7 @@ export {
   schedulerActor,
 } from "./events/job-events.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
-export { obstaclesOf, summarizeNode } from "./health/explain-node.ts";
+export { holdEnds, type Obstacle, obstaclesOf, summarizeNode } from "./health/explain-node.ts";
 export { FLAPPING_OUTAGES, type Outage, type OutageHistory } from "./health/flapping.ts";
 export { healthAfter } from "./health/health.ts";
 export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";

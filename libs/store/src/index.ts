@@ -220,6 +220,7 @@ export {
   listBrakes,
   lockBrake,
   readBrake,
+  readShownBrakes,
   saveBrake,
   saveFollowed,
   saveFreeze,

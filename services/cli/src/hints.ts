@@ -64,6 +64,7 @@ const REMEDIES: ReadonlyMap<string, (node: string) => string> = new Map<string, 
   ["OPERATOR_BANNED", (node) => `rollcall node unban ${node}, then rollcall node approve ${node}`],
   ["OPERATOR_MARKED", (node) => `rollcall node clear-mark ${node}`],
   ["OPERATOR_CORDONED", (node) => `rollcall node uncordon ${node}`],
+  ["NODE_FLAPPING", (node) => `find out why its heartbeats come and go: rollcall node health ${node}`],
   ["NODE_DRAINING", (node) => `rollcall node undrain ${node}`],
   ["NODE_DRAINED", (node) => `rollcall node undrain ${node}`],
   [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Health, Hold, HoldKind, Membership } from "../states.ts";
 import { deriveScheduling } from "../states.ts";
-import { type ExplainedNode, obstaclesOf, summarizeNode } from "./explain-node.ts";
+import { type ExplainedNode, holdEnds, obstaclesOf, summarizeNode } from "./explain-node.ts";
 
 const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" };
 const WELL: ExplainedNode = {
@@ -21,7 +21,7 @@ function health(changes: Partial<Health>): ExplainedNode {
   return { ...WELL, health: { ...WELL.health, ...changes } };
 }
 
-function held(...holds: readonly Pick<Hold, "kind" | "message">[]): ExplainedNode {
+function held(...holds: readonly Pick<Hold, "kind" | "message" | "drained">[]): ExplainedNode {
   const all = holds.map((hold, sinceMs) => ({ ...hold, sinceMs, actor: "token:t" }));
   return { ...WELL, scheduling: deriveScheduling(all, 0) };
 }
@@ -37,7 +37,7 @@ describe("obstaclesOf()", () => {
         state: "type",
         reason: "NODE_IS_ORCHESTRATOR",
         text: "it is a process of the control plane, to which no work ever comes",
-        remedy: "",
+        ...{ remedy: "", sinceMs: null, untilMs: null },
       },
     ]);
   });
@@ -59,7 +59,7 @@ describe("obstaclesOf()", () => {
     ],
   ])("should explain a membership that is %s", (_, changes, text, remedy) => {
     const node = membership(changes);
-    expect(obstaclesOf(node)).toEqual([{ state: "membership", reason: node.membership.reason, text, remedy }]);
+    expect(obstaclesOf(node)).toMatchObject([{ state: "membership", reason: node.membership.reason, text, remedy }]);
   });
 
   it.each<[string, string]>([
@@ -76,7 +76,7 @@ describe("obstaclesOf()", () => {
       "see that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY",
     ],
   ])("should know what to do about health for the reason %s", (reason, remedy) => {
-    expect(obstaclesOf(health({ state: "UNHEALTHY", reason }))).toEqual([
+    expect(obstaclesOf(health({ state: "UNHEALTHY", reason }))).toMatchObject([
       { state: "health", reason, text: `it is UNHEALTHY (${reason})`, remedy },
     ]);
   });
@@ -97,10 +97,36 @@ describe("obstaclesOf()", () => {
     ],
     ["HARDWARE", "HARDWARE_IN_DOUBT", "it is held for its hardware", "repair the hardware, or accept it as it is"],
   ])("should explain a hold: %s", (kind, reason, text, remedy) => {
-    expect(obstaclesOf(held({ kind, message: "" }))).toEqual([{ state: "scheduling", reason, text, remedy }]);
-    expect(obstaclesOf(held({ kind, message: "why" }))).toEqual([
+    expect(obstaclesOf(held({ kind, message: "" }))).toMatchObject([{ state: "scheduling", reason, text, remedy }]);
+    expect(obstaclesOf(held({ kind, message: "why" }))).toMatchObject([
       { state: "scheduling", reason, text: `${text} (why)`, remedy },
     ]);
+  });
+
+  it.each<[HoldKind, number | null]>([
+    ["FLAPPING", 610_000],
+    ["HARDWARE", 305_000],
+    ["IDENTITY", null],
+    ["DRAIN", 9_000],
+    ["OPERATOR", null],
+    ["CONDITION", null],
+  ])("should say since when it is held, and until when at the latest: %s", (kind, untilMs) => {
+    const ends = holdEnds({
+      history: { outages: [{ startedAtMs: 1_000, endedAtMs: 10_000 }], flappingSinceMs: 2_000 },
+      ...{ rebootedAtMs: 5_000, duplicate: null, drainDeadlineAtMs: 9_000, hasTroubles: false },
+      policy: { flappingHoldMs: 600_000, rebootHoldMs: 300_000 },
+    });
+    expect(obstaclesOf(held({ kind, message: "" }), ends)).toMatchObject([{ sinceMs: 0, untilMs }]);
+  });
+
+  it("should give no time to a hold that only a person or a repair ends", () => {
+    const over = held({ kind: "DRAIN", message: "", drained: true });
+    expect(obstaclesOf(over, { FLAPPING: null, HARDWARE: null, IDENTITY: null, DRAIN: 9 })).toMatchObject([
+      { reason: "NODE_DRAINED", untilMs: null },
+    ]);
+    const facts = { history: { outages: [], flappingSinceMs: null }, duplicate: null, drainDeadlineAtMs: null };
+    const policy = { flappingHoldMs: 1, rebootHoldMs: 1 };
+    expect(holdEnds({ ...facts, policy, rebootedAtMs: 5, hasTroubles: true }).HARDWARE).toBeNull();
   });
 
   it("should list all of them, membership first", () => {

@@ -1,4 +1,7 @@
 import { isBanned } from "../membership/ban.ts";
+import { DUPLICATE_QUIET_MS } from "../membership/duplicate-identity.ts";
+import type { NodeRecord } from "../nodes/node-record.ts";
+import type { HealthPolicy } from "../policy/policy-fields.ts";
 import {
   type Connection,
   type Health,
@@ -9,6 +12,7 @@ import {
   type NodeType,
   type Scheduling,
 } from "../states.ts";
+import { steadySinceMs } from "./flapping.ts";
 
 /** What a node is at present. NodeRecord is one. */
 export interface ExplainedNode {
@@ -28,15 +32,54 @@ export interface Obstacle {
   readonly text: string;
   /** What would change it; empty when nothing does. */
   readonly remedy: string;
+  /** Since when it does; null for unknown. */
+  readonly sinceMs: number | null;
+  /** Until when it can, unless it happens again; null where no time ends it. */
+  readonly untilMs: number | null;
+}
+
+/** Times at which holds of a node end; null where no time ends them. */
+export interface HoldEnds {
+  readonly FLAPPING: number | null;
+  readonly HARDWARE: number | null;
+  readonly IDENTITY: number | null;
+  /** The deadline of a drain that is in progress. */
+  readonly DRAIN: number | null;
+}
+
+const NO_HOLD_ENDS: HoldEnds = { FLAPPING: null, HARDWARE: null, IDENTITY: null, DRAIN: null };
+
+/** What the ends of holds follow from. */
+export interface HoldEndFacts extends Pick<NodeRecord, "history" | "rebootedAtMs" | "duplicate"> {
+  readonly policy: Pick<HealthPolicy, "flappingHoldMs" | "rebootHoldMs">;
+  readonly drainDeadlineAtMs: number | null;
+  /** Whether the hardware of the node is in doubt for another reason than a reboot. */
+  readonly hasTroubles: boolean;
+}
+
+/** Determine when the holds of a node end if nothing happens again. */
+export function holdEnds(facts: HoldEndFacts): HoldEnds {
+  const { history, rebootedAtMs, duplicate, policy, drainDeadlineAtMs, hasTroubles } = facts;
+  const steadyMs = steadySinceMs(history);
+  return {
+    FLAPPING: steadyMs === null ? null : steadyMs + policy.flappingHoldMs,
+    HARDWARE: rebootedAtMs === null || hasTroubles ? null : rebootedAtMs + policy.rebootHoldMs,
+    IDENTITY: duplicate === null ? null : Math.max(...duplicate.map(({ atMs }) => atMs)) + DUPLICATE_QUIET_MS,
+    DRAIN: drainDeadlineAtMs,
+  };
 }
 
 /** Everything that keeps a node from taking work; empty when it may. */
-export function obstaclesOf(node: ExplainedNode): readonly Obstacle[] {
+export function obstaclesOf(node: ExplainedNode, ends: HoldEnds = NO_HOLD_ENDS): readonly Obstacle[] {
   if (node.type === "ORCHESTRATOR") {
     const text = "it is a process of the control plane, to which no work ever comes";
-    return [{ state: "type", reason: "NODE_IS_ORCHESTRATOR", text, remedy: "" }];
+    return [{ state: "type", reason: "NODE_IS_ORCHESTRATOR", text, remedy: "", sinceMs: null, untilMs: null }];
   }
-  return [...membershipObstacle(node), ...healthObstacle(node), ...node.scheduling.holds.map(holdObstacle)];
+  return [
+    ...membershipObstacle(node),
+    ...healthObstacle(node),
+    ...node.scheduling.holds.map((hold) => holdObstacle(hold, ends)),
+  ];
 }
 
 /** Why a node is in the state that it is in, and whether it may take work, in one sentence. */
@@ -52,27 +95,28 @@ export function summarizeNode(node: ExplainedNode): string {
 }
 
 function membershipObstacle({ membership }: ExplainedNode): readonly Obstacle[] {
-  const { state, reason, message } = membership;
+  const { state, reason, message, sinceMs } = membership;
+  const times = { sinceMs, untilMs: null };
   switch (state) {
     case "APPROVED":
       return [];
     case "PENDING": {
       const text = "it waits for an operator's approval";
-      return [{ state: "membership", reason, text, remedy: "approve it" }];
+      return [{ state: "membership", reason, text, remedy: "approve it", ...times }];
     }
     case "REJECTED": {
       const why = message === "" ? "" : ` (${message})`;
       if (isBanned(membership)) {
         const remedy = "lift the ban, then approve it";
-        return [{ state: "membership", reason, text: `it was banned${why}`, remedy }];
+        return [{ state: "membership", reason, text: `it was banned${why}`, remedy, ...times }];
       }
-      return [{ state: "membership", reason, text: `it was rejected${why}`, remedy: "approve it" }];
+      return [{ state: "membership", reason, text: `it was rejected${why}`, remedy: "approve it", ...times }];
     }
   }
 }
 
 function healthObstacle({ health }: ExplainedNode): readonly Obstacle[] {
-  const { state, reason, message } = health;
+  const { state, reason, message, sinceMs } = health;
   if (state === "HEALTHY") return [];
   const why = message === "" ? reason : message;
   return [
@@ -81,6 +125,7 @@ function healthObstacle({ health }: ExplainedNode): readonly Obstacle[] {
       reason,
       text: `it is ${state} (${why})`,
       remedy: healthRemedy(reason),
+      ...{ sinceMs, untilMs: null },
     },
   ];
 }
@@ -100,10 +145,12 @@ function healthRemedy(reason: string): string {
   }
 }
 
-function holdObstacle({ kind, message, drained, unconfirmed }: Hold): Obstacle {
+function holdObstacle({ kind, message, drained, unconfirmed, sinceMs, untilMs }: Hold, ends: HoldEnds): Obstacle {
   const { reason, text, remedy } = unconfirmed ? UNCONFIRMED : drained ? DRAINED : HOLDS[kind];
   const why = message === "" ? "" : ` (${message})`;
-  return { state: "scheduling", reason, text: `${text}${why}`, remedy };
+  const isOver = drained === true || unconfirmed === true;
+  const endMs = kind === "OPERATOR" || kind === "CONDITION" ? (untilMs ?? null) : isOver ? null : ends[kind];
+  return { state: "scheduling", reason, text: `${text}${why}`, remedy, sinceMs, untilMs: endMs };
 }
 
 const DUPLICATE_REMEDY =

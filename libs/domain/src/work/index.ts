@@ -42,9 +42,12 @@ export {
   type JobPreview,
   previewJob,
 } from "./planner/explain-job.ts";
+export { explainWaits, type WaitScope } from "./planner/explain-waits.ts";
 export { MOST_PLACED } from "./planner/plan-context.ts";
+export type { WaitFacts } from "./planner/wait-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
 export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
 export { failuresInRow, isFailure, ranMsOf } from "./retry-place.ts";
+export type { Wait } from "./wait.ts";
 export { isUsableGpu, type WorkNode } from "./work-node.ts";

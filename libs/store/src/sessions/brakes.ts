@@ -1,5 +1,6 @@
 import {
   BRAKE_CLUSTER,
+  BRAKE_WINDOW_MS,
   type BrakeChange,
   type BrakeMarks,
   type BrakeReading,
@@ -8,10 +9,15 @@ import {
   brakeSumsFromJson,
   type GroupLosses,
   type Json,
+  SHOWN_SETTLED_MS,
+  type ShownBrake,
+  showBrakes,
+  shownMarks,
 } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
 import type { BrakesTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
+import { lossBefore } from "./reactions.ts";
 
 /** The lease of the one process that decides about the brake. */
 export const BRAKE_LEASE = "brake";
@@ -59,6 +65,14 @@ export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading
     lastLoss: Number(look.lastLoss),
     rows: await listBrakes(db),
   };
+}
+
+/** Every brake as people see it: the cluster's first, then groups by name. */
+export async function readShownBrakes(db: Db): Promise<readonly ShownBrake[]> {
+  const window = await lossBefore(db, BRAKE_WINDOW_MS);
+  const settled = await lossBefore(db, SHOWN_SETTLED_MS);
+  const marks = shownMarks(await listBrakes(db), { window, settled });
+  return showBrakes(await readBrake(db, marks));
 }
 
 /** Every brake that the record keeps, by group. */

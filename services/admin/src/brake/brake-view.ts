@@ -1,22 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Brake, BrakeSchema, BrakeState as ProtoState } from "@rollcall/api/rollcall/admin/v1/brake_pb";
-import {
-  BRAKE_WINDOW_MS,
-  type BrakeState,
-  SHOWN_SETTLED_MS,
-  type ShownBrake,
-  showBrakes,
-  shownMarks,
-} from "@rollcall/domain";
-import { type Db, listBrakes, lossBefore, readBrake } from "@rollcall/store";
+import type { BrakeState, ShownBrake } from "@rollcall/domain";
+import { type Db, readShownBrakes } from "@rollcall/store";
 
 /** Every brake as the record shows it: the cluster's first, then groups by name. */
 export async function readBrakes(db: Db): Promise<readonly Brake[]> {
-  const window = await lossBefore(db, BRAKE_WINDOW_MS);
-  const settled = await lossBefore(db, SHOWN_SETTLED_MS);
-  const marks = shownMarks(await listBrakes(db), { window, settled });
-  return showBrakes(await readBrake(db, marks)).map(toProto);
+  return (await readShownBrakes(db)).map(toProto);
 }
 
 function toProto({ group, row, state, counts, pending, rate }: ShownBrake): Brake {

@@ -17,7 +17,8 @@ import { TablePrinter } from "../output/table.ts";
 import { pad, printable, wrap, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatTime } from "../output/units.ts";
 import { EXECUTION_COLUMNS } from "./list.ts";
-import { countWords, EXECUTION_ID, jobStateWord, jobTypeWord, refusalLines, updateWords } from "./words.ts";
+import { waitLines } from "./waits.ts";
+import { countWords, EXECUTION_ID, jobStateWord, jobTypeWord, updateWords } from "./words.ts";
 
 /** Executions that `job describe` shows. */
 const SHOWN_EXECUTIONS = 20;
@@ -117,12 +118,11 @@ export const jobWhy: Verb = async ({ shell, args, options }) => {
 
 const WIDEST = 120;
 
-function explanation({ summary, history, refusals, nextTryTime }: ExplainExecutionResponse, columns: number): string {
+function explanation({ summary, history, waits }: ExplainExecutionResponse, columns: number): string {
   const width = columns === 0 ? WIDEST : columns;
   const lines = [
     ...wrap(printable(summary), width).split("\n"),
-    ...refusalLines(refusals, null).map((line) => `  ${printable(line)}`),
-    ...(nextTryTime === undefined ? [] : [`tried again at ${formatTime(timestampMs(nextTryTime))}`]),
+    ...waitLines(waits, Math.max(20, width - 4)),
     ...(history.length === 0 ? [] : [""]),
     ...history.map(({ time, text, executionId, nodeId }) => {
       const when = time === undefined ? "-" : formatTime(timestampMs(time));

@@ -5,6 +5,7 @@ import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts
 import { keepWatching } from "../client/keep-watching.ts";
 import type { Verb } from "../command.ts";
 import { Failure, momentIn, parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { readNodeWaits, waitLines } from "../jobs/waits.ts";
 import { printable } from "../output/text.ts";
 import { formatDuration, formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
@@ -97,9 +98,13 @@ async function followDrains(shell: Shell, control: ControlPlane, nodes: readonly
     });
     let told = "";
     let isDrained = false;
-    for await (const { drain } of messages) {
+    let latest: Drain | undefined;
+    for await (const { drain: changed } of messages) {
+      // A message without a drain proves that the watch is alive: what holds the drain can be another reason by now.
+      const drain = changed ?? latest;
       if (drain === undefined) continue;
-      const progress = drainProgress(drain);
+      latest = drain;
+      const progress = drainProgress(drain) + (await heldText(control, drain));
       if (progress !== told) shell.err.write(progress);
       told = progress;
       if (drain.state === DrainState.CANCELLED) throw new Failure(`the drain of node ${drain.nodeId} was cancelled`);
@@ -118,6 +123,16 @@ async function followDrains(shell: Shell, control: ControlPlane, nodes: readonly
     }
     if (!isDrained) throw new Failure(`the control plane ended the watch before node ${printable(node)} was drained`);
   }
+}
+
+/** What holds the executions that a drain waits for, as lines; nothing where the scheduler does not answer. */
+async function heldText(control: ControlPlane, { nodeId, state, waitingCount }: Drain): Promise<string> {
+  if (state !== DrainState.DRAINING || waitingCount === 0) return "";
+  // The drain shows in any case what it waits for.
+  const waits = await readNodeWaits(control, nodeId, () => {});
+  return waitLines(waits, Number.POSITIVE_INFINITY)
+    .map((line) => `${line}\n`)
+    .join("");
 }
 
 /** Executions that are named. */

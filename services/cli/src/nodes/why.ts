@@ -6,10 +6,12 @@ import {
   RegistryService,
   type TimelineEntry,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import type { ExecutionWait } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
 import { parseCount, parseMoment } from "../failure.ts";
 import { obstacleRemedy } from "../hints.ts";
+import { readNodeWaits, timesOf, waitLines } from "../jobs/waits.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { columnsOf } from "../output/style.ts";
 import { printable, wrap } from "../output/text.ts";
@@ -51,15 +53,21 @@ export const nodeWhy: Verb<NodeWhyOptions> = async ({ shell, args, options }) =>
   const join = new HealthJoin(control, { warn: (line) => shell.err.write(line), includeSamples: false });
   const id = answer.node?.id ?? name;
   const live = (await join.read([id])).get(id);
-  shell.out.write(timelineText(shell, answer, live));
+  const waits = await readNodeWaits(control, id, (why) => {
+    shell.err.write(`warning: what waits on the node is missing: ${why}\n`);
+  });
+  shell.out.write(timelineText(shell, { answer, live, waits }));
 };
 
-/** The timeline, what the replica knows beyond it, and what would change the state. */
-function timelineText(
-  shell: Pick<Shell, "out" | "env">,
-  { node, entries, hasEarlier, summary, obstacles }: ExplainNodeResponse,
-  live: NodeHealth | undefined,
-): string {
+interface NodeExplanation {
+  readonly answer: ExplainNodeResponse;
+  readonly live: NodeHealth | undefined;
+  readonly waits: readonly ExecutionWait[];
+}
+
+/** The timeline, what the replica knows beyond it, what would change the state, and what waits on the node. */
+function timelineText(shell: Pick<Shell, "out" | "env">, { answer, live, waits }: NodeExplanation): string {
+  const { node, entries, hasEarlier, summary, obstacles } = answer;
   const contact = contactText(node, live);
   const width = columnsOf(shell) || Number.POSITIVE_INFINITY;
   const lines = [
@@ -70,9 +78,12 @@ function timelineText(
     ...(contact === null ? [] : [wrap(printable(contact), width)]),
     ...(node === undefined ? [] : agentTexts(node)).map((text) => wrap(printable(`agent at ${text}`), width)),
     wrap(printable(summary), width),
-    ...obstacles
-      .map((obstacle) => obstacleRemedy(obstacle, node?.id ?? ""))
-      .flatMap((remedy) => (remedy === "" ? [] : [`  to change that: ${printable(remedy)}`])),
+    ...obstacles.flatMap((obstacle) => {
+      const remedy = obstacleRemedy(obstacle, node?.id ?? "");
+      if (remedy === "") return [];
+      return [`  ${printable(obstacle.reason)} ${timesOf(obstacle)}`, `  to change that: ${printable(remedy)}`];
+    }),
+    ...waitLines(waits, Number.isFinite(width) ? Math.max(20, width - 4) : width),
   ];
   return `${lines.join("\n")}\n`;
 }

@@ -1,13 +1,32 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   ExplainNodeResponseSchema,
   type RegistryService,
   TimelineEntrySchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { EVENT_TYPES, explainEvent, obstaclesOf, summarizeNode } from "@rollcall/domain";
-import { findNode, findNodeByPrefix, readLatestEvents, type StoredEvent } from "@rollcall/store";
+import {
+  collectPolicies,
+  EVENT_TYPES,
+  explainEvent,
+  holdEnds,
+  obstaclesOf,
+  PolicyResolver,
+  summarizeNode,
+} from "@rollcall/domain";
+import {
+  configuredPolicy,
+  type Db,
+  findNode,
+  findNodeByPrefix,
+  getDrain,
+  type NodeRecord,
+  policySubject,
+  readHealthPolicies,
+  readLatestEvents,
+  type StoredEvent,
+} from "@rollcall/store";
 import { eventToProto, nodeToProto, readPage, readRows } from "@rollcall/wire";
 import type { RegistryServices } from "../registry-services.ts";
 
@@ -46,7 +65,26 @@ export function explainNode({ store }: RegistryServices): MethodImpl<typeof Regi
       node: nodeToProto(node),
       hasEarlier: page.next !== null,
       summary: summarizeNode(node),
-      obstacles: obstaclesOf(node).map((obstacle) => ({ ...obstacle })),
+      obstacles: obstaclesOf(node, await readHoldEnds(store.db, node)).map(({ sinceMs, untilMs, ...said }) => ({
+        ...said,
+        ...(sinceMs === null ? {} : { since: timestampFromMs(sinceMs) }),
+        ...(untilMs === null ? {} : { until: timestampFromMs(untilMs) }),
+      })),
     });
   };
+}
+
+/** When the holds of a node end, by its health policy and its drain. */
+async function readHoldEnds(db: Db, node: NodeRecord) {
+  if (node.holds.length === 0) return undefined;
+  const subject = await policySubject(db, node.id);
+  const { entries } = await readHealthPolicies(db);
+  const resolver = new PolicyResolver(await configuredPolicy(db), collectPolicies(entries));
+  const { policy } = subject === null ? resolver.combination(null) : resolver.resolve(subject);
+  const drain = await getDrain(db, node.id);
+  return holdEnds({
+    ...{ history: node.history, rebootedAtMs: node.rebootedAtMs, duplicate: node.duplicate, policy },
+    drainDeadlineAtMs: drain?.deadlineAtMs ?? null,
+    hasTroubles: node.missingHardware.length > 0 || node.gpuTroubles.length > 0,
+  });
 }

@@ -7,10 +7,13 @@ import {
   ExplainExecutionResponseSchema,
   type JobService,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { explainEvent, type Json } from "@rollcall/domain";
+import { explainEvent, isTerminal, type Json } from "@rollcall/domain";
 import { jobNotFound } from "@rollcall/operations";
 import {
+  type Db,
+  findNode,
   getJob,
+  getJobs,
   readExecutions,
   readLatestEvents,
   recordTimeMs,
@@ -23,11 +26,12 @@ import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { isRevived, REVIVED, stateOf } from "./convert-execution.ts";
 import { findExecution } from "./read-executions.ts";
-import { unstartedOnNodes } from "./unstarted-on-nodes.ts";
+import { readWaits, waitingText, waitToProto } from "./read-waits.ts";
 
 const MOST_ENTRIES = 50;
-/** Of a job, the newest, as far as nodes with conditions are looked for. */
-const MOST_LOOKED_AT = 200;
+/** Executions of a node, the newest, and jobs among them, that are explained. */
+const MOST_ON_NODE = 5_000;
+const MOST_JOBS = 20;
 const JOB_EVENTS = [
   "job.submitted",
   "job.changed",
@@ -44,11 +48,17 @@ const JOB_EVENTS = [
 export function explainExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.explainExecution> {
   return async ({ subject, allowPrefix }, { signal }) => {
     if (subject.case === "job") return explainJob(services, subject.value, signal);
-    return explainOne(services, await findExecution(services.store.db, subject.value ?? "", allowPrefix));
+    if (subject.case === "node") return explainNode(services, subject.value, signal);
+    return explainOne(services, await findExecution(services.store.db, subject.value ?? "", allowPrefix), signal);
   };
 }
 
-async function explainOne({ store }: SchedulerServices, found: StoredExecution): Promise<ExplainExecutionResponse> {
+async function explainOne(
+  services: SchedulerServices,
+  found: StoredExecution,
+  signal: AbortSignal,
+): Promise<ExplainExecutionResponse> {
+  const { store } = services;
   const { execution, observation } = found;
   const { id, job, nodeId, index } = execution;
   const events = await readLatestEvents(store.db, {
@@ -61,11 +71,13 @@ async function explainOne({ store }: SchedulerServices, found: StoredExecution):
     ...(observation?.startedAtMs == null ? [] : [entry(observation.startedAtMs, "started, by its node's clock")]),
     ...own.map((event) => entry(event.atMs, explainEvent(event))),
   ];
-  const stuck = await unstartedOnNodes(store.db, [found]);
   history.sort((one, other) => Number(one.time.seconds - other.time.seconds));
+  const jobs = await getJobs(store.db, [job]);
+  const waits = await readWaits(services, { jobs, found: [found], executionId: id, nodeId: null }, signal);
   return create(ExplainExecutionResponseSchema, {
-    summary: [summaryOf(found), ...stuck].join("; "),
+    summary: summaryOf(found),
     history: history.map((one) => create(ExecutionHistoryEntrySchema, one)),
+    waits: waits.map(waitToProto),
   });
 }
 
@@ -83,37 +95,68 @@ function summaryOf(found: StoredExecution): string {
   return parts.join("; ");
 }
 
+/** Explain what of all that is on a node waits, moves or is lost. */
+async function explainNode(
+  services: SchedulerServices,
+  node: string,
+  signal: AbortSignal,
+): Promise<ExplainExecutionResponse> {
+  const { db } = services.store;
+  const { id } = await findNode(db, node);
+  const here = await readLiveOnNode(db, id);
+  const names = [...new Set(here.map(({ execution }) => execution.job))];
+  const jobs = await getJobs(db, names.slice(0, MOST_JOBS));
+  const waits = await readWaits(services, { jobs, found: here, executionId: null, nodeId: id }, signal);
+  const left = names.length - MOST_JOBS;
+  const parts = [
+    `node ${id} has ${here.length} execution${here.length === 1 ? "" : "s"}`,
+    ...toList(waitingText(waits)),
+    ...(left > 0 ? [`${left} more of its jobs are not explained here`] : []),
+  ];
+  return create(ExplainExecutionResponseSchema, { summary: parts.join("; "), waits: waits.map(waitToProto) });
+}
+
+/** What has not ended on a node, or holds resources there. */
+async function readLiveOnNode(db: Db, nodeId: string): Promise<readonly StoredExecution[]> {
+  const found = await readExecutions(db, { below: null, limit: MOST_ON_NODE, filter: { nodeId } });
+  return found.filter(({ execution, isOrphan }) => isOrphan || !isTerminal(execution.state) || execution.holds);
+}
+
 async function explainJob(
-  { store, nodes }: SchedulerServices,
+  services: SchedulerServices,
   name: string,
   signal: AbortSignal,
 ): Promise<ExplainExecutionResponse> {
+  const { store, nodes } = services;
   const job = await getJob(store.db, name);
   if (job === null) throw await jobNotFound(store.db, name);
   const events = await readLatestEvents(store.db, {
     ...{ subject: name, types: JOB_EVENTS, limit: MOST_ENTRIES, before: null },
   });
   const viewed = await viewJob(store.db, job, signal);
-  const why =
-    viewed.job === null ? null : await nodes.explain(viewed.job, viewed, await recordTimeMs(store.db), signal);
-  const newest = await readExecutions(store.db, { below: null, limit: MOST_LOOKED_AT, filter: { job: name } });
+  const why = viewed.job === null ? null : await nodes.explain(viewed, await recordTimeMs(store.db), signal);
+  const waits = await readWaits(services, { jobs: [job], found: null, executionId: null, nodeId: null }, signal);
+  const newest = await readExecutions(store.db, { below: null, limit: 1, filter: { job: name } });
   const waiting = job.state === "ACTIVE" ? (why?.waiting ?? 0) : 0;
   const nextTryAtMs = why?.nextTryAtMs ?? null;
   const message = messageOf(job);
   const parts = [
     `job ${name} is ${job.state}${message === "" ? "" : `: ${message}`}`,
-    ...(waiting > 0 ? [`${waiting} executions wait for a node`] : []),
-    ...(nextTryAtMs === null ? [] : [`${why?.retrying ?? 0} failed and are tried again`]),
     ...(job.halted === null ? [] : [`its update stopped: ${job.halted}`]),
+    ...toList(waitingText(waits)),
     ...(newest.length === 0 ? ["nothing of it has been placed"] : []),
-    ...(await unstartedOnNodes(store.db, newest)),
   ];
   return create(ExplainExecutionResponseSchema, {
     summary: parts.join("; "),
     history: [...events].reverse().map((event) => historyEntry(event)),
     refusals: waiting > 0 && why !== null ? refusalsToProto(why.refusals) : [],
     ...(nextTryAtMs === null ? {} : { nextTryTime: timestampFromMs(nextTryAtMs) }),
+    waits: waits.map(waitToProto),
   });
+}
+
+function toList(text: string | null): readonly string[] {
+  return text === null ? [] : [text];
 }
 
 function historyEntry(event: StoredEvent) {

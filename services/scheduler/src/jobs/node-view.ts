@@ -3,6 +3,7 @@ import {
   countRefusals,
   type ExecutionChange,
   explainJob,
+  explainWaits,
   type Grant,
   type JobExplanation,
   type JobPreview,
@@ -14,6 +15,9 @@ import {
   previewJob,
   type Refusals,
   toWorkNode,
+  type Wait,
+  type WaitFacts,
+  type WaitScope,
   WorkMemory,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
@@ -38,6 +42,11 @@ export interface ViewedJob {
   readonly job: JobRecord | null;
   /** Those that are not over, and the last of each place. */
   readonly executions: readonly StoredExecution[];
+}
+
+/** Why executions of a job wait. */
+export interface JobWait extends Wait {
+  readonly job: string;
 }
 
 /** What a view of nodes needs. */
@@ -102,13 +111,32 @@ export class NodeView {
 
   /** What would happen to a job if this were submitted. Nothing is changed. */
   async preview(spec: JobSpec, viewed: ViewedJob, signal: AbortSignal): Promise<JobPreview> {
-    return this.#alone(signal, (memory) => this.#withJob(memory, viewed, () => previewJob(memory.state, spec)));
+    return this.#alone(signal, (memory) => this.#withJobs(memory, [viewed], () => previewJob(memory.state, spec)));
   }
 
-  /** What places of a job wait for, at this time of the record. */
-  async explain(job: JobRecord, viewed: ViewedJob, nowMs: number, signal: AbortSignal): Promise<JobExplanation | null> {
+  /** What replicas of a job wait for, at this time of the store. */
+  async explain(viewed: ViewedJob, nowMs: number, signal: AbortSignal): Promise<JobExplanation | null> {
+    const name = viewed.job?.name ?? "";
     return this.#alone(signal, (memory) =>
-      this.#withJob(memory, viewed, () => explainJob(memory.state, job.name, nowMs)),
+      this.#withJobs(memory, [viewed], () => explainJob(memory.state, name, nowMs)),
+    );
+  }
+
+  /** What of jobs waits, moves or is lost, and what holds it: by job, in the order given. */
+  async explainWaits(
+    viewed: readonly ViewedJob[],
+    factsOf: (job: string) => WaitFacts,
+    scope: WaitScope,
+    signal: AbortSignal,
+  ): Promise<readonly JobWait[]> {
+    return this.#alone(signal, (memory) =>
+      this.#withJobs(memory, viewed, () =>
+        viewed.flatMap(({ job }) => {
+          if (job === null) return [];
+          const waits = explainWaits(memory.state, job.name, factsOf(job.name), scope);
+          return waits.map((wait) => ({ ...wait, job: job.name }));
+        }),
+      ),
     );
   }
 
@@ -181,15 +209,16 @@ export class NodeView {
     for (const id of gone) memory.removeNode(id);
   }
 
-  /** Take a job in with what runs on the nodes, look, and take it out again. */
-  async #withJob<T>(memory: WorkMemory, { job, executions }: ViewedJob, look: () => T): Promise<T> {
+  /** Add jobs with what runs on the nodes, look, and remove them again. */
+  async #withJobs<T>(memory: WorkMemory, viewed: readonly ViewedJob[], look: () => T): Promise<T> {
     const allocations = await this.#allocations(memory);
     const { pool } = memory.state;
-    const own = executions.filter(({ isOrphan }) => !isOrphan);
+    const jobs = viewed.flatMap(({ job }) => job ?? []);
+    const own = viewed.flatMap(({ executions }) => executions).filter(({ isOrphan }) => !isOrphan);
     const undo: (() => void)[] = [];
     // Nothing is awaited from here on, so that the memory is as it was when others look.
     try {
-      if (job !== null) memory.applyJob(job);
+      for (const job of jobs) memory.applyJob(job);
       for (const { execution, observation } of own) memory.applyExecution(execution, toObservation(observation));
       for (const [nodeId, allocation] of allocations) {
         for (const grant of restOf(allocation, own, nodeId)) {
@@ -201,7 +230,7 @@ export class NodeView {
     } finally {
       for (const step of undo) step();
       memory.revert({ executions: own.map(added), jobs: [], drains: [] });
-      if (job !== null) memory.removeJob(job.name);
+      for (const { name } of jobs) memory.removeJob(name);
     }
   }
 

@@ -35,7 +35,7 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
 }
 
 /** How long a node with a condition keeps what has not started there. */
-const UNSTARTED_STAYS_MS = 60_000;
+export const UNSTARTED_STAYS_MS = 60_000;
 
 /**
  * Place an execution elsewhere that its node has not started, because it reports a condition. One that may run twice is

@@ -17,6 +17,7 @@ import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ExecutionLog } from "./execution-log.tsx";
 import { executionWord, jobPath } from "./execution-table.tsx";
+import { WaitList } from "./wait-list.tsx";
 
 const jobs = clientOf(JobService);
 
@@ -110,9 +111,10 @@ export function ExecutionPage() {
           </Panel>
           <Panel title="Why">
             <Read from={why}>
-              {({ summary, history }) => (
+              {({ summary, history, waits }) => (
                 <div className="stack">
                   <p>{summary}</p>
+                  <WaitList waits={waits} />
                   <ul className="stack tight small" style={{ paddingLeft: 16 }}>
                     {[...history].reverse().map(({ time, text }) => (
                       <li key={`${time?.seconds} ${time?.nanos} ${text}`} className="breaks">

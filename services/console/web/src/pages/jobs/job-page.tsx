@@ -22,6 +22,7 @@ import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ExecutionExport, ExecutionTable, useExecutions } from "./execution-table.tsx";
+import { WaitList } from "./wait-list.tsx";
 
 const jobs = clientOf(JobService);
 const WITHIN = <PageLink to="/jobs">Jobs</PageLink>;
@@ -97,9 +98,10 @@ function NamedJob({ name }: { readonly name: string }) {
           </Panel>
           <Panel title="Why" actions={<CopyCommandButton text={command("job", "why", name)} />}>
             <Read from={why}>
-              {({ summary, history, refusals }) => (
+              {({ summary, history, refusals, waits }) => (
                 <div className="stack">
                   <p>{summary}</p>
+                  <WaitList waits={waits} />
                   {refusals.map(({ reason, message, nodes }) => (
                     <Notice key={reason} tone="warn">
                       {countOf(Number(nodes), "node")}: {message} <code>{reason}</code>

@@ -1,0 +1,258 @@
+import { isTerminal } from "../execution-state.ts";
+import { refusalsText } from "../explain.ts";
+import { PlacementSearch } from "../placement/placement-search.ts";
+import { countRefusals } from "../placement/refusals.ts";
+import { nextInPlace } from "../retry-place.ts";
+import { groupWaits, type OneWait, type Wait } from "../wait.ts";
+import { drainWait } from "./explain-drain-wait.ts";
+import { lossWait } from "./explain-loss-wait.ts";
+import { UNSTARTED_STAYS_MS } from "./review-place.ts";
+import { jobWhy, nodeWhy, scheduling, type WaitContext, type WaitFacts, waitOf } from "./wait-context.ts";
+import {
+  isOutdated,
+  isPerNode,
+  isReady,
+  isRefused,
+  type KnownExecution,
+  type KnownJob,
+  liveIn,
+  type Place,
+  type WorkState,
+} from "./work-state.ts";
+
+/** What to explain of a job; all of it where both are null. */
+export interface WaitScope {
+  readonly executionId: string | null;
+  readonly nodeId: string | null;
+}
+
+/** Explain what of a job waits, moves or is lost. Empty for a job that is unknown, or has all that it wants. */
+export function explainWaits(
+  state: WorkState,
+  name: string,
+  facts: WaitFacts,
+  scope: WaitScope = { executionId: null, nodeId: null },
+): readonly Wait[] {
+  const job = state.jobs.get(name);
+  if (job === undefined) return [];
+  const context = waitContext(state, job, facts);
+  const isWhole = scope.executionId === null && scope.nodeId === null;
+  const found = [
+    ...[...job.places.values()].flatMap((place) => placeWaits(context, place)),
+    ...[...state.executions.values()].flatMap((known) => unconfirmedWait(context, known)),
+  ].filter(({ executionId, nodeId }) => {
+    if (scope.executionId !== null) return executionId === scope.executionId;
+    return scope.nodeId === null || nodeId === scope.nodeId;
+  });
+  const fresh = isWhole ? untouchedPlaces(job).map(() => emptyWait(context, job.record.submittedAtMs, null)) : [];
+  return groupWaits([...found, ...fresh]);
+}
+
+function waitContext(state: WorkState, job: KnownJob, facts: WaitFacts): WaitContext {
+  let refusals: string | null | undefined;
+  return {
+    ...{ state, job, facts },
+    refusals: () => {
+      if (refusals === undefined) {
+        const isFree = new PlacementSearch(state.pool, job.request, job).best() !== null;
+        refusals = isFree ? null : refusalsText(countRefusals(state.pool, job.request, job.counts));
+      }
+      return refusals;
+    },
+    isPaced: placesInTransit(job) >= job.record.spec.update.maxParallel,
+  };
+}
+
+/** Replicas of a service or daemon that are not ready, in a memory that has planned nothing. */
+function placesInTransit(job: KnownJob): number {
+  const places = [...job.places.values()].filter((place) => {
+    const live = liveIn(place);
+    const isWanted = isPerNode(job.record) || place.index < job.record.count;
+    if (!isWanted) return false;
+    return live === undefined || (!isOutdated(live.record, job.record) && !isReady(live, job.record));
+  });
+  return places.length + untouchedPlaces(job).length;
+}
+
+/** Indexes that have never had an execution. */
+function untouchedPlaces({ record, places }: KnownJob): readonly number[] {
+  if (isPerNode(record) || record.state !== "ACTIVE") return [];
+  const indexes: number[] = [];
+  for (let index = 0; index < record.count; index += 1) if (!places.has(index)) indexes.push(index);
+  return indexes;
+}
+
+function placeWaits(context: WaitContext, place: Place): readonly OneWait[] {
+  const { job } = context;
+  const { record } = job;
+  const live = liveIn(place);
+  const stopping = place.executions
+    .filter((known) => known !== live && known.record.desired === "STOP")
+    .map((known) => stoppingWait(context, known));
+  if (record.state !== "ACTIVE" || (!isPerNode(record) && place.index >= record.count)) return stopping;
+  if (live === undefined) return [...stopping, ...vacantWaits(context, place)];
+  return [...stopping, ...liveWaits(context, place, live)];
+}
+
+/** Of an execution that should run, what holds it first. That its update halted is said of each that it concerns. */
+function liveWaits(context: WaitContext, place: Place, live: KnownExecution): readonly OneWait[] {
+  const first =
+    lossWait(context, live) ??
+    drainWait(context, live) ??
+    unstartedWait(context, place, live) ??
+    unreadyWait(context, live);
+  const update = updateWait(context, live);
+  return [...(first === null ? [] : [first]), ...(update === null ? [] : [update])];
+}
+
+/** What a replica without an execution waits for. */
+function vacantWaits(context: WaitContext, place: Place): readonly OneWait[] {
+  const { job, facts } = context;
+  const { record } = job;
+  const { last } = place;
+  const blocking = place.executions.find((known) => known.record.replacedBy === null);
+  if (blocking !== undefined && record.spec.type !== "service") {
+    const { id, nodeId } = blocking.record;
+    const text = "the execution before it has not ended, and only services start another meanwhile";
+    return [waitOf({ reason: "EARLIER_NOT_ENDED", text, executionId: id, nodeId, command: nodeWhy(nodeId) })];
+  }
+  if (last === null) return [emptyWait(context, record.submittedAtMs, place)];
+  const next = nextInPlace(last, place.lastRanMs, record.spec);
+  const of = { executionId: last.id, nodeId: last.nodeId, sinceMs: last.endedAtMs };
+  if (next.kind === "done") return [];
+  if (isOutdated(last, record)) return [emptyWait(context, Math.max(record.submittedAtMs, last.endedAtMs ?? 0), place)];
+  if (next.kind === "given-up") {
+    const isKept = record.spec.type === "service" || record.spec.type === "daemon";
+    // How a batch or ops job ended is its result.
+    if (!isKept) return [];
+    const why = last.message || last.reason;
+    const text = `it failed ${last.attempt + 1} times, and retry.attempts allows no more: ${why}`;
+    return [waitOf({ ...of, reason: "RETRIES_USED_UP", text, command: `rollcall job restart ${record.name}` })];
+  }
+  if (next.notBeforeMs > facts.nowMs) {
+    const text = `it failed, and is started again after a delay: ${last.message || last.reason}`;
+    const command = `rollcall job logs ${last.id}`;
+    return [waitOf({ ...of, reason: "RETRY_BACKOFF", text, untilMs: next.notBeforeMs, command })];
+  }
+  return [emptyWait(context, Math.max(last.endedAtMs ?? 0, next.notBeforeMs), place)];
+}
+
+/** A replica that needs a node. */
+function emptyWait(context: WaitContext, sinceMs: number, place: Place | null): OneWait {
+  const { job, state } = context;
+  const { name, spec, violations = [] } = job.record;
+  const of = { executionId: place?.last?.id ?? null, nodeId: place?.nodeId ?? null, sinceMs };
+  if (isRefused(job.record)) {
+    const text = `the rules refuse the job: ${violations.map(({ message }) => message).join("; ")}`;
+    return waitOf({ ...of, reason: "JOB_REFUSED", text, command: `rollcall job describe ${name}` });
+  }
+  const isFree =
+    place !== null && place.nodeId !== null
+      ? new PlacementSearch(state.pool, job.request, job).onNode(place.nodeId) !== null
+      : context.refusals() === null;
+  if (isFree) return scheduling(of);
+  const why = context.refusals();
+  const text =
+    place !== null && place.nodeId !== null && why === null
+      ? `node ${place.nodeId} has no room for it`
+      : `no node fits: ${why}`;
+  const untilMs = mayTimeOut(spec.type) && spec.queueTimeoutMs !== null ? sinceMs + spec.queueTimeoutMs : null;
+  return waitOf({ ...of, reason: "NO_NODE_FITS", text, untilMs, command: "rollcall node list --show work" });
+}
+
+function mayTimeOut(type: KnownJob["record"]["spec"]["type"]): boolean {
+  return type === "batch" || type === "ops";
+}
+
+/** An execution that its node has not started, or cannot. */
+function unstartedWait(context: WaitContext, place: Place, live: KnownExecution): OneWait | null {
+  const { state, facts, job } = context;
+  const { record, observation } = live;
+  if (observation !== null && observation.observed !== "STARTING") return null;
+  const node = state.pool.get(record.nodeId)?.node;
+  const of = { executionId: record.id, nodeId: record.nodeId, sinceMs: record.createdAtMs };
+  const conditionSinceMs = node?.conditionSinceMs ?? null;
+  if (conditionSinceMs !== null) {
+    const said = facts.conditions.get(record.nodeId) ?? "a condition";
+    const dueAtMs = Math.max(conditionSinceMs, record.createdAtMs) + UNSTARTED_STAYS_MS;
+    const then = place.nodeId === null ? "then it is placed elsewhere" : "it cannot be placed elsewhere";
+    const isDue = dueAtMs <= facts.nowMs;
+    const why = isDue && place.nodeId === null ? context.refusals() : null;
+    const text = `its node reports ${said}; ${why === null ? then : `no other node fits: ${why}`}`;
+    const untilMs = place.nodeId === null && !isDue ? dueAtMs : null;
+    return waitOf({ ...of, reason: "NODE_CONDITION", text, untilMs, command: nodeWhy(record.nodeId) });
+  }
+  if (observation !== null) return null;
+  const away = node?.connection === "CONNECTED" ? "" : ", which is not connected";
+  const text = `its node${away} has not reported it yet`;
+  const untilMs = deadlineOf(job, live);
+  return waitOf({ ...of, reason: "NOT_STARTED", text, untilMs, command: nodeWhy(record.nodeId) });
+}
+
+function unreadyWait(context: WaitContext, live: KnownExecution): OneWait | null {
+  const { job } = context;
+  const { record, observation } = live;
+  const { type } = job.record.spec;
+  const isKept = type === "service" || type === "daemon";
+  if (isReady(live, job.record) || (!isKept && observation?.observed !== "STARTING")) return null;
+  const said = observation?.message ? `: ${observation.message}` : "";
+  const text = observation?.observed === "STARTING" ? `it is starting${said}` : `it runs and is not ready${said}`;
+  return waitOf({
+    ...{ reason: "NOT_READY", text, executionId: record.id, nodeId: record.nodeId, sinceMs: record.createdAtMs },
+    ...{ untilMs: deadlineOf(job, live), command: `rollcall job logs ${record.id}` },
+  });
+}
+
+/** Until when an execution of an update has to be ready: the update halts then. */
+function deadlineOf(job: KnownJob, { record }: KnownExecution): number | null {
+  const { spec, halted } = job.record;
+  const isKept = spec.type === "service" || spec.type === "daemon";
+  const isUpdate = isKept && halted === null && job.outdated.size > 0 && !isOutdated(record, job.record);
+  return isUpdate ? record.createdAtMs + spec.update.readyDeadlineMs : null;
+}
+
+/** An execution that an update is to replace. */
+function updateWait({ job, facts, isPaced, refusals }: WaitContext, { record }: KnownExecution): OneWait | null {
+  const { name, spec, version, halted, submittedAtMs } = job.record;
+  const isRolled = spec.type === "service" || spec.type === "daemon";
+  if (!isRolled || !isOutdated(record, job.record)) return null;
+  const of = { executionId: record.id, nodeId: record.nodeId };
+  if (halted !== null) {
+    const text = `it stays as it is, since the update to version ${version} halted: ${halted}`;
+    const command = "rollcall job run FILE";
+    return waitOf({ ...of, reason: "UPDATE_HALTED", text, sinceMs: facts.haltedAtMs, command });
+  }
+  const { maxParallel, minReadyMs, readyDeadlineMs } = spec.update;
+  const pace = `update.maxParallel replaces ${maxParallel} at a time, each of them ready for ${minReadyMs / 1_000} s`;
+  const full = isPaced ? null : refusals();
+  const room = full === null ? "" : `; it is stopped before the next starts, since no node fits both: ${full}`;
+  const text = `it waits for its turn in the update to version ${version}: ${pace}${room}`;
+  // Each group of them has to be ready before its deadline, or the update halts.
+  const groups = Math.ceil(job.outdated.size / Math.max(1, maxParallel));
+  const untilMs = facts.nowMs + groups * (readyDeadlineMs + minReadyMs);
+  return waitOf({ ...of, reason: "UPDATE_PACE", text, sinceMs: submittedAtMs, untilMs, command: jobWhy(name) });
+}
+
+/** An execution whose end was recorded without its node's confirmation. */
+function unconfirmedWait({ job }: WaitContext, { record }: KnownExecution): readonly OneWait[] {
+  if (record.job !== job.record.name || !isTerminal(record.state) || !record.holds) return [];
+  const text = "its node has not confirmed its end, and it holds its resources there until it does or is deleted";
+  const of = { executionId: record.id, nodeId: record.nodeId, sinceMs: record.endedAtMs };
+  return [waitOf({ ...of, reason: "END_UNCONFIRMED", text, command: nodeWhy(record.nodeId) })];
+}
+
+/** An execution that is to end. */
+function stoppingWait({ state, job, facts }: WaitContext, { record }: KnownExecution): OneWait {
+  const node = state.pool.get(record.nodeId)?.node;
+  const isAway = node === undefined || node.health !== "HEALTHY" || node.connection !== "CONNECTED";
+  const { stopGraceMs } = job.record.spec;
+  const lost = "its node is away; it frees what it holds once the node confirms the end, or is deleted";
+  const text = isAway
+    ? `it was told to stop (${record.reason}), and ${lost}`
+    : `it was told to stop (${record.reason}), and its node gives it ${stopGraceMs / 1_000} s`;
+  return waitOf({
+    ...{ reason: "STOPPING", text, executionId: record.id, nodeId: record.nodeId },
+    sinceMs: facts.losses.get(record.nodeId)?.sinceMs ?? null,
+    command: nodeWhy(record.nodeId),
+  });
+}

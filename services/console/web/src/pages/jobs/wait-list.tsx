@@ -1,0 +1,36 @@
+import type { ExecutionWait } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { toMs } from "../../state/nodes/node-row.ts";
+import { countOf } from "../../state/units.ts";
+import { CopyCommandButton } from "../../ui/copy.tsx";
+import { Notice } from "../../ui/notices.tsx";
+import { Time } from "../../ui/time.tsx";
+
+/** What waits, moves or is lost: what holds it, since when, until when at the latest, and the command that helps. */
+export function WaitList({ waits }: { readonly waits: readonly ExecutionWait[] }) {
+  return waits.map(({ reason, text, executions, since, until, command, job, nodeIds }) => (
+    <Notice key={`${reason} ${job} ${text}`} tone="warn">
+      <strong>
+        {countOf(executions, "execution")} of {job}
+      </strong>
+      {nodeIds.length > 0 && ` on ${nodeIds.join(", ")}`}: {text} <code>{reason}</code>
+      <div className="soft small">
+        {since !== undefined && (
+          <>
+            since <Time ms={toMs(since)} />
+          </>
+        )}
+        {until !== undefined && (
+          <>
+            {" "}
+            until <Time ms={toMs(until)} /> at the latest
+          </>
+        )}
+      </div>
+      {command !== "" && (
+        <div>
+          <code>{command}</code> <CopyCommandButton text={command} />
+        </div>
+      )}
+    </Notice>
+  ));
+}

@@ -1,0 +1,150 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type ExecutionWait, ExecutionWaitSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { conditionsOf, describeConditions, isTerminal, type WaitFacts, type WaitScope } from "@rollcall/domain";
+import {
+  type Db,
+  getDrains,
+  getNodes,
+  readLatestEvents,
+  readLease,
+  readShownBrakes,
+  recordTimeMs,
+  SCHEDULER_LEASE,
+  type StoredExecution,
+  type StoredJob,
+} from "@rollcall/store";
+import type { JobWait, ViewedJob } from "../jobs/node-view.ts";
+import { viewJob } from "../jobs/view-job.ts";
+import type { SchedulerServices } from "../scheduler-services.ts";
+
+const NODES_A_READ = 500;
+/** Events in which the halt of an update is searched for. */
+const MOST_EVENTS = 50;
+
+/** What to explain. */
+export interface WaitSubject extends WaitScope {
+  readonly jobs: readonly StoredJob[];
+  /** Executions of which those that are orphaned are explained, with or without a job; null for those of the jobs. */
+  readonly found: readonly StoredExecution[] | null;
+}
+
+/** Read what of jobs waits, moves or is lost, and what holds it. */
+export async function readWaits(
+  { store, nodes }: SchedulerServices,
+  { jobs, found, ...scope }: WaitSubject,
+  signal: AbortSignal,
+): Promise<readonly JobWait[]> {
+  const viewed: ViewedJob[] = [];
+  for (const job of jobs) viewed.push(await viewJob(store.db, job, signal));
+  const facts = await readFacts(store.db, viewed);
+  const halts = new Map<string, number | null>();
+  for (const { name, halted } of jobs) if (halted !== null) halts.set(name, await haltedAtMs(store.db, name));
+  const factsOf = (job: string) => ({ ...facts, haltedAtMs: halts.get(job) ?? null });
+  const waits = await nodes.explainWaits(viewed, factsOf, scope, signal);
+  const orphans = orphanWaits(found ?? viewed.flatMap(({ executions }) => executions));
+  return [...(await leaderWaits(store.db, waits)), ...waits, ...orphans];
+}
+
+/** The public message. */
+export function waitToProto(wait: JobWait): ExecutionWait {
+  const { sinceMs, untilMs, executionIds, nodeIds, ...said } = wait;
+  return create(ExecutionWaitSchema, {
+    ...said,
+    ...(sinceMs === null ? {} : { since: timestampFromMs(sinceMs) }),
+    ...(untilMs === null ? {} : { until: timestampFromMs(untilMs) }),
+    executionIds: [...executionIds],
+    nodeIds: [...nodeIds],
+  });
+}
+
+/** How much waits, in words; null for nothing. */
+export function waitingText(waits: readonly JobWait[]): string | null {
+  const count = waits.reduce((sum, { executions, reason }) => sum + (reason === LEADERLESS ? 0 : executions), 0);
+  if (count === 0) return null;
+  return count === 1 ? "1 execution waits, moves or is lost" : `${count} executions wait, move or are lost`;
+}
+
+const LEADERLESS = "NO_SCHEDULER_LEADS";
+
+async function readFacts(db: Db, viewed: readonly ViewedJob[]): Promise<Omit<WaitFacts, "haltedAtMs">> {
+  const open = viewed
+    .flatMap(({ executions }) => executions)
+    .filter(({ execution, isOrphan }) => !isOrphan && (!isTerminal(execution.state) || execution.holds));
+  const all = [...new Set(open.map(({ execution }) => execution.nodeId))];
+  const troubled = open.filter((one) => !one.isNodeWell || !hasStarted(one) || one.execution.state === "LOST");
+  const ids = [...new Set(troubled.map(({ execution }) => execution.nodeId))];
+  const losses = new Map();
+  const conditions = new Map<string, string>();
+  for (let from = 0; from < ids.length; from += NODES_A_READ) {
+    for (const { id, loss, info } of await getNodes(db, ids.slice(from, from + NODES_A_READ))) {
+      losses.set(id, loss);
+      const found = conditionsOf(info ?? undefined);
+      if (found.length > 0) conditions.set(id, describeConditions(found));
+    }
+  }
+  const drains = new Map();
+  for (let from = 0; from < all.length; from += NODES_A_READ) {
+    for (const [id, drain] of await getDrains(db, all.slice(from, from + NODES_A_READ))) {
+      if (drain.drainedAtMs === null) drains.set(id, drain);
+    }
+  }
+  const isPending = [...losses.values()].some(({ reaction }) => reaction === "PENDING");
+  return {
+    ...{ losses, conditions, drains },
+    brakes: isPending ? await readShownBrakes(db) : [],
+    nowMs: await recordTimeMs(db),
+  };
+}
+
+function hasStarted({ observation }: StoredExecution): boolean {
+  return observation !== null && observation.observed !== "STARTING" && observation.observed !== "ABSENT";
+}
+
+async function haltedAtMs(db: Db, job: string): Promise<number | null> {
+  const events = await readLatestEvents(db, {
+    ...{ subject: job, types: ["job.changed"], limit: MOST_EVENTS, before: null },
+  });
+  const halt = events.find(({ after }) => {
+    const facts = after as { readonly halted?: unknown } | null;
+    return typeof facts?.halted === "string";
+  });
+  return halt?.atMs ?? null;
+}
+
+/** What waits, waits for this too where no scheduler leads. */
+async function leaderWaits(db: Db, waits: readonly JobWait[]): Promise<readonly JobWait[]> {
+  const [first] = waits;
+  if (first === undefined || (await readLease(db, SCHEDULER_LEASE)) !== null) return [];
+  const text = "no scheduler leads, so that nothing is placed, moved or replaced";
+  return [
+    {
+      ...{ reason: LEADERLESS, text, command: "rollcall doctor", job: first.job },
+      executions: waits.reduce((sum, { executions }) => sum + executions, 0),
+      ...{ sinceMs: null, untilMs: null, executionIds: [], nodeIds: [] },
+    },
+  ];
+}
+
+/** What nodes run of a job without the store knowing it. */
+function orphanWaits(executions: readonly StoredExecution[]): readonly JobWait[] {
+  const found = executions.filter(({ execution, isOrphan }) => isOrphan && !isTerminal(execution.state));
+  const [first] = found;
+  if (first === undefined) return [];
+  const since = found.map(({ execution }) => execution.createdAtMs);
+  return [
+    {
+      reason: "ORPHANED",
+      text: "a node runs it and the store does not know it: adopt it into its job, or stop it",
+      command: `rollcall job adopt ${first.execution.id}`,
+      job: first.execution.job,
+      executions: found.length,
+      sinceMs: since.reduce((one, other) => Math.min(one, other)),
+      untilMs: null,
+      executionIds: found.slice(0, MOST_NAMED).map(({ execution }) => execution.id),
+      nodeIds: [...new Set(found.map(({ execution }) => execution.nodeId))].slice(0, MOST_NAMED),
+    },
+  ];
+}
+
+const MOST_NAMED = 5;

@@ -1,0 +1,193 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { eventually, type FakeStream, until } from "../../libs/testkit/src/index.ts";
+import { INFO } from "../../services/registry/src/testing/test-node.ts";
+import { FakeWorkers } from "../../services/scheduler/src/testing/fake-workers.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
+
+const over = new AbortController();
+let working: Promise<unknown> | undefined;
+// Before the control plane closes the store: hooks run in the order of their definition.
+afterAll(async () => {
+  over.abort();
+  await working;
+});
+const rig = useControlPlane();
+const WORK = {
+  ...{ executors: ["process"], millicores: 4_000, memoryBytes: 8n * 1024n ** 3n, diskBytes: 1024n ** 4n },
+  ...{ portMin: 20_000, portMax: 20_100 },
+};
+const LOOK_EVERY_MS = 100;
+const BEAT_EVERY_MS = 500;
+/** Machines by what they are for. */
+const POOLS = { drain: ["d1", "d2"], storm: ["s1", "s2", "s3", "s4"], kept: ["k1"], update: ["u1"] };
+
+let workers: FakeWorkers;
+const streams = new Map<string, FakeStream>();
+
+beforeAll(async () => {
+  workers = new FakeWorkers(rig.store);
+  const repeat = async (everyMs: number, act: () => unknown) => {
+    while (!over.signal.aborted) {
+      await act();
+      await sleep(everyMs);
+    }
+  };
+  // Beats wait for nothing else: a machine is silent only where a test says so.
+  const beating = repeat(BEAT_EVERY_MS, () => {
+    for (const stream of streams.values()) stream.beat();
+  });
+  working = Promise.all([beating, repeat(LOOK_EVERY_MS, () => workers.work([...streams.keys()]))]);
+  for (const [pool, ids] of Object.entries(POOLS)) {
+    for (const id of ids) {
+      streams.set(id, await rig.connect(id, { ...INFO, work: WORK }));
+      expect(await rig.run(`node label ${id} pool=${pool} zone=${pool}`)).toMatchObject({ code: 0 });
+    }
+  }
+  const thresholds = "--unhealthy-after 6s --unknown-after 10m --heartbeat-interval 1s";
+  expect(await rig.run(`policy set --default ${thresholds}`)).toMatchObject({ code: 0 });
+});
+beforeEach(() => {
+  workers.fate = () => "RUNS";
+});
+
+/** A machine goes dark: it sends nothing, and is not heard. */
+function lose(...ids: readonly string[]): void {
+  for (const id of ids) {
+    streams.delete(id);
+    workers.turnOff(id);
+  }
+}
+
+async function submit(name: string, pool: string, text: string): Promise<void> {
+  const head = `name: ${name}\ntype: service\nselector: pool=${pool}\nqueueTimeout: 1h\n`;
+  const path = join(rig.folder, `${name}.yaml`);
+  writeFileSync(path, `${head}process: {command: [x]}\nupdate: {minReadyTime: 0s}\n${text}`);
+  expect(await rig.run(`job run --detach ${path}`)).toMatchObject({ code: 0, err: expect.any(String) });
+}
+
+const READY = (name: string, count: number) =>
+  eventually(async () => {
+    const { out } = await rig.run(`job executions ${name} --states ready -o name`);
+    expect(out.split("\n").filter((line) => line !== "")).toHaveLength(count);
+  });
+const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ";
+
+/** Where the lines of an answer end depends on the length of its ids. */
+const inOneLine = (text: string) => text.replaceAll(/\s+/g, " ");
+
+/** A machine that is silent is lost later where the control plane itself was held up. */
+const PATIENCE_MS = 150_000;
+
+async function why(subject: string, expected: RegExp): Promise<void> {
+  let said = "";
+  try {
+    await until(
+      `the answer of ${subject}`,
+      async () => {
+        const { out, err } = await rig.run(subject);
+        said = inOneLine(out + err);
+        return expected.test(said);
+      },
+      PATIENCE_MS,
+    );
+  } catch {
+    expect(said).toMatch(expected);
+  }
+}
+
+describe("why", () => {
+  it("should say what holds a drain whose service fits nowhere else, and until when", async () => {
+    const large = "resources: {cores: 3}\ncount: 1\n";
+    await submit("moving", "drain", large);
+    await READY("moving", 1);
+    const from = (await rig.run("job executions moving -o csv --hide-header")).out.match(/\b(d[12])\b/)?.[1] ?? "";
+    await submit("filling", "drain", large);
+    await READY("filling", 1);
+    const held = new RegExp(
+      `execution \\S+ of moving on ${from}: its node is draining, and no other node fits it: .*insufficient cores.* ` +
+        `since ${TIME}, until ${TIME} at the latest to change that: rollcall node drain ${from} --force`,
+    );
+    let cancelled = false;
+    let answers: Promise<void> | undefined;
+    const drained = await rig.run(`node drain ${from} --deadline 1h`, {
+      onError: (all) => {
+        if (cancelled || !held.test(inOneLine(all))) return;
+        cancelled = true;
+        answers = (async () => {
+          await why("job why moving", held);
+          await why(`node why ${from}`, held);
+        })().finally(() => rig.run(`node undrain ${from}`));
+      },
+    });
+    await answers;
+    expect(drained).toMatchObject({ code: 1, err: expect.stringContaining("was cancelled") });
+    expect(inOneLine(drained.err)).toMatch(held);
+  });
+
+  it("should say that the brake holds what is lost, how fast it releases it, and the command that does", async () => {
+    await submit("stormy", "storm", "count: 4\nplacement: {maxPerNode: 1}\nresources: {cores: 0.25}\n");
+    await READY("stormy", 4);
+    lose("s1", "s2", "s3");
+    const held = new RegExp(
+      "^job stormy is ACTIVE; 3 executions wait, move or are lost 3 executions of stormy on .*: its node is lost, " +
+        "and the brake of zone=storm is (PARTIAL: it releases 1 a minute|FULL: it releases none) " +
+        `since ${TIME}, (until ${TIME} at the latest|without a limit) ` +
+        "to change that: rollcall brake release --now --group zone=storm",
+    );
+    await why("job why stormy", held);
+    await why("node why s2", /execution \S+ of stormy on s2: its node is lost, and the brake of zone=storm/);
+    const { out } = await rig.run("job why stormy -o json");
+    expect(JSON.parse(out)).toMatchObject({ waits: [{ reason: "BRAKE_HOLDS", executions: 3, job: "stormy" }] });
+    expect(await rig.run("brake release --now --group zone=storm --yes")).toMatchObject({ code: 0 });
+    await why("job why stormy", /no other node fits it: .*enough executions of this job/);
+  });
+
+  it("should say that a lost execution is kept, since the job does not replace it", async () => {
+    await submit("kept", "kept", "count: 1\nresources: {cores: 0.25}\nloss: {replace: false}\n");
+    await READY("kept", 1);
+    lose("k1");
+    await why(
+      "job why kept",
+      new RegExp(
+        `execution (\\S+) of kept on k1: its node is lost, and the job's loss.replace is false: .* ` +
+          `since ${TIME}, without a limit to change that: rollcall job stop --execution \\1 `,
+      ),
+    );
+  });
+
+  it("should say what a halted update leaves at its version, since when, and why", async () => {
+    await submit("halting", "update", "count: 2\nresources: {cores: 0.25}\n");
+    await READY("halting", 2);
+    workers.fate = () => "FAILS";
+    const running = new Set(workers.runningOn("u1"));
+    workers.fate = (id) => (running.has(id) ? "RUNS" : "FAILS");
+    await submit("halting", "update", "count: 2\nresources: {cores: 0.5}\n");
+    await why(
+      "job why halting",
+      new RegExp(
+        "execution \\S+ of halting on u1: it stays as it is, since the update to version 2 halted: execution " +
+          `\\S+ on node u1 failed.* since ${TIME}, without a limit to change that: rollcall job `,
+      ),
+    );
+  });
+
+  it("should say until when a node is held for flapping", async () => {
+    await rig.register("f1");
+    const at = Date.now();
+    const outages = JSON.stringify([{ startedAtMs: at - 60_000, endedAtMs: at }]);
+    const hold = { kind: "FLAPPING", sinceMs: at, message: "3 outages within 10 min", actor: "replica:r" };
+    const { db } = rig.store;
+    await db
+      .updateTable("node_sessions")
+      .set({ outages, flapping_since: new Date(at) })
+      .where("node_id", "=", "f1")
+      .execute();
+    const holds = JSON.stringify([hold]);
+    await db.updateTable("nodes").set({ holds }).where("id", "=", "f1").execute();
+    const { out } = await rig.run("node why f1");
+    expect(out).toMatch(new RegExp(`NODE_FLAPPING since ${TIME}, until ${TIME} at the latest\\n +to change that: `));
+  });
+});
