@@ -43,7 +43,8 @@ export function defineJob(job: Command, shell: Shell): void {
     FOLLOWING,
     "Several jobs are followed one after the other, and all of them have to succeed. Ctrl-C ends the following and " +
       "not the jobs. `rollcall job wait` follows again.",
-    "A job that is submitted as it is changes nothing; another one of the same name makes a new version. " +
+    "Submitting a job as it is changes nothing while it is active, and runs it again once it has ended; another one " +
+      "of the same name makes a new version. " +
       "docs/job-file.md describes the file.",
     '-o json|yaml prints {"jobs": [rollcall.scheduler.v1.SubmitJobResponse, ...]}, with --dry-run {"plans": ' +
       "[rollcall.scheduler.v1.PlanJobResponse, ...]}.",
