@@ -10,6 +10,7 @@ export interface AgentTlsConfig {
   readonly "Compute.TLS.CertFile": string | undefined;
   readonly "Compute.TLS.KeyFile": string | undefined;
   readonly "Compute.TLS.ServerName": string | undefined;
+  readonly "Compute.TLS.RequireTLS": boolean;
 }
 
 /**
@@ -34,10 +35,24 @@ export function agentTls(config: AgentTlsConfig, authority: KeptAuthority | null
   return () => ({ ...readClientTls(files), ca: authority.read() });
 }
 
-/** By the address; without a scheme in it, by whether anything is said about TLS. */
+/** By the address; without a scheme in it, by whether any setting is about TLS. */
 function speaksTls(config: AgentTlsConfig): boolean {
   const { scheme } = config["Compute.Server"];
-  return scheme === undefined ? TLS_PATHS.some((path) => isSet(config[path])) : scheme === "https";
+  if (scheme !== undefined) return scheme === "https";
+  return config["Compute.TLS.RequireTLS"] || TLS_PATHS.some((path) => isSet(config[path]));
+}
+
+/**
+ * The settings of an agent that `up` starts. `up` decides how its own agent connects: a file for agents elsewhere may
+ * require TLS or name an authority, where this `up` speaks clear text to itself on its own machine.
+ */
+export function withTlsOfUp<T extends AgentTlsConfig>(values: T): T {
+  if (values["Compute.Server"].scheme === "https") {
+    // Both are set only where `up` names the file of its own authority.
+    return isSet(values["Compute.TLS.CAFile"]) ? { ...values, [CA_FINGERPRINT]: undefined } : values;
+  }
+  const unset = Object.fromEntries(TLS_PATHS.map((path) => [path, undefined]));
+  return { ...values, ...unset, "Compute.TLS.RequireTLS": false };
 }
 
 /** What is wrong with the settings of TLS together. */
@@ -49,7 +64,9 @@ export function checkAgentTls(config: AgentTlsConfig) {
   const isTwice = isSet(caFile) && isSet(fingerprint);
   const isUnreadable = fingerprint !== undefined && parseFingerprint(fingerprint) === null;
   const said = TLS_PATHS.filter((path) => isSet(config[path]));
-  const idle = config["Compute.Server"].scheme === "http" ? said : [];
+  const isPlain = config["Compute.Server"].scheme === "http";
+  const idle = isPlain ? said : [];
+  const isRefused = isPlain && config["Compute.TLS.RequireTLS"];
   return [
     ...half.map((path) => ({
       path,
@@ -57,6 +74,7 @@ export function checkAgentTls(config: AgentTlsConfig) {
     })),
     ...(isTwice ? [{ path: CA_FINGERPRINT, message: "Compute.TLS.CAFile names the authority already" }] : []),
     ...(isUnreadable ? [{ path: CA_FINGERPRINT, message: "should be sha256: and 64 hexadecimal digits" }] : []),
+    ...(isRefused ? [{ path: "Compute.Server" as const, message: NOT_ENCRYPTED }] : []),
     ...idle.map((path) => ({
       path,
       message: "has no use, since Compute.Server says http://: write https://",
@@ -64,6 +82,7 @@ export function checkAgentTls(config: AgentTlsConfig) {
   ];
 }
 
+const NOT_ENCRYPTED = "http:// is not encrypted, and Compute.TLS.RequireTLS is set: write https://";
 const CA_FINGERPRINT = "Compute.TLS.CAFingerprint" as const;
 
 const TLS_PATHS = [

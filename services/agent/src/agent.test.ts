@@ -15,6 +15,8 @@ import { AgentWork } from "./work/agent-work.ts";
 /** Of a machine that runs nothing. */
 const WORK = { keeper: null, nodeId: "node-1", clock: systemClock, random: () => 0.5, log: silentLogger };
 
+const WHOLE_MACHINE = { cpu: { share: 1 }, memory: { share: 1 }, disk: { share: 1 } };
+
 let harness: AgentHarness;
 afterEach(() => harness.kill());
 
@@ -253,7 +255,7 @@ describe("createAgent(): what the machine offers", () => {
       work = new AgentWork({ ...WORK, keeper: AWAY, onOffer });
       return work;
     };
-    const given = { shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 20_000, max: 32_000 } };
+    const given = { allocated: WHOLE_MACHINE, ports: { min: 20_000, max: 32_000 } };
     const started = await start({ plane, work: { make, ...given }, random: () => 0.5 });
     await started.clock.pass(2_000);
     return started;
@@ -298,7 +300,7 @@ describe("createAgent(): what the machine offers", () => {
       work = new AgentWork({ ...WORK, keeper: AWAY, onOffer });
       return work;
     };
-    const given = { shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 20_000, max: 32_000 } };
+    const given = { allocated: WHOLE_MACHINE, ports: { min: 20_000, max: 32_000 } };
     await start({ plane, work: { make, ...given } });
     expect(plane.registrations).toEqual([]);
     greet("docker");
@@ -309,7 +311,7 @@ describe("createAgent(): what the machine offers", () => {
   it("should have no condition on a machine that needs no keeper", async () => {
     const plane = new FakeControlPlane();
     const make = (onOffer: () => void) => new AgentWork({ ...WORK, onOffer });
-    await start({ plane, work: { make, shares: { cpu: 1, memory: 1, disk: 1 }, ports: { min: 0, max: 0 } } });
+    await start({ plane, work: { make, allocated: WHOLE_MACHINE, ports: { min: 0, max: 0 } } });
     expect(plane.registrations[0]?.info.conditions).toEqual([]);
   });
 });

@@ -15,7 +15,7 @@ import { createUsageFeed } from "./usage/usage-feed.ts";
 import type { UsageSampler } from "./usage/usage-sampler.ts";
 import { WishLog } from "./wish-log.ts";
 import type { AgentWork } from "./work/agent-work.ts";
-import { type AllocatedShares, type PortRange, workCapacity } from "./work/work-capacity.ts";
+import { type AllocatedCapacity, type PortRange, workCapacity } from "./work/work-capacity.ts";
 
 /** What an agent is made of. Nothing of it is looked up elsewhere: a test hands in everything. */
 export interface AgentOptions {
@@ -44,7 +44,7 @@ export interface AgentOptions {
   /** The agent's part in work, and what of the machine is given to it. Default: it says that it has none. */
   readonly work?: {
     readonly make: (onOffer: () => void) => AgentWork;
-    readonly shares: AllocatedShares;
+    readonly allocated: AllocatedCapacity;
     readonly ports: PortRange;
   };
   /** What keeps the agent itself from working. Default: it is not looked for. */

@@ -1,5 +1,6 @@
 import {
   bacalhauNames,
+  bool,
   type ConfigValues,
   defineKeys,
   duration,
@@ -66,6 +67,13 @@ export const agentKeys = defineKeys({
     default: undefined,
     flag: "tls-server-name",
     doc: "The name that the servers' certificates must be for, instead of the host by which they are reached.",
+  },
+  "Compute.TLS.RequireTLS": {
+    schema: bool(),
+    default: false,
+    doc:
+      "Whether the agent refuses to speak clear text: it then speaks TLS to a Compute.Server without a scheme, and " +
+      "does not start with one of http://. The agent of `up` connects as its `up` listens, on the same machine.",
   },
   "Compute.Proxy": {
     schema: optional(text()),

@@ -24,7 +24,7 @@ import { createGrpcHeartbeatTransport } from "./stream/grpc-heartbeat-transport.
 import { createUsageSampler } from "./usage/usage-sampler.ts";
 import { AgentWork, type AgentWorkOptions } from "./work/agent-work.ts";
 import type { KeeperAccess } from "./work/keeper-link.ts";
-import { parseShares } from "./work/work-capacity.ts";
+import { parseAllocated } from "./work/work-capacity.ts";
 import { parsePorts } from "./work/work-keys.ts";
 
 /** What an agent is started with. */
@@ -166,16 +166,16 @@ function workOptions(
   { keeper, config, log }: StartAgentOptions,
   others: Pick<AgentWorkOptions, "nodeId" | "clock" | "random">,
 ): Pick<AgentOptions, "work"> {
-  const shares = parseShares(config["Compute.AllocatedCapacity"]);
+  const allocated = parseAllocated(config["Compute.AllocatedCapacity"]);
   const ports = parsePorts(config["Work.Ports"]);
   // Both were checked with the configuration.
-  if (!shares.ok || ports === null) return {};
+  if (!allocated.ok || ports === null) return {};
   if (config["Work.SameUser"] && config["Work.Executors"].length > 0) log.warn({}, SAME_USER_WARNING);
   return {
     work: {
       // Also where nothing is run: what should stop on this node is confirmed, whatever it ran before.
       make: (onOffer) => new AgentWork({ ...others, keeper: keeper ?? null, log, onOffer }),
-      shares: shares.shares,
+      allocated: allocated.allocated,
       ports,
     },
   };

@@ -58,7 +58,7 @@ describe("an agent with work", () => {
             log: silentLogger,
             onOffer,
           }),
-        shares: { cpu: 0.5, memory: 1, disk: 1 },
+        allocated: { cpu: { share: 0.5 }, memory: { share: 1 }, disk: { share: 1 } },
         ports: { min: 20_000, max: 32_000 },
       },
     });

@@ -2,28 +2,56 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { GreetingSchema } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
-import { parseShares, workCapacity } from "./work-capacity.ts";
+import { parseAllocated, workCapacity } from "./work-capacity.ts";
 import { parsePorts } from "./work-keys.ts";
 
-describe("parseShares()", () => {
+const whole = { share: 1 };
+const GI = 1024 ** 3;
+
+describe("parseAllocated()", () => {
   it.each([
-    [{}, { cpu: 1, memory: 1, disk: 1 }],
+    [{}, {}],
     [
-      { CPU: "80%", Memory: "0.5", gpu: "100%" },
-      { cpu: 0.8, memory: 0.5, disk: 1 },
+      { CPU: "80%", Memory: "150 %", gpu: "100%" },
+      { cpu: { share: 0.8 }, memory: { share: 1.5 } },
     ],
-    [{ cores: "2" }, { cpu: 2, memory: 1, disk: 1 }],
-  ])("should read %j", (texts, shares) => {
-    expect(parseShares(texts)).toEqual({ ok: true, shares });
+    [{ CPU: "", Memory: "", Disk: "", GPU: "" }, {}],
+    [{ cores: "2" }, { cpu: { amount: 2 } }],
+    [{ cpu: "500m" }, { cpu: { amount: 0.5 } }],
+    [{ cpu: "0" }, { cpu: { amount: 0 } }],
+    [{ Memory: "4GB" }, { memory: { amount: 4e9 } }],
+    [{ Memory: "4gb" }, { memory: { amount: 4e9 } }],
+    [{ Memory: " 4 GiB " }, { memory: { amount: 4 * GI } }],
+    [{ Memory: "4Gi" }, { memory: { amount: 4 * GI } }],
+    [{ Memory: "1.5G" }, { memory: { amount: 1.5e9 } }],
+    [{ Memory: "512Mb" }, { memory: { amount: 512e6 } }],
+    [{ Disk: "1048576" }, { disk: { amount: 1_048_576 } }],
+    [{ Disk: "0" }, { disk: { amount: 0 } }],
+  ])("should read %j", (texts, allocated) => {
+    expect(parseAllocated(texts)).toEqual({
+      ok: true,
+      allocated: { cpu: whole, memory: whole, disk: whole, ...allocated },
+    });
   });
 
-  it.each([{ ram: "1" }, { cpu: "much" }, { cpu: "-1" }, { cpu: "101" }])("should refuse %j", (texts) => {
-    expect(parseShares(texts).ok).toBe(false);
+  it.each([
+    [{ ram: "1" }, "there is no resource ram"],
+    [{ cpu: "much" }, "cpu is neither a percentage such as 80% nor a number of cores"],
+    [{ cpu: "-1" }, "nor a number of cores"],
+    [{ cpu: "10001%" }, "neither a percentage"],
+    [{ cpu: "4GB" }, "nor a number of cores"],
+    [{ memory: "0.9" }, "neither a percentage such as 80% nor an amount such as 4GB"],
+    [{ memory: "-4GB" }, "nor an amount"],
+    [{ memory: "4XB" }, "nor an amount"],
+    [{ gpu: "1" }, "all GPUs are offered"],
+  ])("should refuse %j", (texts, problem) => {
+    expect(parseAllocated(texts)).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });
   });
 });
 
 describe("workCapacity()", () => {
-  const given = { shares: { cpu: 0.5, memory: 0.25, disk: 2 }, ports: { min: 100, max: 200 } };
+  const allocated = { cpu: { share: 0.5 }, memory: { share: 0.25 }, disk: { share: 2 } };
+  const given = { allocated, ports: { min: 100, max: 200 } };
 
   it("should be a share of what the machine has", () => {
     const greeting = create(GreetingSchema, { executors: ["process"], limits: ["cpu"], users: ["web"] });
@@ -36,6 +64,16 @@ describe("workCapacity()", () => {
       portMax: 200,
       limits: ["cpu"],
       users: ["web"],
+    });
+  });
+
+  it("should be an amount, at most what the machine has", () => {
+    const greeting = create(GreetingSchema, { executors: ["process"] });
+    const amounts = { cpu: { amount: 1.5 }, memory: { amount: 4e9 }, disk: { amount: 1e15 } };
+    expect(workCapacity(SMALL_FACTS, greeting, { ...given, allocated: amounts })).toMatchObject({
+      millicores: 1_500,
+      memoryBytes: 4_000_000_000n,
+      diskBytes: BigInt(SMALL_FACTS.diskBytes ?? 0),
     });
   });
 

@@ -3,11 +3,14 @@ import type { Greeting } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type WorkCapacity, WorkCapacitySchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 
-/** How much of a machine its operator gives to executions; above 1 it is promised several times. */
-export interface AllocatedShares {
-  readonly cpu: number;
-  readonly memory: number;
-  readonly disk: number;
+/** A share of what the machine has, which above 1 is promised several times; or an amount of it, in cores or bytes. */
+export type Allocation = { readonly share: number } | { readonly amount: number };
+
+/** How much of a machine its operator gives to executions. */
+export interface AllocatedCapacity {
+  readonly cpu: Allocation;
+  readonly memory: Allocation;
+  readonly disk: Allocation;
 }
 
 /** The dynamic range of a node's ports. `max` 0 for none. */
@@ -16,38 +19,54 @@ export interface PortRange {
   readonly max: number;
 }
 
-const MOST_SHARE = 100;
+const MOST_PERCENT = 10_000;
 const NAMES = { cpu: "cpu", cores: "cpu", memory: "memory", disk: "disk" } as const;
+const WHOLE: Allocation = { share: 1 };
 
-/** Read shares by resource, such as { CPU: "80%", memory: "1.5" }. What is not named is given whole. */
-export function parseShares(
+/**
+ * Read what executions are given, by resource: { CPU: "80%", memory: "4GB" }, or { cpu: "500m", disk: "100Gi" }. What is
+ * not named, or is empty, is given whole.
+ */
+export function parseAllocated(
   texts: Readonly<Record<string, string>>,
-): { readonly ok: true; readonly shares: AllocatedShares } | { readonly ok: false; readonly problem: string } {
-  let shares: AllocatedShares = { cpu: 1, memory: 1, disk: 1 };
-  for (const [name, text] of Object.entries(texts)) {
+): { readonly ok: true; readonly allocated: AllocatedCapacity } | { readonly ok: false; readonly problem: string } {
+  let allocated: AllocatedCapacity = { cpu: WHOLE, memory: WHOLE, disk: WHOLE };
+  for (const [name, written] of Object.entries(texts)) {
+    const text = written.trim();
+    if (text === "") continue;
+    if (name.toLowerCase() === "gpu") {
+      if (text === "100%") continue;
+      const problem = `${name}: all GPUs are offered, each to one execution; write 100%, or leave it out: ${text}`;
+      return { ok: false, problem };
+    }
     const resource = NAMES[name.toLowerCase() as keyof typeof NAMES];
-    // GPUs are given whole, each to one execution.
-    if (name.toLowerCase() === "gpu") continue;
     if (resource === undefined) return { ok: false, problem: `there is no resource ${name}: cpu, memory or disk` };
-    const share = parseShare(text);
-    if (share === null) return { ok: false, problem: `${name} is no share, such as 80% or 0.8: ${text}` };
-    shares = { ...shares, [resource]: share };
+    const allocation = parseShare(text) ?? (resource === "cpu" ? parseCores(text) : parseBytes(text));
+    if (allocation === null) return { ok: false, problem: `${name} is ${EXPECTED[resource]}: ${text}` };
+    allocated = { ...allocated, [resource]: allocation };
   }
-  return { ok: true, shares };
+  return { ok: true, allocated };
 }
+
+const BYTES_EXPECTED = "neither a percentage such as 80% nor an amount such as 4GB or 4GiB";
+const EXPECTED = {
+  cpu: "neither a percentage such as 80% nor a number of cores such as 2, 0.5 or 500m",
+  memory: BYTES_EXPECTED,
+  disk: BYTES_EXPECTED,
+} as const;
 
 /** What the machine offers; undefined while its keeper runs no executor. */
 export function workCapacity(
   facts: MachineFacts,
   greeting: Greeting | null,
-  { shares, ports }: { readonly shares: AllocatedShares; readonly ports: PortRange },
+  { allocated, ports }: { readonly allocated: AllocatedCapacity; readonly ports: PortRange },
 ): WorkCapacity | undefined {
   if (greeting === null || greeting.executors.length === 0) return undefined;
   return create(WorkCapacitySchema, {
     executors: greeting.executors.slice(0, 8),
-    millicores: Math.min(0xffff_ffff, Math.floor(facts.cpu.usableMillis * shares.cpu)),
-    memoryBytes: bytes(facts.memoryBytes, shares.memory),
-    diskBytes: bytes(facts.diskBytes ?? 0, shares.disk),
+    millicores: Math.min(0xffff_ffff, given(facts.cpu.usableMillis, allocated.cpu, 1_000)),
+    memoryBytes: bytes(facts.memoryBytes, allocated.memory),
+    diskBytes: bytes(facts.diskBytes ?? 0, allocated.disk),
     portMin: ports.max === 0 ? 0 : ports.min,
     portMax: ports.max,
     limits: greeting.limits.slice(0, 8),
@@ -57,12 +76,32 @@ export function workCapacity(
   });
 }
 
-function parseShare(text: string): number | null {
-  const [, digits = "", percent = ""] = /^(\d+(?:\.\d+)?)\s*(%?)$/.exec(text.trim()) ?? [];
-  const share = percent === "%" ? Number(digits) / 100 : Number(digits);
-  return digits === "" || share > MOST_SHARE ? null : share;
+function parseShare(text: string): Allocation | null {
+  const percent = Number(/^(\d{1,9}(?:\.\d{1,9})?)\s*%$/.exec(text)?.[1] ?? Number.NaN);
+  return percent <= MOST_PERCENT ? { share: percent / 100 } : null;
 }
 
-function bytes(has: number, share: number): bigint {
-  return BigInt(Math.min(Number.MAX_SAFE_INTEGER, Math.floor(has * share)));
+function parseCores(text: string): Allocation | null {
+  const [, digits, thousandths] = /^(\d{1,9}(?:\.\d{1,9})?)(m?)$/.exec(text) ?? [];
+  return digits === undefined ? null : { amount: thousandths === "m" ? Number(digits) / 1_000 : Number(digits) };
+}
+
+/** As Bacalhau and Kubernetes write them: GB and G are 1000 to the third, GiB and Gi are 1024 to the third. */
+function parseBytes(text: string): Allocation | null {
+  const [, digits = "", prefix = "", binary] = /^(\d{1,16}(?:\.\d{1,9})?)\s*(?:([kmgtpe])(i)?)?b?$/i.exec(text) ?? [];
+  // A fraction of a byte was meant to be a share.
+  if (digits === "" || (prefix === "" && digits.includes("."))) return null;
+  const power = prefix === "" ? 0 : "kmgtpe".indexOf(prefix.toLowerCase()) + 1;
+  const amount = Math.floor(Number(digits) * (binary === undefined ? 1_000 : 1_024) ** power);
+  return Number.isSafeInteger(amount) ? { amount } : null;
+}
+
+/** An amount is at most what the machine has: only a share can promise it several times. */
+function given(has: number, allocation: Allocation, unit: number): number {
+  if ("share" in allocation) return Math.floor(has * allocation.share);
+  return Math.min(has, Math.floor(allocation.amount * unit));
+}
+
+function bytes(has: number, allocation: Allocation): bigint {
+  return BigInt(Math.min(Number.MAX_SAFE_INTEGER, given(has, allocation, 1)));
 }

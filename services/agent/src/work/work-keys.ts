@@ -1,5 +1,5 @@
 import { bool, type ConfigValues, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
-import { type PortRange, parseShares } from "./work-capacity.ts";
+import { type PortRange, parseAllocated } from "./work-capacity.ts";
 
 const MOST_PORT = 65_535;
 
@@ -92,8 +92,9 @@ export const workKeys = defineKeys({
     schema: stringMap(),
     default: {},
     doc:
-      "How much of the machine executions are given, by resource, for example cpu=80%,memory=0.9,disk=0.5; 1 where " +
-      "nothing is said. Above 1 it is promised several times.",
+      "How much of the machine executions are given, by resource: a percentage, or an amount in cores (2, 0.5, 500m) " +
+      "or bytes (4GB, 4GiB, 4Gi), for example cpu=80%,memory=4GiB,disk=50%; 100% where nothing is set. More than " +
+      "100% promises it several times; an amount is never more than the machine has. All GPUs are offered.",
   },
 });
 
@@ -104,12 +105,12 @@ export type WorkConfig = ConfigValues<typeof workKeys>;
 export function checkWorkConfig(
   values: WorkConfig,
 ): readonly { readonly path: keyof WorkConfig & string; readonly message: string }[] {
-  const shares = parseShares(values["Compute.AllocatedCapacity"]);
+  const allocated = parseAllocated(values["Compute.AllocatedCapacity"]);
   const userIds = parseUserIds(values["Work.UserIds"]);
   const relative = values["Work.Directories"].filter((path) => !path.startsWith("/"));
   const keeperDirectory = values["Work.KeeperDir"] ?? "/";
   return [
-    ...(shares.ok ? [] : [{ path: "Compute.AllocatedCapacity" as const, message: shares.problem }]),
+    ...(allocated.ok ? [] : [{ path: "Compute.AllocatedCapacity" as const, message: allocated.problem }]),
     ...(parsePorts(values["Work.Ports"]) === null
       ? [{ path: "Work.Ports" as const, message: `is no range within 1 to ${MOST_PORT}` }]
       : []),
