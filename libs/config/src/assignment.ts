@@ -45,6 +45,6 @@ export function formatProblems(problems: readonly Problem[]): string {
 
 /** The problem of a path that is no key. */
 export function unknownKey(where: string, path: string, nearest: string | undefined): Problem {
-  const hint = nearest === undefined ? "" : `, the nearest is ${nearest}`;
+  const hint = nearest === undefined ? "; `rollcall config default` explains every key" : `, the nearest is ${nearest}`;
   return { where, message: `unknown key ${path}${hint}` };
 }

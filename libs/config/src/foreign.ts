@@ -20,19 +20,29 @@ export type ForeignMeaning =
       readonly note: string;
     }
   /** Nothing; and why. */
-  | { readonly kind: "nothing"; readonly why: string }
+  | {
+      readonly kind: "nothing";
+      readonly why: string;
+      /** Whether it protects something there, so that the reader must know why it does nothing here. Default: false. */
+      readonly isProtection?: boolean;
+    }
   /** It would mean something, but not as it is written. */
   | { readonly kind: "problem"; readonly message: string };
+
+/** What else is configured beside a value of another program. */
+export interface ForeignSurroundings {
+  /** What a key of ours is set to, by any source or by another key of theirs; undefined when nothing sets it. */
+  ours(path: string): Written | undefined;
+  /** What the file gives to another key of theirs, spelled as declared; undefined when it does not name it. */
+  theirs(path: string): Written | undefined;
+}
 
 /** A key, or a whole section, of another program. */
 export interface ForeignKey {
   /** A section stands for all that is below it. */
   readonly path: string;
-  /**
-   * Say what a value means. `isSet` tells whether a key of ours is given by any source, so that what would be unsafe
-   * alone can depend on it.
-   */
-  meaning(written: Written, isSet: (path: string) => boolean): ForeignMeaning;
+  /** Decide what a value means. What would be unsafe by itself can depend on what else is configured. */
+  meaning(written: Written, surroundings: ForeignSurroundings): ForeignMeaning;
 }
 
 /** Finds the keys of other programs, without regard to case. */
@@ -61,10 +71,10 @@ export class ForeignIndex {
   }
 
   /** What a value means. */
-  meaningOf(value: ForeignValue, isSet: (path: string) => boolean): ForeignMeaning {
+  meaningOf(value: ForeignValue, surroundings: ForeignSurroundings): ForeignMeaning {
     const key = this.find(value.path);
     if (key === undefined) return { kind: "nothing", why: "" };
-    return key.meaning(value.written, isSet);
+    return key.meaning(value.written, surroundings);
   }
 
   /** Every path, as declared. */

@@ -37,18 +37,19 @@ export class KeyIndex {
     return this.#prefixes.has(path.toLowerCase());
   }
 
-  /** The path that was most likely meant; undefined when there are no keys at all. */
-  nearest(path: string): string | undefined {
+  /**
+   * The path that was most likely meant: a misspelt key, or one in the wrong section. Undefined where no key is close,
+   * since a wrong guess misleads.
+   *
+   * @param others further paths that could be meant, as declared.
+   */
+  nearest(path: string, others: readonly string[] = []): string | undefined {
     const wanted = path.toLowerCase().slice(0, COMPARED_LETTERS);
-    let best: { readonly path: string; readonly distance: number } | undefined;
-    for (const [known, { key, alias }] of this.#found) {
-      // The last word alone counts too: a key in the wrong section is still recognised.
-      const whole = editDistance(wanted, known);
-      const distance = Math.min(whole, editDistance(lastWord(wanted), lastWord(known)) + 1);
-      const score = distance + whole / 1_000;
-      if (best === undefined || score < best.distance) {
-        best = { path: alias ?? key.path, distance: score };
-      }
+    const own = [...this.#found.values()].map(({ key, alias }) => alias ?? key.path);
+    let best: { readonly path: string; readonly score: number } | undefined;
+    for (const known of [...own, ...others]) {
+      const score = distanceTo(wanted, known.toLowerCase());
+      if (score !== null && (best === undefined || score < best.score)) best = { path: known, score };
     }
     return best?.path;
   }
@@ -65,6 +66,28 @@ export class KeyIndex {
       this.#prefixes.add(words.slice(0, count).join("."));
     }
   }
+}
+
+/** How far a key is from what was written; null when it cannot have been meant. */
+function distanceTo(wanted: string, known: string): number | null {
+  const whole = editDistance(wanted, known);
+  const [last, other] = [lastWord(wanted), lastWord(known)];
+  const ofLast = editDistance(last, other);
+  // One slip in four letters, wherever it is. A long path in common does not make two short words alike.
+  const isMisspelt = whole <= Math.min(mostSlips(wanted), MOST_SLIPS) && ofLast <= Math.max(1, last.length >> 1);
+  // Words such as Host and Port end many keys: only a long one is recognised in another section.
+  const isMisplaced = last.length >= LONG_WORD && ofLast <= mostSlips(last);
+  if (!isMisspelt && !isMisplaced) return null;
+  return (isMisspelt ? Math.min(whole, ofLast + 1) : ofLast + 1) + whole / 1_000;
+}
+
+/** Letters of a word that tells more than its section. */
+const LONG_WORD = 8;
+/** However long the path is. */
+const MOST_SLIPS = 5;
+
+function mostSlips(text: string): number {
+  return Math.max(1, Math.floor(text.length / 4));
 }
 
 function lastWord(path: string): string {

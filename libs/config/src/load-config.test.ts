@@ -137,8 +137,8 @@ Store:
       "rollcall.yaml:3: unknown key Orchestrator.NodeManager.ManualAproval, the nearest is " +
         "Orchestrator.NodeManager.ManualApproval",
       "rollcall.yaml:8: unknown key Compute.Heartbeet.Interval, the nearest is Compute.Heartbeat.Interval",
-      expect.stringMatching(/^rollcall\.yaml:9: unknown key Storage, the nearest is /),
-      expect.stringMatching(/^flag --colour: unknown key colour, the nearest is /),
+      "rollcall.yaml:9: unknown key Storage; `rollcall config default` explains every key",
+      "flag --colour: unknown key colour; `rollcall config default` explains every key",
       'rollcall.yaml:4: Orchestrator.NodeManager.DisconnectTimeout: "soon" is not a duration such as 15s, ' +
         "1h30m or 250ms",
       'environment ROLLCALL_SERVER_ADDRESS: Server.Address: "here" is not an address HOST:PORT',

@@ -122,7 +122,7 @@ class YamlReader {
     this.#valuesLeft -= 1;
     if (this.#valuesLeft < 0) return;
     if (!isMap(resolved) || resolved.items.length === 0 || depth > DEEPEST) {
-      this.#problems.push(unknownKey(where, path, this.#index.nearest(path)));
+      this.#problems.push(unknownKey(where, path, this.#index.nearest(path, this.#foreign.paths)));
       return;
     }
     for (const item of resolved.items) {

@@ -1,6 +1,7 @@
 import type { Assignment, Problem } from "./assignment.ts";
-import type { ForeignIndex, ForeignValue } from "./foreign.ts";
+import type { ForeignIndex, ForeignSurroundings, ForeignValue } from "./foreign.ts";
 import type { KeyIndex } from "./key-index.ts";
+import type { Written } from "./value-types.ts";
 
 /** A key of another program that means nothing here. */
 export interface LeftAside {
@@ -8,6 +9,8 @@ export interface LeftAside {
   readonly where: string;
   /** For people; empty when there is nothing to say. */
   readonly why: string;
+  /** Whether it protects something in the other program. */
+  readonly isProtection: boolean;
 }
 
 /** A key of another program that was read as one of ours. */
@@ -39,23 +42,16 @@ export function resolveForeign(
   const leftAside: LeftAside[] = [];
   const readAs: ReadAs[] = [];
   const problems: Problem[] = [];
-  // What one of their keys sets is set for the others, wherever it stands in the file.
-  const theirs = new Set(
-    values.flatMap((value) => {
-      const meaning = keys.foreign.meaningOf(value, (ours) => given.has(ours));
-      return meaning.kind === "sets" ? [meaning.path] : [];
-    }),
-  );
-  const isSet = (ours: string) => given.has(ours) || theirs.has(ours);
+  const surroundings = surroundingsOf(values, keys.foreign, given);
   for (const value of values) {
     const { path, where } = value;
-    const meaning = keys.foreign.meaningOf(value, isSet);
+    const meaning = keys.foreign.meaningOf(value, surroundings);
     switch (meaning.kind) {
       case "problem":
         problems.push({ where, path, message: meaning.message });
         break;
       case "nothing":
-        leftAside.push({ path, where, why: meaning.why });
+        leftAside.push({ path, where, why: meaning.why, isProtection: meaning.isProtection ?? false });
         break;
       case "sets": {
         const { path: ours, written, note } = meaning;
@@ -63,7 +59,7 @@ export function resolveForeign(
         // A process that has no such key has no use for the value.
         if (key === undefined) break;
         if (given.has(ours) || assignments.has(ours)) {
-          leftAside.push({ path, where, why: `${ours} is set besides` });
+          leftAside.push({ path, where, why: `${ours} is set as well`, isProtection: false });
           break;
         }
         assignments.set(ours, { found: { key, alias: path }, written, where });
@@ -75,6 +71,23 @@ export function resolveForeign(
   return { assignments: [...assignments.values()], leftAside, readAs, problems };
 }
 
+/** What one of their keys sets is set for the others, wherever it stands in the file. */
+function surroundingsOf(
+  values: readonly ForeignValue[],
+  foreign: ForeignIndex,
+  given: ReadonlyMap<string, Assignment>,
+): ForeignSurroundings {
+  const raw = new Map(values.map(({ path, written }) => [path.toLowerCase(), written]));
+  const theirs = (path: string) => raw.get(path.toLowerCase());
+  const alone = { ours: (path: string) => given.get(path)?.written, theirs };
+  const set = new Map<string, Written>();
+  for (const value of values) {
+    const meaning = foreign.meaningOf(value, alone);
+    if (meaning.kind === "sets" && !set.has(meaning.path)) set.set(meaning.path, meaning.written);
+  }
+  return { ours: (path) => alone.ours(path) ?? set.get(path), theirs };
+}
+
 const MOST_NAMES = 40;
 
 /** The one warning about the keys of other programs in a file; none when it holds none. */
@@ -82,8 +95,10 @@ export function foreignWarning(file: string, outcome: ForeignOutcome): readonly 
   const { leftAside, readAs } = outcome;
   const aside = [...new Set(leftAside.map(({ path }) => path))];
   const told = readAs.filter(({ note }) => note !== "");
+  const protections = leftAside.filter(({ isProtection }) => isProtection).slice(0, MOST_NAMES);
   const parts = [
     ...(aside.length === 0 ? [] : [`left aside, since they mean nothing here: ${some(aside)}`]),
+    ...protections.map(({ path, why }) => `${path} protects nothing here: ${why}`),
     ...told.map(({ path, ours, note }) => `${path} is read as ${ours}: ${note}`),
   ];
   if (parts.length === 0) return [];

@@ -1,3 +1,5 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { SAMPLES } from "./testing/sample-configs.ts";
@@ -8,6 +10,31 @@ beforeAll(async () => {
   fixture = await createUpFixture();
 });
 afterAll(() => fixture.dispose());
+
+describe("an `up` whose agent would refuse the configuration", () => {
+  it("should not start, and say why", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "rollcall-refused-"));
+    const file = join(dir, "c.yaml");
+    await writeFile(file, "Compute: {AllocatedCapacity: {Memory: 4XB}}\n");
+    const up = fixture.launch("--config", file);
+    expect(await up.exit()).toBe(1);
+    expect(up.err).toContain("Compute.AllocatedCapacity: Memory is neither");
+    await rm(dir, { recursive: true });
+  });
+});
+
+describe("an `up` with the file of a compute node", () => {
+  it("should start, and its agent connect as `up` listens", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "rollcall-compute-"));
+    const file = join(dir, "c.yaml");
+    const tls = 'Orchestrators: ["nats://o:4222"], TLS: {RequireTLS: true, CACert: /nowhere/ca.pem}';
+    await writeFile(file, `Compute: {${tls}, AllocatedCapacity: {Memory: 4GB}}\n`);
+    const up = await fixture.up("--config", file, "--set", "Compute.Name=of-up");
+    await fixture.client.becomes("of-up", "APPROVED CONNECTED HEALTHY");
+    expect(await up.killed("SIGTERM")).toBe(0);
+    await rm(dir, { recursive: true });
+  });
+});
 
 describe("a control plane and agents with the files of another program", () => {
   it("should start, warn once each, and work", async () => {

@@ -26,13 +26,19 @@ export function checkTlsConfig(config: ProcessConfig) {
   ];
 }
 
+/** Why others could reach what listens in clear text, though that is not configured; null where they cannot. */
+export function plaintextProblem(config: ProcessConfig): string | null {
+  const host = config["Listen.Host"];
+  if (!isBeyondLoopback(host) || speaksTls(config) || config["Listen.InsecurePlaintext"]) return null;
+  return (
+    `--listen ${host} can be reached by other machines, and there is no TLS: access tokens could be read on ` +
+    `the way and used. Set --tls-cert and --tls-key, or \`up --tls\` for a development certificate; or say ` +
+    "--insecure-plaintext if the network encrypts by itself"
+  );
+}
+
 /** Throws UsageError when others could reach what listens in clear text, unless that is configured. */
 export function refusePlaintext(config: ProcessConfig): void {
-  const host = config["Listen.Host"];
-  if (!isBeyondLoopback(host) || speaksTls(config) || config["Listen.InsecurePlaintext"]) return;
-  throw new UsageError(
-    `--listen ${host} can be reached by other machines, and there is no TLS: access tokens could be read on ` +
-      `the way and used. Set --tls-cert and --tls-key, or \`up --tls\` for a development certificate; or say ` +
-      "--insecure-plaintext if the network encrypts by itself",
-  );
+  const problem = plaintextProblem(config);
+  if (problem !== null) throw new UsageError(problem);
 }

@@ -1,5 +1,5 @@
 import type { ConfigurationView, Shell } from "@rollcall/cli";
-import type { Config } from "@rollcall/config";
+import type { Config, LoadOptions, Problem } from "@rollcall/config";
 import type { AllValues } from "./all-keys.ts";
 
 /** What `config list`, `config default` and `config convert` show. Services are loaded only when it is asked. */
@@ -28,22 +28,48 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
       const { foreignKeysOf, readNamedFile } = await import("./load.ts");
       const { convertConfig, formatProblems, printConverted } = await import("@rollcall/config");
       const file = await readNamedFile(shell, named);
-      const result = convertConfig({ keys: ALL_KEYS, foreign: await foreignKeysOf(), file });
-      if (!result.ok) {
+      const foreign = await foreignKeysOf();
+      const result = convertConfig({ keys: ALL_KEYS, foreign, file });
+      // What is converted also starts: `up` and the agent check the same.
+      const problems = result.ok ? await startProblems({ keys: ALL_KEYS, foreign, file }) : result.problems;
+      if (!result.ok || problems.length > 0) {
         const { Failure } = await import("@rollcall/cli");
-        throw new Failure(`${named} cannot be converted:\n${formatProblems(result.problems)}`);
+        throw new Failure(`${named} cannot be converted:\n${formatProblems(problems)}`);
       }
       return { ...result.config, yaml: printConverted(result.config, named) };
     },
   };
 }
 
-/** What `up`, `serve` or `agent` would refuse, though each value is right by itself; a line each. */
-async function contradictions({ values, origins }: Config<AllValues>): Promise<readonly string[]> {
+/** Why `up` or `agent` would not start with a file that sets nothing wrong by itself. */
+async function startProblems(
+  from: Pick<LoadOptions<AllValues>, "keys"> & Required<Pick<LoadOptions<AllValues>, "foreign" | "file">>,
+): Promise<readonly Problem[]> {
+  const { loadConfig } = await import("@rollcall/config");
+  const check = await startCheck();
+  const result = loadConfig<AllValues>({ ...from, check });
+  return result.ok ? [] : result.problems;
+}
+
+/** What `up`, `serve` and `agent` check, of values that are each right by itself. */
+async function startCheck(): Promise<NonNullable<LoadOptions<AllValues>["check"]>> {
   const { checkAgentConfig } = await import("@rollcall/agent");
   const { checkControlPlaneConfig } = await import("./control-plane-config.ts");
+  const { plaintextProblem } = await import("./check-tls-config.ts");
+  return (values) => {
+    const plaintext = plaintextProblem(values);
+    return [
+      ...checkControlPlaneConfig(values),
+      ...checkAgentConfig(values),
+      ...(plaintext === null ? [] : [{ path: "Listen.Host" as const, message: plaintext }]),
+    ];
+  };
+}
+
+/** What `up`, `serve` or `agent` would refuse, though each value is right by itself; a line each. */
+async function contradictions({ values, origins }: Config<AllValues>): Promise<readonly string[]> {
   const { formatProblem } = await import("@rollcall/config");
-  const problems = [...checkControlPlaneConfig(values), ...checkAgentConfig(values)];
+  const problems = (await startCheck())(values);
   const lines = problems.map(({ path, message }) => {
     const source = origins[path]?.source ?? "default";
     return formatProblem(source === "default" ? { path, message } : { where: source, path, message });

@@ -1,5 +1,6 @@
 import { join, relative } from "node:path";
 import type { Shell } from "@rollcall/cli";
+import type { Flags } from "@rollcall/config";
 import { type Logger, systemClock } from "@rollcall/process";
 import type { Arguments } from "../config/read-arguments.ts";
 import { withBundledLibraries } from "../start/bundled-libraries.ts";
@@ -77,12 +78,16 @@ function trusting({ trust, args }: LocalAgentInput): readonly string[] {
 }
 
 function forwarded({ flags, file }: LocalAgentInput["args"]): readonly string[] {
-  const settings = Object.entries(flags).flatMap(([name, value]) => {
-    if (SHARED_FLAGS.includes(name)) return [`--${name}`, String(value)];
-    if (COMPUTE_KEY.test(name) && !SETTLED_KEY.test(name)) return ["--set", `${name}=${value}`];
-    return [];
-  });
+  const settings = Object.entries(agentFlags(flags)).flatMap(([name, value]) =>
+    SHARED_FLAGS.includes(name) ? [`--${name}`, String(value)] : ["--set", `${name}=${value}`],
+  );
   return file === undefined ? settings : ["--config", file, ...settings];
+}
+
+/** The flags of `up` that its agent gets as well. */
+export function agentFlags(flags: Flags): Flags {
+  const isAgents = (name: string) => SHARED_FLAGS.includes(name) || (COMPUTE_KEY.test(name) && !SETTLED_KEY.test(name));
+  return Object.fromEntries(Object.entries(flags).filter(([name]) => isAgents(name)));
 }
 
 function quoted(word: string): string {

@@ -1,7 +1,15 @@
 import { access as accessFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
+import {
+  type AgentConfig,
+  agentKeys,
+  checkAgentConfig,
+  defaultStateDirectory,
+  startAgent,
+  withTlsOfUp,
+} from "@rollcall/agent";
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
+import type { Config } from "@rollcall/config";
 import { isSystemError, type Logger, replaceFile, systemErrorText } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
@@ -42,11 +50,11 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`agent takes no arguments: '${args.words[0]}'`);
-  const config = await load(args, shell);
+  const isOfUp = process.connected !== undefined;
+  const config = await loadAgentConfig(args, shell, isOfUp);
   const log = openLog(config.values, shell, "agent");
   logConfiguration(config, log);
   endWithParent(process, log);
-  const isOfUp = process.connected !== undefined;
   const configured = isOfUp ? withDefaultsOfUp(config, shell.userId) : config.values;
   const stateDirectory = configured["Compute.StateDir"] ?? defaultStateDirectory();
   const values = await withKeeperOfBefore(configured, stateDirectory);
@@ -78,16 +86,27 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   return code;
 }
 
-async function load(args: Arguments, shell: Shell) {
+/**
+ * Load the configuration of an agent, as `rollcall agent` and the `up` that starts one do. Throws Failure that names
+ * every problem.
+ */
+export async function loadAgentConfig(
+  args: Pick<Arguments, "file" | "flags">,
+  shell: Pick<Shell, "env" | "cwd">,
+  isOfUp: boolean,
+): Promise<Config<AgentVerbConfig>> {
   const named = Object.keys(shell.env).some((name) => name.startsWith("ROLLCALL_"));
   const hasMore = named || configurationPath(shell, args.file) !== undefined;
   // The other services' keys may stand in the same file. Loading them costs memory that an agent without one need not
   // spend.
   const alsoKnown = hasMore ? (await import("../config/all-keys.ts")).ALL_KEYS : {};
-  return loadConfiguration<AgentVerbConfig>(
-    { keys: AGENT_VERB_KEYS, alsoKnown, check: checkAgentConfig },
+  const settled = (values: AgentVerbConfig) => (isOfUp ? withTlsOfUp(values) : values);
+  const check = (values: AgentVerbConfig) => checkAgentConfig(settled(values));
+  const config = await loadConfiguration<AgentVerbConfig>(
+    { keys: AGENT_VERB_KEYS, alsoKnown, check },
     { shell, file: args.file, flags: args.flags },
   );
+  return { ...config, values: settled(config.values) };
 }
 
 /** In the state directory: where the keeper is that is a service of its own. */

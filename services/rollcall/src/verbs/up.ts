@@ -4,7 +4,7 @@ import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell,
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
 import { type Logger, type Parts, startParts, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
-import { refusePlaintext } from "../config/check-tls-config.ts";
+import { refusePlaintext, speaksTls } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
@@ -23,12 +23,13 @@ import { addressElsewhere } from "../up/address-elsewhere.ts";
 import { formatBanner } from "../up/banner.ts";
 import { lockDataDirectory } from "../up/directory-lock.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
-import { localAgentOptions, programName } from "../up/local-agent-options.ts";
+import { agentFlags, localAgentOptions, programName } from "../up/local-agent-options.ts";
 import { localJoinToken } from "../up/local-join-token.ts";
 import { openUpTls, type UpTls } from "../up/open-up-tls.ts";
 import { removeRunFile, writeRunFile } from "../up/run-file.ts";
 import { runUpWorker, type UpServices, upWorkers } from "../up/up-workers.ts";
 import { workerRole } from "../workers/open-workers.ts";
+import { loadAgentConfig } from "./agent.ts";
 
 /** The flags of `up`, for completion. */
 export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
@@ -70,8 +71,9 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   const config = await loadControlPlaneConfig({ shell, file: args.file, flags: args.flags });
   const { values } = config;
   refusePlaintext(values);
-  const log = openLog(values, shell, "up");
   const role = workerRole(shell.env);
+  if (role === null) await checkLocalAgent(values, args, shell);
+  const log = openLog(values, shell, "up");
   if (role === null) logConfiguration(config, log);
   const dataDirectory = resolve(shell.cwd, values["Data.Dir"] ?? findDataDirectory(shell));
   const tls = await openUpTls(values, { shell, dataDirectory }, log);
@@ -106,6 +108,13 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
       ),
     shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
   });
+}
+
+/** Throws Failure where the agent that is about to be started would refuse its configuration, again and again. */
+async function checkLocalAgent(values: ControlPlaneConfig, { file, flags }: Arguments, shell: Shell): Promise<void> {
+  if (!values["Up.Agent"]) return;
+  const server = speaksTls(values) ? "https://127.0.0.1:7700" : "127.0.0.1:7700";
+  await loadAgentConfig({ file, flags: { ...agentFlags(flags), server } }, shell, true);
 }
 
 async function startUp(up: Up, signal: AbortSignal, parts: Parts) {

@@ -1,11 +1,32 @@
 import { bacalhauNames, type ForeignKey } from "@rollcall/config";
-import { listenHost, nothing, same, serverOf, turnsOn, words } from "./meanings.ts";
+import {
+  capacityOf,
+  joinSecret,
+  listenHost,
+  nothing,
+  portsOf,
+  protection,
+  same,
+  sameWith,
+  serverOf,
+  turnsOff,
+  turnsOn,
+  words,
+} from "./meanings.ts";
 
-const JOBS = "it is about running jobs";
 const NATS = "it is about NATS between Bacalhau's nodes; agents hold one gRPC stream each";
 const CLIENT = "it is about clients: `rollcall context` and --server say where the control plane is";
 const TOKEN = "it is no join token; `rollcall token create` makes one for Compute.JoinToken";
 const PARTS = "`rollcall up`, `serve` and `agent` say what runs";
+const DATA = "Rollcall moves no data: a job reads and writes by itself what it needs";
+const JOB_FILE = "each job file says it for its job; there are no defaults for all jobs";
+const SCHEDULER = "Rollcall's scheduler has no such setting";
+const NO_CERTIFICATES = "certificates come from files (TLS.CertFile) or from Up.TLS";
+const ACCESS = "access is by tokens (`rollcall access`) and OIDC (the keys of OIDC)";
+const ADMISSION = "the scheduler places a job wherever it fits; restrict jobs by labels, Work.Users and access roles";
+const STORE = "Rollcall keeps everything in Postgres, see Database.URL";
+const ENGINES = "a machine runs nothing unless Work.Executors names the executor";
+const PATHS = "Rollcall mounts no path of a machine into a job; Work.Directories says where processes can run";
 
 const LEVELS = {
   trace: "trace",
@@ -18,36 +39,53 @@ const LEVELS = {
   disabled: "silent",
 };
 
-/** Bacalhau's configuration from 1.5 on. What is not here and not a key of ours is an error. */
+/** Bacalhau's configuration from 1.5 on. What is neither here nor a key of Rollcall is an error. */
 const PRESENT: readonly ForeignKey[] = [
   ...nothing("the node's id is Compute.Name, else the host's name", ["NameProvider"]),
-  ...nothing("Bacalhau's own state is there; ours is Data.Dir and Compute.StateDir", ["DataDir"]),
-  ...nothing("versions are compared by what they can do", ["StrictVersionMatch"]),
+  ...nothing("Bacalhau's own state is there; Rollcall's is in Data.Dir and Compute.StateDir", ["DataDir"]),
+  ...nothing("releases are compared by what they can do", ["StrictVersionMatch"]),
   ...nothing("nothing is sent anywhere", ["DisableAnalytics"]),
   ...nothing("there is no such check", ["UpdateConfig"]),
   ...nothing("there are no such switches", ["FeatureFlags"]),
-  ...nothing("there is no user interface in the browser", ["WebUI"]),
-  ...nothing(JOBS, [
-    ...["Engines", "Publishers", "InputSources", "ResultDownloaders"],
-    ...["JobDefaults", "JobAdmissionControl", "Orchestrator.Scheduler"],
-    ...["Orchestrator.EvaluationBroker", "Compute.AllocatedCapacity"],
-    ...["Compute.AllowListedLocalPaths", "Compute.Env", "Compute.Network"],
+  turnsOff("WebUI.Enabled", "Console.Enabled"),
+  ...nothing("the console is served at the API's address, see Listen.Host and Listen.Port", ["WebUI.Listen"]),
+  ...nothing("a console that runs alone finds the API by Console.Upstream", ["WebUI.Backend"]),
+  ...protection(ENGINES, ["Engines.Disabled"]),
+  ...nothing("the container engine keeps its own images", ["Engines.Types"]),
+  ...nothing(DATA, ["Publishers", "InputSources", "ResultDownloaders"]),
+  ...nothing(JOB_FILE, ["JobDefaults"]),
+  ...protection(ADMISSION, ["JobAdmissionControl"]),
+  ...nothing(SCHEDULER, ["Orchestrator.Scheduler", "Orchestrator.EvaluationBroker"]),
+  ...protection(PATHS, ["Compute.AllowListedLocalPaths"]),
+  ...protection("jobs are given no variables of the machine; Work.Secrets has what they can ask for", ["Compute.Env"]),
+  portsOf("Compute.Network.PortRangeStart", "Compute.Network.PortRangeEnd", true),
+  portsOf("Compute.Network.PortRangeEnd", "Compute.Network.PortRangeStart", false),
+  ...nothing("a node's address is that of its connection; Compute.AdvertiseURL is shown with it", [
+    "Compute.Network.AdvertisedAddress",
   ]),
-  ...nothing(PARTS, ["Orchestrator.Enabled", "Compute.Enabled"]),
+  ...nothing(PARTS, ["Orchestrator.Enabled"]),
+  turnsOff("Compute.Enabled", "Up.Agent"),
   ...nothing(NATS, [
     ...["Orchestrator.Host", "Orchestrator.Port", "Orchestrator.Advertise", "Orchestrator.NATS"],
-    ...["Orchestrator.Cluster", "Orchestrator.TLS", "Orchestrator.SupportReverseProxy"],
-    ...["Compute.NATS", "Compute.TLS.RequireTLS", "Compute.TLS.CACert"],
+    ...["Orchestrator.Cluster", "Orchestrator.SupportReverseProxy", "Orchestrator.TLS.ServerTimeout"],
+    "Compute.NATS",
   ]),
-  ...nothing(TOKEN, ["Orchestrator.Auth", "Compute.Auth"]),
-  ...nothing("there is no licence", ["Orchestrator.License"]),
-  ...nothing("access is by tokens (`rollcall access`) and OIDC", ["API.Auth"]),
-  ...nothing(CLIENT, ["API.TLS.UseTLS", "API.TLS.Insecure", "API.TLS.CAFile"]),
-  ...nothing("certificates come from files or from Up.TLS", ["API.TLS.AutoCert", "API.TLS.AutoCertCachePath"]),
-  listenHost("API.Host"),
   same("API.TLS.CertFile", "TLS.CertFile"),
   same("API.TLS.KeyFile", "TLS.KeyFile"),
-  turnsOn("API.TLS.SelfSigned", "Up.TLS"),
+  // Nodes were reached over TLS there.
+  same("Orchestrator.TLS.ServerCert", "TLS.CertFile"),
+  same("Orchestrator.TLS.ServerKey", "TLS.KeyFile"),
+  sameWith("Orchestrator.TLS.CACert", "TLS.CAFile", "TLS.CertFile"),
+  same("Compute.TLS.CACert", "Compute.TLS.CAFile", "the agent trusts only the authorities of this file"),
+  joinSecret("Orchestrator.Auth.Token"),
+  ...nothing(TOKEN, ["Compute.Auth"]),
+  ...nothing("there is no licence", ["Orchestrator.License"]),
+  ...protection(ACCESS, ["API.Auth"]),
+  ...nothing(CLIENT, ["API.TLS.UseTLS", "API.TLS.Insecure", "API.TLS.CAFile"]),
+  ...protection(NO_CERTIFICATES, ["API.TLS.AutoCert"]),
+  ...nothing(NO_CERTIFICATES, ["API.TLS.AutoCertCachePath"]),
+  listenHost("API.Host"),
+  turnsOn("API.TLS.SelfSigned", "Up.TLS", "TLS.CertFile"),
   serverOf("Compute.Orchestrators"),
   words("Logging.Level", "Log.Level", LEVELS),
   words("Logging.Mode", "Log.Format", { json: "json", default: "auto" }),
@@ -61,49 +99,72 @@ const FORMER: readonly ForeignKey[] = [
   ]),
   ...nothing("the node's id is Compute.Name, else the host's name", ["Node.NameProvider"]),
   ...nothing(CLIENT, ["Node.ClientAPI", "Node.ServerAPI.ClientTLS"]),
-  ...nothing("certificates come from files or from Up.TLS", [
-    "Node.ServerAPI.TLS.AutoCert",
-    "Node.ServerAPI.TLS.AutoCertCachePath",
-  ]),
+  ...protection(NO_CERTIFICATES, ["Node.ServerAPI.TLS.AutoCert"]),
+  ...nothing(NO_CERTIFICATES, ["Node.ServerAPI.TLS.AutoCertCachePath"]),
   listenHost("Node.ServerAPI.Host"),
   same("Node.ServerAPI.Port", "Listen.Port"),
   same("Node.ServerAPI.TLS.ServerCertificate", "TLS.CertFile"),
   same("Node.ServerAPI.TLS.ServerKey", "TLS.KeyFile"),
-  turnsOn("Node.ServerAPI.TLS.SelfSigned", "Up.TLS"),
+  same("Node.ServerAPI.TLS.ServerTLSKey", "TLS.KeyFile"),
+  turnsOn("Node.ServerAPI.TLS.SelfSigned", "Up.TLS", "TLS.CertFile"),
   serverOf("Node.Network.Orchestrators"),
-  ...nothing(TOKEN, ["Node.Network.AuthSecret"]),
+  joinSecret("Node.Network.AuthSecret"),
   ...nothing(NATS, [
     ...["Node.Network.Type", "Node.Network.Port", "Node.Network.AdvertisedAddress"],
     ...["Node.Network.StoreDir", "Node.Network.Cluster", "Node.Libp2p", "Node.BootstrapAddresses"],
   ]),
   ...nothing(PARTS, ["Node.Type"]),
-  ...nothing(JOBS, [
-    ...["Node.Compute.Capacity", "Node.Compute.ExecutionStore", "Node.Compute.JobTimeouts"],
-    ...["Node.Compute.JobSelection", "Node.Compute.Queue", "Node.Compute.Logging"],
-    ...["Node.Compute.ManifestCache", "Node.Compute.LogStream", "Node.Compute.LogStreamConfig"],
-    ...["Node.Compute.LocalPublisher", "Node.Requester.JobDefaults"],
-    ...["Node.Requester.ExternalVerifierHook", "Node.Requester.JobSelectionPolicy"],
-    ...["Node.Requester.JobStore", "Node.Requester.HousekeepingBackgroundTaskInterval"],
+  capacityOf("Node.Compute.Capacity.TotalResourceLimits"),
+  ...nothing("a node never gives more than it has, unless Compute.AllocatedCapacity is above 100%", [
+    "Node.Compute.Capacity.IgnorePhysicalResourceLimits",
+  ]),
+  ...nothing(JOB_FILE, [
+    ...["Node.Compute.Capacity.DefaultJobResourceLimits", "Node.Requester.JobDefaults"],
+    ...["Node.Requester.DefaultPublisher", "Node.Requester.Timeouts"],
+  ]),
+  ...protection("a job can ask for all that Compute.AllocatedCapacity gives", [
+    "Node.Compute.Capacity.JobResourceLimits",
+    "Node.Compute.Capacity.QueueResourceLimits",
+  ]),
+  ...nothing("each job file has its own deadlines", ["Node.Compute.JobTimeouts"]),
+  ...protection(ADMISSION, [
+    ...["Node.Compute.JobSelection", "Node.Requester.JobSelectionPolicy", "Node.Requester.ExternalVerifierHook"],
+  ]),
+  ...nothing(SCHEDULER, [
+    ...["Node.Compute.Queue", "Node.Requester.HousekeepingBackgroundTaskInterval"],
     ...["Node.Requester.NodeRankRandomnessRange", "Node.Requester.OverAskForBidsFactor"],
     ...["Node.Requester.FailureInjectionConfig", "Node.Requester.TranslationEnabled"],
     ...["Node.Requester.EvaluationBroker", "Node.Requester.Worker", "Node.Requester.Scheduler"],
-    ...["Node.Requester.StorageProvider", "Node.Requester.TagCache"],
-    ...["Node.Requester.DefaultPublisher", "Node.Requester.Timeouts", "Node.IPFS"],
-    ...["Node.DownloadURLRequestRetries", "Node.DownloadURLRequestTimeout"],
-    ...["Node.VolumeSizeRequestTimeout", "Node.ExecutorPluginPath", "Node.ComputeStoragePath"],
-    ...["Node.AllowListedLocalPaths", "Node.DisabledFeatures", "Node.Compute.NodeInfoStoreTTL"],
   ]),
+  ...nothing(STORE, ["Node.Compute.ExecutionStore", "Node.Requester.JobStore"]),
+  ...nothing("there is no such log line", ["Node.Compute.Logging"]),
+  ...nothing("logs are read from the machine where they are", [
+    "Node.Compute.LogStream",
+    "Node.Compute.LogStreamConfig",
+  ]),
+  ...nothing("the container engine keeps its own images", ["Node.Compute.ManifestCache", "Node.Requester.TagCache"]),
+  ...nothing(DATA, [
+    ...["Node.Compute.LocalPublisher", "Node.Requester.StorageProvider", "Node.IPFS", "Node.EstuaryAPIKey"],
+    ...["Node.DownloadURLRequestRetries", "Node.DownloadURLRequestTimeout", "Node.VolumeSizeRequestTimeout"],
+    "Node.ComputeStoragePath",
+  ]),
+  ...nothing("executors are a part of Rollcall, see Work.Executors", ["Node.ExecutorPluginPath"]),
+  ...protection(PATHS, ["Node.AllowListedLocalPaths"]),
+  ...protection(ENGINES, ["Node.DisabledFeatures"]),
   ...nothing("nodes are kept until they are deleted, see Orchestrator.NodeManager.CollectAfter", [
-    "Node.NodeInfoStoreTTL",
-    "Node.Requester.NodeInfoStoreTTL",
+    ...["Node.NodeInfoStoreTTL", "Node.Requester.NodeInfoStoreTTL", "Node.Compute.NodeInfoStoreTTL"],
   ]),
   words("Node.LoggingMode", "Log.Format", { json: "json", default: "auto" }),
-  ...nothing("there is no user interface in the browser", ["Node.WebUI"]),
-  ...nothing("versions are compared by what they can do", ["Node.StrictVersionMatch"]),
+  turnsOff("Node.WebUI.Enabled", "Console.Enabled"),
+  ...nothing("the console is served at the API's address, see Listen.Host and Listen.Port", ["Node.WebUI.Port"]),
+  ...nothing("releases are compared by what they can do", ["Node.StrictVersionMatch"]),
   ...nothing("there is no such check", ["Update", "Node.UpdateConfig", "Node.SkipChecks"]),
-  ...nothing("keys of nodes are made by their agents, tokens of people by `rollcall access`", ["User", "Auth"]),
+  ...nothing("callers are known by their access tokens or OIDC, nodes by keys that their agents make", [
+    ...["Node.ClientID", "User"],
+  ]),
+  ...protection(ACCESS, ["Auth"]),
   ...nothing("metrics are at /metrics of the probes' port", ["Metrics"]),
 ];
 
-/** Every key of Bacalhau that is not an alias of ours. */
+/** Every key of Bacalhau that is not an alias of one of Rollcall's. */
 export const BACALHAU_KEYS: readonly ForeignKey[] = [...PRESENT, ...FORMER];

@@ -53,8 +53,9 @@ Compute:
 # SHARED_DIR, runner_config.py:10: it is a path of KohakuRiver's
 # LOCAL_TEMP_DIR, runner_config.py:11: it is a path of KohakuRiver's
 # RESOURCE_CHECK_INTERVAL_SECONDS, runner_config.py:14: usage is measured for each heartbeat
-# TUNNEL_ENABLED, runner_config.py:16: it is about networks of containers
-# VM_DEFAULT_MEMORY_MB, runner_config.py:17: it is about running tasks and virtual machines
+# TUNNEL_ENABLED, runner_config.py:16: Rollcall makes no networks of containers
+# VM_DEFAULT_MEMORY_MB, runner_config.py:17: each job file says how its executions run; Rollcall
+# runs processes and containers, no virtual machines
 `);
   });
 
@@ -64,5 +65,22 @@ Compute:
       /^bad\.yaml cannot be converted:\nbad\.yaml:1: unknown key Foo.*\nbad\.yaml:2: Orchestrator\.NodeManager\.DisconnectTimeout: "soon" is not/,
     );
     await expect(view(cwd).convert("gone.yaml")).rejects.toThrow("cannot read");
+  });
+
+  it.each([
+    ["Compute: {AllocatedCapacity: {Memory: 4XB}}", "Compute.AllocatedCapacity: Memory is neither a percentage"],
+    ["API: {TLS: {CertFile: c.pem}}", "TLS.KeyFile: TLS.CertFile and TLS.KeyFile go together"],
+    ["Listen: {Host: 0.0.0.0}", "Listen.Host: --listen 0.0.0.0 can be reached by other machines"],
+    ["Compute: {Server: http://o:7700, TLS: {RequireTLS: true}}", "Compute.Server: http:// is not encrypted"],
+  ])("should refuse what `up` or the agent would refuse: %s", async (text, problem) => {
+    writeFileSync(join(cwd, "refused.yaml"), text);
+    await expect(view(cwd).convert("refused.yaml")).rejects.toThrow(problem);
+  });
+
+  it("should keep what is encrypted encrypted", async () => {
+    writeFileSync(join(cwd, "tls.yaml"), 'Compute: {Orchestrators: ["nats://t@o:4222"], TLS: {RequireTLS: true}}');
+    const { yaml } = await view(cwd).convert("tls.yaml");
+    expect(yaml).toContain("Server: https://o:7700\n");
+    expect(yaml).toContain("RequireTLS: true");
   });
 });

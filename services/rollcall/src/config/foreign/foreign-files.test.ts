@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { BACALHAU_REFERENCE } from "../../testing/bacalhau-reference.ts";
 import { ALL_SAMPLES, agent, controlPlane, SAMPLES } from "../../testing/sample-configs.ts";
 import { ALL_KEYS } from "../all-keys.ts";
 import { foreignKeys } from "./foreign-keys.ts";
@@ -41,7 +42,7 @@ describe("whole configuration files of other programs", () => {
       "Log.Format": "json",
       "Up.TLS": false,
     });
-    for (const name of ["NameProvider", "API.Host", "Orchestrator.Enabled", "Engines", "WebUI"]) {
+    for (const name of ["NameProvider", "API.Host", "Orchestrator.Enabled", "Engines.Types", "WebUI.Listen"]) {
       expect(warnings[0]?.message).toMatch(new RegExp(`[ ,]${name}[, ]`));
     }
   });
@@ -96,9 +97,9 @@ describe("whole configuration files of other programs", () => {
 
   it.each(ALL_SAMPLES)("should know every key of %s by what it means, and why", (file) => {
     const foreign = foreignKeys();
-    const isSet = () => false;
+    const surroundings = { ours: () => undefined, theirs: () => undefined };
     for (const path of foreign.paths) {
-      const meaning = foreign.find(path)?.meaning("x", isSet);
+      const meaning = foreign.find(path)?.meaning("x", surroundings);
       expect(meaning).toMatchObject(
         meaning?.kind === "sets" ? { path: expect.any(String) } : { why: expect.stringMatching(/./) },
       );
@@ -197,6 +198,95 @@ describe("names that other programs' documents have", () => {
   });
 });
 
+describe("what protects something in Bacalhau", () => {
+  const compute = async (text: string) => {
+    writeFileSync(join(cwd, "compute.yaml"), text);
+    return agent("compute.yaml", cwd);
+  };
+
+  it.each([
+    ['Compute: {Orchestrators: ["nats://o:4222"], TLS: {RequireTLS: true}}', "https"],
+    ['Compute: {TLS: {RequireTLS: TRUE}, Orchestrators: ["nats://o:4222"]}', "https"],
+    ['Compute: {Orchestrators: ["tls://o:4222"]}', "https"],
+    ['Compute: {Orchestrators: ["wss://o:4222"]}', "https"],
+    ['Compute: {Orchestrators: ["nats://o:4222"], TLS: {CACert: /ca.pem}}', "https"],
+    ['Compute: {Orchestrators: ["nats://o:4222"], TLS: {RequireTLS: false}}', undefined],
+  ])("should register over TLS where that is asked for: %s", async (text, scheme) => {
+    const { values } = await compute(text);
+    expect(values["Compute.Server"]).toEqual({ host: "o", port: 7700, scheme });
+  });
+
+  it("should refuse clear text where TLS is required", async () => {
+    const text = "Compute: {Server: http://o:7700, TLS: {RequireTLS: true}}";
+    await expect(compute(text)).rejects.toThrow("Compute.Server: http:// is not encrypted, and Compute.TLS.RequireTLS");
+    await expect(compute("Compute: {TLS: {RequireTLS: maybe}}")).rejects.toThrow('"maybe" is not true or false');
+  });
+
+  it("should serve nodes over TLS with the certificate that they were served with", async () => {
+    const tls = "Orchestrator: {TLS: {ServerCert: c.pem, ServerKey: k.pem, CACert: ca.pem}}";
+    expect((await written(tls)).values).toMatchObject({
+      "TLS.CertFile": "c.pem",
+      "TLS.KeyFile": "k.pem",
+      "TLS.CAFile": "ca.pem",
+    });
+    expect((await written("Orchestrator: {TLS: {CACert: ca.pem}}")).values["TLS.CAFile"]).toBeUndefined();
+  });
+
+  it("should ask nodes for join tokens where a secret was asked for, unless an operator approves each", async () => {
+    const key = "Orchestrator.NodeManager.JoinTokens";
+    const secret = await written("Orchestrator: {Auth: {Token: s3cret}}");
+    expect(secret.values[key]).toBe("strict");
+    expect(secret.warnings[0]?.message).toContain("nodes must join with a token here too");
+    expect(secret.warnings[0]?.message).not.toContain("s3cret");
+    const approved = await written("Orchestrator: {Auth: {Token: x}, NodeManager: {ManualApproval: true}}");
+    expect(approved.values[key]).toBe("none");
+    const own = await written("Orchestrator: {Auth: {Token: x}, NodeManager: {JoinTokens: warn}}");
+    expect(own.values[key]).toBe("warn");
+  });
+
+  it("should run no agent beside an orchestrator that was no compute node", async () => {
+    expect((await written("Compute: {Enabled: false}")).values["Up.Agent"]).toBe(false);
+    expect((await written("Compute: {Enabled: true}")).values["Up.Agent"]).toBe(true);
+  });
+
+  it.each([
+    ["API: {Auth: {AccessPolicyPath: /p.rego}}", "API.Auth"],
+    ["API: {Auth: {Oauth2: {Issuer: https://i}}}", "API.Auth"],
+    ["API: {TLS: {AutoCert: bacalhau.example}}", "API.TLS.AutoCert"],
+    ["Engines: {Disabled: [docker]}", "Engines.Disabled"],
+    ["JobAdmissionControl: {RejectNetworkedJobs: true}", "JobAdmissionControl"],
+    ["Compute: {AllowListedLocalPaths: [/data]}", "Compute.AllowListedLocalPaths"],
+    ["Compute: {Env: {AllowList: [HOME]}}", "Compute.Env"],
+    ["Auth: {AccessPolicyPath: /p.rego}", "Auth"],
+    ["Node: {DisabledFeatures: {Engines: [docker]}}", "Node.DisabledFeatures"],
+  ])("should say why it does nothing here: %s", async (text, key) => {
+    const { warnings } = await written(text);
+    expect(warnings[0]?.message).toMatch(new RegExp(`${key} protects nothing here: \\w`));
+  });
+});
+
+describe("every key of Bacalhau's reference", () => {
+  it.each(BACALHAU_REFERENCE)("should have a meaning, or none for a reason: %s", async (path, value) => {
+    for (const load of [() => written(`${path}: ${value}\n`), () => agent("c.yaml", cwd)]) {
+      expect((await load()).warnings.length).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it.each([
+    ["Compute: {AllocatedCapacity: {CPU: 2, Memory: 4GB, Disk: 80%, GPU: 100%}}"],
+    ['Node: {Compute: {Capacity: {TotalResourceLimits: {CPU: 2, Memory: 4GB, Disk: 80%, GPU: ""}}}}'],
+  ])("should take amounts as Bacalhau does: %s", async (text) => {
+    writeFileSync(join(cwd, "amounts.yaml"), text);
+    const { values } = await agent("amounts.yaml", cwd);
+    expect(values["Compute.AllocatedCapacity"]).toMatchObject({ CPU: "2", Memory: "4GB", Disk: "80%" });
+  });
+
+  it("should take the range of ports", async () => {
+    writeFileSync(join(cwd, "ports.yaml"), "Compute: {Network: {PortRangeStart: 21000, PortRangeEnd: 21100}}");
+    expect((await agent("ports.yaml", cwd)).values["Work.Ports"]).toBe("21000-21100");
+  });
+});
+
 describe("mistakes in such files", () => {
   it.each([
     [
@@ -204,7 +294,12 @@ describe("mistakes in such files", () => {
       "Orchestrator: {NodeManager: {ManualAproval: true}}\n",
       "the nearest is Orchestrator.NodeManager.ManualApproval",
     ],
-    ["c.yaml", "Orchestrator: {Enabeld: true}\n", "unknown key Orchestrator.Enabeld"],
+    [
+      "c.yaml",
+      "Orchestrator: {Enabeld: true}\n",
+      "unknown key Orchestrator.Enabeld, the nearest is Orchestrator.Enabled",
+    ],
+    ["c.yaml", "Compute: {Engine: {Resources: {CPU: 1}}}\n", /unknown key Compute\.Engine\.Resources\.CPU; `rollcall/],
     [
       "c.yaml",
       "Node: {Compute: {ControlPlaneSettings: {HeartbeatFrequncy: 1s}}}\n",

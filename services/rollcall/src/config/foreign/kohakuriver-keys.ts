@@ -1,8 +1,8 @@
 import type { ForeignKey } from "@rollcall/config";
-import { nothing, serverOf, words } from "./meanings.ts";
+import { nothing, protection, serverOf, words } from "./meanings.ts";
 
-const WORK = "it is about running tasks and virtual machines";
-const NETWORK = "it is about networks of containers";
+const WORK = "each job file says how its executions run; Rollcall runs processes and containers, no virtual machines";
+const NETWORK = "Rollcall makes no networks of containers";
 const PATHS = "it is a path of KohakuRiver's";
 
 /** KohakuRiver's host_config.py and runner_config.py. HEARTBEAT_INTERVAL and its like are aliases of our own keys. */
@@ -16,15 +16,15 @@ export const KOHAKURIVER_KEYS: readonly ForeignKey[] = [
   ...nothing("agents listen nowhere", ["RUNNER_BIND_IP", "RUNNER_PORT"]),
   ...nothing("silent nodes are found within Orchestrator.NodeManager.DetectorTick", ["CLEANUP_CHECK_INTERVAL_SECONDS"]),
   ...nothing("usage is measured for each heartbeat", ["RESOURCE_CHECK_INTERVAL_SECONDS"]),
-  ...nothing("the record is Database.URL", ["DB_FILE"]),
+  ...nothing("Rollcall keeps everything in Postgres, see Database.URL", ["DB_FILE"]),
   ...nothing("the log goes to the standard output", ["HOST_LOG_FILE", "RUNNER_LOG_FILE"]),
-  ...nothing("access is by tokens (`rollcall access`) and OIDC", [
+  ...protection("access is by tokens (`rollcall access`) and OIDC", [
     ...["AUTH_ENABLED", "ADMIN_SECRET", "ADMIN_REGISTER_SECRET", "SESSION_EXPIRE_HOURS"],
     "INVITATION_EXPIRE_HOURS",
   ]),
   ...nothing(PATHS, [...["SHARED_DIR", "LOCAL_TEMP_DIR", "CONTAINER_DIR", "CONTAINER_TAR_DIR", "NUMACTL_PATH"]]),
   ...nothing(WORK, [
-    ...["RUNNER_USER", "DEFAULT_WORKING_DIR", "DEFAULT_CONTAINER_NAME", "INITIAL_BASE_IMAGE"],
+    ...["DEFAULT_WORKING_DIR", "DEFAULT_CONTAINER_NAME", "INITIAL_BASE_IMAGE"],
     ...["TASKS_PRIVILEGED", "ADDITIONAL_MOUNTS", "ENV_CONTAINER_CPU_LIMIT"],
     ...["ENV_CONTAINER_MEM_LIMIT", "DOCKER_IMAGE_SYNC_TIMEOUT", "AUTO_SNAPSHOT_ON_STOP"],
     ...["MAX_SNAPSHOTS_PER_VPS", "AUTO_RESTORE_ON_CREATE", "VM_IMAGES_DIR", "VM_INSTANCES_DIR"],
@@ -32,6 +32,7 @@ export const KOHAKURIVER_KEYS: readonly ForeignKey[] = [
     ...["VM_BOOT_TIMEOUT_SECONDS", "VM_SSH_READY_TIMEOUT_SECONDS"],
     "VM_HEARTBEAT_TIMEOUT_SECONDS",
   ]),
+  ...protection("the user of executions is Work.User, or named by the job from Work.Users", ["RUNNER_USER"]),
   ...nothing(NETWORK, [
     ...["TUNNEL_ENABLED", "TUNNEL_CLIENT_PATH", "DOCKER_NETWORK_NAME", "DOCKER_NETWORK_SUBNET"],
     ...["DOCKER_NETWORK_GATEWAY", "VM_BRIDGE_NAME", "VM_BRIDGE_SUBNET", "VM_BRIDGE_GATEWAY"],

@@ -9,19 +9,55 @@ export function nothing(why: string, paths: readonly string[]): readonly Foreign
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why }) }));
 }
 
+/** Keys, or sections, that protect something there and do nothing here: the reader is warned of each, with the reason. */
+export function protection(why: string, paths: readonly string[]): readonly ForeignKey[] {
+  return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why, isProtection: true }) }));
+}
+
 /** A key that is one of ours by another name, with the same values. */
 export function same(path: string, ours: string, note = ""): ForeignKey {
   return { path, meaning: (written) => ({ kind: "sets", path: ours, written, note }) };
 }
 
+/** A key that sets one of ours, which has a meaning only with another one of ours. */
+export function sameWith(path: string, ours: string, needed: string): ForeignKey {
+  return {
+    path,
+    meaning: (written, surroundings) =>
+      surroundings.ours(needed) === undefined
+        ? { kind: "nothing", why: `${ours} has no use without ${needed}` }
+        : { kind: "sets", path: ours, written, note: "" },
+  };
+}
+
+const YES = ["true", "yes", "on", "1"];
+const NO = ["false", "no", "off", "0"];
+
+function isOneOf(words: readonly string[], written: Written | undefined): boolean {
+  return typeof written === "string" && words.includes(written.toLowerCase());
+}
+
 /** A switch that turns one of ours on; turned off, it means nothing. */
-export function turnsOn(path: string, ours: string): ForeignKey {
+export function turnsOn(path: string, ours: string, unless?: string): ForeignKey {
+  return {
+    path,
+    meaning: (written, surroundings) => {
+      if (!isOneOf(YES, written)) return { kind: "nothing", why: `${ours} is off unless it is turned on` };
+      return unless !== undefined && surroundings.ours(unless) !== undefined
+        ? { kind: "nothing", why: `${unless} is set as well` }
+        : { kind: "sets", path: ours, written: "true", note: "" };
+    },
+  };
+}
+
+/** A switch that turns one of ours off; turned on, it means nothing. */
+export function turnsOff(path: string, ours: string): ForeignKey {
   return {
     path,
     meaning: (written) =>
-      written === "true"
-        ? { kind: "sets", path: ours, written, note: "" }
-        : { kind: "nothing", why: `${ours} is off unless it is turned on` },
+      isOneOf(NO, written)
+        ? { kind: "sets", path: ours, written: "false", note: "" }
+        : { kind: "nothing", why: `${ours} is on unless it is turned off` },
   };
 }
 
@@ -33,27 +69,84 @@ export function words(path: string, ours: string, table: Readonly<Record<string,
       const word = typeof written === "string" ? (written.split(".").at(-1) ?? "") : "";
       const value = table[word.toLowerCase()];
       return value === undefined
-        ? { kind: "nothing", why: `${ours} knows no such value` }
+        ? { kind: "nothing", why: `${ours} has no such value` }
         : { kind: "sets", path: ours, written: value, note: "" };
     },
   };
 }
 
+/** Keys of ours that are set only where an agent speaks TLS. */
+const AGENT_TLS = ["Compute.TLS.CAFile", "Compute.TLS.CAFingerprint", "Compute.TLS.CertFile", "Compute.TLS.ServerName"];
+const SECURE_SCHEME = /^(tls|wss|https):\/\//i;
+
 /**
  * Where a node finds its orchestrator, or several: the agent registers at the same host, at the port of Rollcall's API.
- * Their ports speak other protocols.
+ * Their ports speak other protocols. What is encrypted there is encrypted here.
  */
 export function serverOf(path: string): ForeignKey {
   return {
     path,
-    meaning: (written) => {
-      const host = hostOf(firstOf(written));
+    meaning: (written, { ours }) => {
+      const first = firstOf(written);
+      const host = hostOf(first);
       if (host === null) {
         return { kind: "nothing", why: "it names no host; set Compute.Server" };
       }
-      const server = formatAddress({ host, port: API_PORT });
-      const note = `the agent registers at ${server}; set Compute.Server if the control plane is elsewhere or has TLS`;
+      const isSecure =
+        SECURE_SCHEME.test(first.trim()) ||
+        isOneOf(YES, ours("Compute.TLS.RequireTLS")) ||
+        AGENT_TLS.some((it) => ours(it) !== undefined);
+      const address = formatAddress({ host, port: API_PORT });
+      const server = isSecure ? `https://${address}` : address;
+      const elsewhere = isSecure ? "" : " or has TLS";
+      const note = `the agent registers at ${server}; set Compute.Server if the control plane is elsewhere${elsewhere}`;
       return { kind: "sets", path: "Compute.Server", written: server, note };
+    },
+  };
+}
+
+/** The first and the last port that executions can be given. */
+export function portsOf(path: string, other: string, isFirst: boolean): ForeignKey {
+  return {
+    path,
+    meaning: (written, { theirs }) => {
+      const end = theirs(other);
+      if (typeof written !== "string" || typeof end !== "string") {
+        return { kind: "nothing", why: `it needs ${other} as well; set Work.Ports` };
+      }
+      const range = isFirst ? `${written}-${end}` : `${end}-${written}`;
+      return { kind: "sets", path: "Work.Ports", written: range, note: "" };
+    },
+  };
+}
+
+/** Limits of what executions are given, by resource. An empty one is not set. */
+export function capacityOf(path: string): ForeignKey {
+  return {
+    path,
+    meaning: (written) => {
+      const limits = typeof written === "object" && !Array.isArray(written) ? Object.entries(written) : [];
+      const set = limits.filter(([, amount]) => amount !== "");
+      if (set.length === 0) return { kind: "nothing", why: "it sets no limit" };
+      return { kind: "sets", path: "Compute.AllocatedCapacity", written: Object.fromEntries(set), note: "" };
+    },
+  };
+}
+
+/**
+ * A secret without which no node joins there. Rollcall does not take it for its own, but a machine must not join more
+ * easily here: it needs a join token, unless an operator approves each.
+ */
+export function joinSecret(path: string): ForeignKey {
+  const notTaken = "it is no join token; `rollcall token create` makes one for Compute.JoinToken";
+  return {
+    path,
+    meaning: (_written, { ours }) => {
+      if (isOneOf(YES, ours("Orchestrator.NodeManager.ManualApproval"))) {
+        return { kind: "nothing", why: `${notTaken}. An operator approves each node`, isProtection: true };
+      }
+      const note = `nodes must join with a token here too; ${notTaken}`;
+      return { kind: "sets", path: "Orchestrator.NodeManager.JoinTokens", written: "strict", note };
     },
   };
 }
@@ -65,9 +158,11 @@ export function serverOf(path: string): ForeignKey {
 export function listenHost(path: string): ForeignKey {
   return {
     path,
-    meaning: (written, isSet): ForeignMeaning => {
+    meaning: (written, { ours }): ForeignMeaning => {
       const host = typeof written === "string" ? written : "";
-      const isSafe = ["TLS.CertFile", "Up.TLS", "Listen.InsecurePlaintext"].some(isSet);
+      const isSafe =
+        ours("TLS.CertFile") !== undefined ||
+        ["Up.TLS", "Listen.InsecurePlaintext"].some((it) => isOneOf(YES, ours(it)));
       if (isBeyondLoopback(host) && !isSafe) {
         const why =
           "it would listen to other machines in clear text; set Listen.Host, with TLS.CertFile, Up.TLS or " +
