@@ -6,7 +6,7 @@ import { readFile, repeats } from "./load-config.ts";
 import { commentLines, printSections } from "./print-sections.ts";
 import type { ConfigFile } from "./read-yaml.ts";
 import { type LeftAside, resolveForeign } from "./resolve-foreign.ts";
-import { type Written, writeValue } from "./value-types.ts";
+import { isPublicProblem, type Written, writeValue } from "./value-types.ts";
 
 /** A key of ours with the value that a file gives to it. */
 export interface ConvertedSetting {
@@ -87,8 +87,9 @@ function convert(
   const { path, schema, secret } = key;
   const result = schema.safeParse(written);
   if (!result.success) {
-    for (const { message } of result.error.issues) {
-      problems.push({ where, path, message: secret ? "the value is not acceptable" : message });
+    for (const issue of result.error.issues) {
+      const isHidden = secret === true && !isPublicProblem(issue);
+      problems.push({ where, path, message: isHidden ? "the value is not acceptable" : issue.message });
     }
     return [];
   }

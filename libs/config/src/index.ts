@@ -15,6 +15,7 @@ export {
   type Address,
   address,
   bool,
+  checkedText,
   decimal,
   duration,
   formatAddress,

@@ -7,6 +7,7 @@ import { type Flags, readFlags } from "./read-flags.ts";
 import { isPython, readPython } from "./read-python.ts";
 import { type ConfigFile, readYaml } from "./read-yaml.ts";
 import { foreignWarning, resolveForeign } from "./resolve-foreign.ts";
+import { isPublicProblem } from "./value-types.ts";
 
 /** Where the value of a key comes from. */
 export interface Origin {
@@ -113,7 +114,8 @@ function read(key: DeclaredKey, { written, where }: Assignment, problems: Proble
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     const place = issue.path.length === 0 ? "" : `item ${issue.path.join(".")}: `;
-    const message = key.secret ? "the value is not acceptable" : `${place}${issue.message}`;
+    const isHidden = key.secret === true && !isPublicProblem(issue);
+    const message = isHidden ? "the value is not acceptable" : `${place}${issue.message}`;
     problems.push({ where, path: key.path, message });
   }
   return key.default;

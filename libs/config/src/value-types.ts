@@ -103,6 +103,26 @@ export function text(
   });
 }
 
+/**
+ * A text in a form of its own, with white space around it removed. `problemOf` answers null when it is right; what it
+ * answers otherwise is shown also where the value is a secret, and so holds nothing of it that is secret.
+ */
+export function checkedText(expects: string, problemOf: (text: string) => string | null): z.ZodMiniType<string> {
+  const schema = z.transform((raw, context): string => {
+    if (typeof raw !== "string") return refused(context, `is not ${expects}`);
+    const problem = problemOf(raw.trim());
+    if (problem === null) return raw.trim();
+    context.issues.push({ code: "custom", message: problem, input: raw, params: { isPublic: true } });
+    return z.NEVER;
+  });
+  return register(schema, String, expects);
+}
+
+/** Whether the message of a problem can be shown although the value is a secret. */
+export function isPublicProblem(issue: object): boolean {
+  return "params" in issue && Object(issue.params).isPublic === true;
+}
+
 /** One of a few words, matched without regard to case. */
 export function oneOf<const W extends string>(words: readonly W[]): z.ZodMiniType<W> {
   return valueType(`one of ${words.join(", ")}`, String, (value) => {

@@ -270,6 +270,15 @@ export {
   type PolicySubject,
   type ResolvedPolicy,
 } from "./policy/resolve-policy.ts";
+export {
+  formatPostgresHost,
+  POSTGRES_URL_EXAMPLE,
+  type PostgresHost,
+  type PostgresTls,
+  type PostgresUrl,
+  parsePostgresUrl,
+  postgresPlace,
+} from "./postgres/postgres-url.ts";
 export type { Refusal } from "./refusal.ts";
 export { chooseWithin, rejectedRetry, spreadRetry } from "./retry.ts";
 export { seededRandom } from "./seeded-random.ts";

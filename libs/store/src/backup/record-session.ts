@@ -1,6 +1,7 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from "kysely";
-import pg from "pg";
+import type pg from "pg";
 import { connectionConfig } from "../database/pool.ts";
+import { RecordClient } from "../database/record-client.ts";
 import { toConnectError, toStoreError } from "../database/store-error.ts";
 
 /** One connection, in one transaction, by which the whole record is read or written. */
@@ -25,7 +26,7 @@ export async function inRecordSession<T>(
   }: { readonly url: string; readonly applicationName: string; readonly mode: "read" | "write" },
   work: (session: RecordSession) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client(connectionConfig({ url, applicationName }));
+  const client = new RecordClient(connectionConfig({ url, applicationName }));
   // Its loss rejects the statement under way as well; without a listener it would end this process.
   client.on("error", () => {});
   try {

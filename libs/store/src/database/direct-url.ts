@@ -1,7 +1,7 @@
 import { StartError } from "@rollcall/process";
-import pg from "pg";
 import type { ClusterIdentity } from "./cluster.ts";
 import { connectionConfig, type RecordAddress } from "./pool.ts";
+import { RecordClient } from "./record-client.ts";
 import { isUndefinedTable, toConnectError, toStoreError } from "./store-error.ts";
 
 /**
@@ -27,7 +27,7 @@ async function identityAt(
   url: string,
   applicationName: string,
 ): Promise<Pick<ClusterIdentity, "clusterId" | "logId"> | null> {
-  const client = new pg.Client(connectionConfig({ url, applicationName }));
+  const client = new RecordClient(connectionConfig({ url, applicationName }));
   // Its loss rejects the query as well; without a listener it would end this process.
   client.on("error", () => {});
   try {

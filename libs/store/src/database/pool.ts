@@ -3,6 +3,7 @@ import { refuse, StoreUnavailableError } from "@rollcall/errors";
 import { errorCode, type Logger } from "@rollcall/process";
 import { type PostgresCursor, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult, sql } from "kysely";
 import pg from "pg";
+import { RecordClient, type RecordClientConfig } from "./record-client.ts";
 import { classifyStoreError, toConnectError, toStoreError } from "./store-error.ts";
 
 /**
@@ -97,10 +98,10 @@ export const SESSION_CHECK = "select from cluster where false for share";
 /** SQLSTATE of a statement in a transaction that has already failed; the error that failed it tells the cause. */
 export const IN_FAILED_TRANSACTION = "25P02";
 
-/** Settings of every connection, in a pool or alone. */
-export function connectionConfig(options: Pick<PoolOptions, "url" | "applicationName">): pg.ClientConfig {
+/** Settings of every connection, in a pool or not. */
+export function connectionConfig(options: Pick<PoolOptions, "url" | "applicationName">): RecordClientConfig {
   return {
-    connectionString: options.url,
+    url: options.url,
     application_name: options.applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
@@ -189,6 +190,8 @@ function openPool(options: PoolOptions): pg.Pool {
   const isPooled = options.directUrl !== undefined;
   return new pg.Pool({
     ...connectionConfig(options),
+    // The pool makes its clients from these options, which its types leave out.
+    Client: RecordClient as unknown as new () => pg.ClientBase,
     connectionTimeoutMillis: waitMs,
     max: options.size,
     // Statements issued together share a round trip: see together().

@@ -1,6 +1,7 @@
 import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import pg from "pg";
 import { connectionConfig, SESSION_CHECK } from "../database/pool.ts";
+import { RecordClient } from "../database/record-client.ts";
 
 /** What a listener for notifications needs. */
 export interface NotificationOptions {
@@ -59,7 +60,7 @@ async function listenOnce(
   signal: AbortSignal,
   onListening: () => void,
 ): Promise<void> {
-  const client = new pg.Client(connectionConfig(options));
+  const client = new RecordClient(connectionConfig(options));
   const isOver = new AbortController();
   const ended = new Promise<void>((resolve) => {
     client.once("end", () => {

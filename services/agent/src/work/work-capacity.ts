@@ -24,8 +24,8 @@ const NAMES = { cpu: "cpu", cores: "cpu", memory: "memory", disk: "disk" } as co
 const WHOLE: Allocation = { share: 1 };
 
 /**
- * Read what executions are given, by resource: { CPU: "80%", memory: "4GB" }, or { cpu: "500m", disk: "100Gi" }. What is
- * not named, or is empty, is given whole.
+ * Read what executions are given, by resource: { CPU: "80%", memory: "4GB" }, or { cpu: "500m", disk: "100Gi" }.
+ * What is not named, or is empty, is given whole.
  */
 export function parseAllocated(
   texts: Readonly<Record<string, string>>,

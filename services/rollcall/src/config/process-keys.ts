@@ -1,6 +1,7 @@
 import {
   bool,
   type ConfigValues,
+  checkedText,
   decimal,
   defineKeys,
   host,
@@ -11,12 +12,18 @@ import {
   optional,
   text,
 } from "@rollcall/config";
-import { DEFAULT_CALL_LIMITS } from "@rollcall/domain";
+import { DEFAULT_CALL_LIMITS, POSTGRES_URL_EXAMPLE, parsePostgresUrl } from "@rollcall/domain";
 
 /** The least that is logged. The same words as the runtime's, which is not loaded for them. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 /** How the log is written. */
 export type LogFormat = "auto" | "pretty" | "json";
+
+const postgresUrl = () =>
+  checkedText(`an address such as ${POSTGRES_URL_EXAMPLE}`, (value) => {
+    const result = parsePostgresUrl(value);
+    return result.ok ? null : result.problem;
+  });
 
 const port = () => int({ min: 0, max: 65_535 });
 
@@ -33,27 +40,19 @@ export const PROCESS_KEYS = defineKeys({
       "unless its home has that, /var/lib/rollcall.",
   },
   "Database.URL": {
-    schema: optional(
-      text({
-        pattern: /^(postgres|postgresql):\/\/./,
-        expects: "an address such as postgres://USER:PASSWORD@HOST:PORT/DATABASE",
-      }),
-    ),
+    schema: optional(postgresUrl()),
     default: undefined,
     flag: "database-url",
     env: ["DATABASE_URL"],
     secret: true,
     doc:
-      "The Postgres that holds the record, as postgres://USER:PASSWORD@HOST:PORT/DATABASE. Without it `up` runs " +
-      "a Postgres of its own in its data directory; `serve` cannot do without.",
+      "The Postgres that holds the record, as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the parameters of " +
+      "libpq, such as sslmode. Several servers are separated by commas: HOST:PORT,HOST:PORT; each new connection " +
+      "takes the first one that can be written. Without it `up` runs a Postgres of its own in its data directory; " +
+      "`serve` cannot do without.",
   },
   "Database.DirectURL": {
-    schema: optional(
-      text({
-        pattern: /^(postgres|postgresql):\/\/./,
-        expects: "an address such as postgres://USER:PASSWORD@HOST:PORT/DATABASE",
-      }),
-    ),
+    schema: optional(postgresUrl()),
     default: undefined,
     flag: "database-direct-url",
     env: ["DATABASE_DIRECT_URL"],

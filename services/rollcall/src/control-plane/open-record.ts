@@ -1,9 +1,9 @@
+import { postgresPlace } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { databaseProblem, isReadOnly, migrate, openStore, type RecordAddress, type Store } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import type { PoolSizes } from "./pool-sizes.ts";
-import { placeOf } from "./start-problem.ts";
 
 /** How to open the record. */
 export interface OpenRecordOptions {
@@ -56,13 +56,13 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
 export function unreachableText(error: unknown, { url, directUrl }: RecordAddress): string {
   if (isReadOnly(error)) {
     return (
-      `Postgres at ${placeOf(url)} accepts no writes, trying again every second: it is a standby, or its sessions ` +
-      "are read-only; promote it, name the primary in the URL, or reset default_transaction_read_only"
+      `Postgres at ${postgresPlace(url)} accepts no writes, trying again every second: it is a standby, or its ` +
+      "sessions are read-only; promote it, name the primary in the URL, or reset default_transaction_read_only"
     );
   }
   const advice = ADVICE[codeIn(error)] ?? `${Object(error).message}; check the URL, and the log of that Postgres`;
-  const direct = directUrl === undefined ? "" : `, or directly at ${placeOf(directUrl)},`;
-  return `Postgres at ${placeOf(url)}${direct} cannot be reached, trying again every second: ${advice}`;
+  const direct = directUrl === undefined ? "" : `, or directly at ${postgresPlace(directUrl)},`;
+  return `Postgres at ${postgresPlace(url)}${direct} cannot be reached, trying again every second: ${advice}`;
 }
 
 const UNKNOWN_HOST = "no such host; check the host of the URL, unless DNS learns its name later";

@@ -1,4 +1,5 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { postgresPlace } from "@rollcall/domain";
 import { EmbeddedPostgresError } from "@rollcall/postgres-embedded";
 import { isSystemError, StartError, systemErrorText } from "@rollcall/process";
 import { ListeningError } from "@rollcall/rpc";
@@ -87,15 +88,8 @@ const DATABASE_ADVICE: Readonly<Record<DatabaseProblem, string>> = {
 };
 
 function databaseRefusal(error: unknown, problem: DatabaseProblem, { databaseUrl }: StartFacts): StartError {
-  const place = databaseUrl === null ? "the embedded Postgres" : `Postgres at ${placeOf(databaseUrl)}`;
+  const place = databaseUrl === null ? "the embedded Postgres" : `Postgres at ${postgresPlace(databaseUrl)}`;
   return new StartError(`${place}: ${Object(error).message}; ${DATABASE_ADVICE[problem]}`, { cause: error });
-}
-
-/** Host and port of a Postgres URL, without its password. */
-export function placeOf(url: string): string {
-  if (!URL.canParse(url)) return "a URL that cannot be read (percent-encode special characters of its password)";
-  const { hostname, port } = new URL(url);
-  return `${hostname === "" ? "a local socket" : decodeURIComponent(hostname)}:${port === "" ? "5432" : port}`;
 }
 
 /** Which process listens on a port, as "NAME (pid PID)"; null where the system does not tell this user. */

@@ -9,7 +9,7 @@ export function nothing(why: string, paths: readonly string[]): readonly Foreign
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why }) }));
 }
 
-/** Keys, or sections, that protect something there and do nothing here: the reader is warned of each, with the reason. */
+/** Keys, or sections, that protect something there and do nothing here: the reader is warned of each, and why. */
 export function protection(why: string, paths: readonly string[]): readonly ForeignKey[] {
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why, isProtection: true }) }));
 }
