@@ -78,8 +78,10 @@ type GetDiagnosisResponse struct {
 	AgentEndpoints []string `protobuf:"bytes,5,rep,name=agent_endpoints,json=agentEndpoints,proto3" json:"agent_endpoints,omitempty"`
 	// Nodes whose identity two agents use in turns, by id, 100 at most.
 	DuplicatedNodes []*DuplicatedNode `protobuf:"bytes,6,rep,name=duplicated_nodes,json=duplicatedNodes,proto3" json:"duplicated_nodes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Approved nodes that take work and cannot end all processes of an execution, by id, 100 at most: see WORK_CONTAINMENT_MISSING.
+	UncontainedNodes []string `protobuf:"bytes,7,rep,name=uncontained_nodes,json=uncontainedNodes,proto3" json:"uncontained_nodes,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetDiagnosisResponse) Reset() {
@@ -150,6 +152,13 @@ func (x *GetDiagnosisResponse) GetAgentEndpoints() []string {
 func (x *GetDiagnosisResponse) GetDuplicatedNodes() []*DuplicatedNode {
 	if x != nil {
 		return x.DuplicatedNodes
+	}
+	return nil
+}
+
+func (x *GetDiagnosisResponse) GetUncontainedNodes() []string {
+	if x != nil {
+		return x.UncontainedNodes
 	}
 	return nil
 }
@@ -641,14 +650,15 @@ var File_rollcall_admin_v1_diagnosis_proto protoreflect.FileDescriptor
 const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
 	"!rollcall/admin/v1/diagnosis.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x15\n" +
-	"\x13GetDiagnosisRequest\"\xfc\x02\n" +
+	"\x13GetDiagnosisRequest\"\xa9\x03\n" +
 	"\x14GetDiagnosisResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
 	"\x06record\x18\x02 \x01(\v2\x1e.rollcall.admin.v1.RecordFactsR\x06record\x12=\n" +
 	"\tprocesses\x18\x03 \x03(\v2\x1f.rollcall.admin.v1.ProcessFactsR\tprocesses\x12F\n" +
 	"\x0eagent_versions\x18\x04 \x03(\v2\x1f.rollcall.admin.v1.AgentVersionR\ragentVersions\x12'\n" +
 	"\x0fagent_endpoints\x18\x05 \x03(\tR\x0eagentEndpoints\x12L\n" +
-	"\x10duplicated_nodes\x18\x06 \x03(\v2!.rollcall.admin.v1.DuplicatedNodeR\x0fduplicatedNodes\"G\n" +
+	"\x10duplicated_nodes\x18\x06 \x03(\v2!.rollcall.admin.v1.DuplicatedNodeR\x0fduplicatedNodes\x12+\n" +
+	"\x11uncontained_nodes\x18\a \x03(\tR\x10uncontainedNodes\"G\n" +
 	"\x0eDuplicatedNode\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\"\xc7\x03\n" +

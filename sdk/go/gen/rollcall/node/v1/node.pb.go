@@ -436,6 +436,125 @@ func (LabelTier) EnumDescriptor() ([]byte, []int) {
 	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{6}
 }
 
+// WorkIdentity is as whom executions run whose job names no user.
+type WorkIdentity int32
+
+const (
+	// Not known.
+	WorkIdentity_WORK_IDENTITY_UNSPECIFIED WorkIdentity = 0
+	// Each has a user id that no other execution has.
+	WorkIdentity_WORK_IDENTITY_OWN WorkIdentity = 1
+	// All of them run as one user that the machine's configuration names: one trust domain.
+	WorkIdentity_WORK_IDENTITY_SHARED WorkIdentity = 2
+	// All of them run as the agent's own user: one trust domain with the agent, whose key they can read.
+	WorkIdentity_WORK_IDENTITY_AGENT WorkIdentity = 3
+)
+
+// Enum value maps for WorkIdentity.
+var (
+	WorkIdentity_name = map[int32]string{
+		0: "WORK_IDENTITY_UNSPECIFIED",
+		1: "WORK_IDENTITY_OWN",
+		2: "WORK_IDENTITY_SHARED",
+		3: "WORK_IDENTITY_AGENT",
+	}
+	WorkIdentity_value = map[string]int32{
+		"WORK_IDENTITY_UNSPECIFIED": 0,
+		"WORK_IDENTITY_OWN":         1,
+		"WORK_IDENTITY_SHARED":      2,
+		"WORK_IDENTITY_AGENT":       3,
+	}
+)
+
+func (x WorkIdentity) Enum() *WorkIdentity {
+	p := new(WorkIdentity)
+	*p = x
+	return p
+}
+
+func (x WorkIdentity) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkIdentity) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollcall_node_v1_node_proto_enumTypes[7].Descriptor()
+}
+
+func (WorkIdentity) Type() protoreflect.EnumType {
+	return &file_rollcall_node_v1_node_proto_enumTypes[7]
+}
+
+func (x WorkIdentity) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkIdentity.Descriptor instead.
+func (WorkIdentity) EnumDescriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{7}
+}
+
+// WorkContainment is how the processes of an execution are found when it ends, however they were started.
+type WorkContainment int32
+
+const (
+	// Not known.
+	WorkContainment_WORK_CONTAINMENT_UNSPECIFIED WorkContainment = 0
+	// By its cgroup.
+	WorkContainment_WORK_CONTAINMENT_CGROUP WorkContainment = 1
+	// By its PID namespace.
+	WorkContainment_WORK_CONTAINMENT_NAMESPACE WorkContainment = 2
+	// By its user id, which no other execution has.
+	WorkContainment_WORK_CONTAINMENT_USER WorkContainment = 3
+	// By its session and its environment. A process that leaves both keeps running after the end of its execution, and what it uses counts as
+	// free.
+	WorkContainment_WORK_CONTAINMENT_MISSING WorkContainment = 4
+)
+
+// Enum value maps for WorkContainment.
+var (
+	WorkContainment_name = map[int32]string{
+		0: "WORK_CONTAINMENT_UNSPECIFIED",
+		1: "WORK_CONTAINMENT_CGROUP",
+		2: "WORK_CONTAINMENT_NAMESPACE",
+		3: "WORK_CONTAINMENT_USER",
+		4: "WORK_CONTAINMENT_MISSING",
+	}
+	WorkContainment_value = map[string]int32{
+		"WORK_CONTAINMENT_UNSPECIFIED": 0,
+		"WORK_CONTAINMENT_CGROUP":      1,
+		"WORK_CONTAINMENT_NAMESPACE":   2,
+		"WORK_CONTAINMENT_USER":        3,
+		"WORK_CONTAINMENT_MISSING":     4,
+	}
+)
+
+func (x WorkContainment) Enum() *WorkContainment {
+	p := new(WorkContainment)
+	*p = x
+	return p
+}
+
+func (x WorkContainment) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkContainment) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollcall_node_v1_node_proto_enumTypes[8].Descriptor()
+}
+
+func (WorkContainment) Type() protoreflect.EnumType {
+	return &file_rollcall_node_v1_node_proto_enumTypes[8]
+}
+
+func (x WorkContainment) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkContainment.Descriptor instead.
+func (WorkContainment) EnumDescriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{8}
+}
+
 // Node is one machine of the fleet, or one process of the control plane, as the record knows it.
 // Its four states are independent of each other; none is ever folded into another.
 type Node struct {
@@ -1724,7 +1843,7 @@ type WorkCapacity struct {
 	PortMin uint32 `protobuf:"varint,5,opt,name=port_min,json=portMin,proto3" json:"port_min,omitempty"`
 	// Highest port of the dynamic range. 0: the node grants no dynamic ports.
 	PortMax uint32 `protobuf:"varint,6,opt,name=port_max,json=portMax,proto3" json:"port_max,omitempty"`
-	// What the machine enforces: "cpu", "memory" (OOM is told apart then).
+	// What the machine enforces: "cpu", "memory" (OOM is told apart then), "pids".
 	Limits []string `protobuf:"bytes,7,rep,name=limits,proto3" json:"limits,omitempty"`
 	// Users that a job may name; empty: none.
 	Users []string `protobuf:"bytes,8,rep,name=users,proto3" json:"users,omitempty"`
@@ -1732,7 +1851,9 @@ type WorkCapacity struct {
 	Directories []string `protobuf:"bytes,9,rep,name=directories,proto3" json:"directories,omitempty"`
 	// What its executors do not do: "checks", "secrets", "stop-on-agent-after". A job that asks for one of them is not placed there; without
 	// this it would fail to start. Empty: they do all of it.
-	Lacks         []string `protobuf:"bytes,10,rep,name=lacks,proto3" json:"lacks,omitempty"`
+	Lacks []string `protobuf:"bytes,10,rep,name=lacks,proto3" json:"lacks,omitempty"`
+	// What separates executions of processes from each other. Absent: there are none, or the agent does not report it.
+	Isolation     *WorkIsolation `protobuf:"bytes,11,opt,name=isolation,proto3" json:"isolation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1837,6 +1958,96 @@ func (x *WorkCapacity) GetLacks() []string {
 	return nil
 }
 
+func (x *WorkCapacity) GetIsolation() *WorkIsolation {
+	if x != nil {
+		return x.Isolation
+	}
+	return nil
+}
+
+// WorkIsolation is what separates executions of processes on a machine from each other. Those that run as one user form one trust domain: they
+// can read each other's output, environment, memory and files. Containers are separated by their engine.
+type WorkIsolation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As whom executions run whose job names no user.
+	Identity WorkIdentity `protobuf:"varint,1,opt,name=identity,proto3,enum=rollcall.node.v1.WorkIdentity" json:"identity,omitempty"`
+	// Their user; empty unless `identity` is SHARED.
+	User string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	// What each execution with a user id of its own sees separately: "pid" (processes and /proc), "mount" (/tmp, /var/tmp and /dev/shm), "ipc".
+	Namespaces []string `protobuf:"bytes,3,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
+	// How the processes of an execution are found when it ends.
+	Containment WorkContainment `protobuf:"varint,4,opt,name=containment,proto3,enum=rollcall.node.v1.WorkContainment" json:"containment,omitempty"`
+	// What this machine cannot do, and why, for people. Empty: it does all of it.
+	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkIsolation) Reset() {
+	*x = WorkIsolation{}
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkIsolation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkIsolation) ProtoMessage() {}
+
+func (x *WorkIsolation) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkIsolation.ProtoReflect.Descriptor instead.
+func (*WorkIsolation) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *WorkIsolation) GetIdentity() WorkIdentity {
+	if x != nil {
+		return x.Identity
+	}
+	return WorkIdentity_WORK_IDENTITY_UNSPECIFIED
+}
+
+func (x *WorkIsolation) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *WorkIsolation) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *WorkIsolation) GetContainment() WorkContainment {
+	if x != nil {
+		return x.Containment
+	}
+	return WorkContainment_WORK_CONTAINMENT_UNSPECIFIED
+}
+
+func (x *WorkIsolation) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // OperatingSystem is what the machine runs.
 type OperatingSystem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1854,7 +2065,7 @@ type OperatingSystem struct {
 
 func (x *OperatingSystem) Reset() {
 	*x = OperatingSystem{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +2077,7 @@ func (x *OperatingSystem) String() string {
 func (*OperatingSystem) ProtoMessage() {}
 
 func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +2090,7 @@ func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatingSystem.ProtoReflect.Descriptor instead.
 func (*OperatingSystem) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OperatingSystem) GetFamily() string {
@@ -1929,7 +2140,7 @@ type Cpu struct {
 
 func (x *Cpu) Reset() {
 	*x = Cpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2152,7 @@ func (x *Cpu) String() string {
 func (*Cpu) ProtoMessage() {}
 
 func (x *Cpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2165,7 @@ func (x *Cpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cpu.ProtoReflect.Descriptor instead.
 func (*Cpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Cpu) GetModel() string {
@@ -2009,7 +2220,7 @@ type NumaNode struct {
 
 func (x *NumaNode) Reset() {
 	*x = NumaNode{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2232,7 @@ func (x *NumaNode) String() string {
 func (*NumaNode) ProtoMessage() {}
 
 func (x *NumaNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2245,7 @@ func (x *NumaNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumaNode.ProtoReflect.Descriptor instead.
 func (*NumaNode) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NumaNode) GetId() uint32 {
@@ -2091,7 +2302,7 @@ type Gpu struct {
 
 func (x *Gpu) Reset() {
 	*x = Gpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2314,7 @@ func (x *Gpu) String() string {
 func (*Gpu) ProtoMessage() {}
 
 func (x *Gpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2327,7 @@ func (x *Gpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gpu.ProtoReflect.Descriptor instead.
 func (*Gpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Gpu) GetIndex() uint32 {
@@ -2190,7 +2401,7 @@ type VmCapability struct {
 
 func (x *VmCapability) Reset() {
 	*x = VmCapability{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2413,7 @@ func (x *VmCapability) String() string {
 func (*VmCapability) ProtoMessage() {}
 
 func (x *VmCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2426,7 @@ func (x *VmCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VmCapability.ProtoReflect.Descriptor instead.
 func (*VmCapability) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VmCapability) GetCapable() bool {
@@ -2256,7 +2467,7 @@ type VfioGpu struct {
 
 func (x *VfioGpu) Reset() {
 	*x = VfioGpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2479,7 @@ func (x *VfioGpu) String() string {
 func (*VfioGpu) ProtoMessage() {}
 
 func (x *VfioGpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2492,7 @@ func (x *VfioGpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VfioGpu.ProtoReflect.Descriptor instead.
 func (*VfioGpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VfioGpu) GetPciAddress() string {
@@ -2329,7 +2540,7 @@ type NetworkInterface struct {
 
 func (x *NetworkInterface) Reset() {
 	*x = NetworkInterface{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2552,7 @@ func (x *NetworkInterface) String() string {
 func (*NetworkInterface) ProtoMessage() {}
 
 func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2565,7 @@ func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkInterface.ProtoReflect.Descriptor instead.
 func (*NetworkInterface) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NetworkInterface) GetName() string {
@@ -2519,7 +2730,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"known_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tknownTime\"E\n" +
 	"\rNodeCondition\x12\x18\n" +
 	"\x06reason\x18\x01 \x01(\tB\x00R\x06reason\x12\x1a\n" +
-	"\amessage\x18\x02 \x01(\tB\x00R\amessage\"\xb8\x02\n" +
+	"\amessage\x18\x02 \x01(\tB\x00R\amessage\"\xf7\x02\n" +
 	"\fWorkCapacity\x12\x1e\n" +
 	"\texecutors\x18\x01 \x03(\tB\x00R\texecutors\x12\x1e\n" +
 	"\n" +
@@ -2534,7 +2745,16 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x05users\x18\b \x03(\tB\x00R\x05users\x12\"\n" +
 	"\vdirectories\x18\t \x03(\tB\x00R\vdirectories\x12\x16\n" +
 	"\x05lacks\x18\n" +
-	" \x03(\tB\x00R\x05lacks\"\x81\x01\n" +
+	" \x03(\tB\x00R\x05lacks\x12=\n" +
+	"\tisolation\x18\v \x01(\v2\x1f.rollcall.node.v1.WorkIsolationR\tisolation\"\xe4\x01\n" +
+	"\rWorkIsolation\x12:\n" +
+	"\bidentity\x18\x01 \x01(\x0e2\x1e.rollcall.node.v1.WorkIdentityR\bidentity\x12\x14\n" +
+	"\x04user\x18\x02 \x01(\tB\x00R\x04user\x12 \n" +
+	"\n" +
+	"namespaces\x18\x03 \x03(\tB\x00R\n" +
+	"namespaces\x12C\n" +
+	"\vcontainment\x18\x04 \x01(\x0e2!.rollcall.node.v1.WorkContainmentR\vcontainment\x12\x1a\n" +
+	"\aproblem\x18\x05 \x01(\tB\x00R\aproblem\"\x81\x01\n" +
 	"\x0fOperatingSystem\x12\x18\n" +
 	"\x06family\x18\x01 \x01(\tB\x00R\x06family\x12\x14\n" +
 	"\x04name\x18\x02 \x01(\tB\x00R\x04name\x12\x18\n" +
@@ -2616,7 +2836,18 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x16LABEL_TIER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10LABEL_TIER_AGENT\x10\x01\x12\x14\n" +
 	"\x10LABEL_TIER_TOKEN\x10\x02\x12\x17\n" +
-	"\x13LABEL_TIER_OPERATOR\x10\x03B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x13LABEL_TIER_OPERATOR\x10\x03*w\n" +
+	"\fWorkIdentity\x12\x1d\n" +
+	"\x19WORK_IDENTITY_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11WORK_IDENTITY_OWN\x10\x01\x12\x18\n" +
+	"\x14WORK_IDENTITY_SHARED\x10\x02\x12\x17\n" +
+	"\x13WORK_IDENTITY_AGENT\x10\x03*\xa9\x01\n" +
+	"\x0fWorkContainment\x12 \n" +
+	"\x1cWORK_CONTAINMENT_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17WORK_CONTAINMENT_CGROUP\x10\x01\x12\x1e\n" +
+	"\x1aWORK_CONTAINMENT_NAMESPACE\x10\x02\x12\x19\n" +
+	"\x15WORK_CONTAINMENT_USER\x10\x03\x12\x1c\n" +
+	"\x18WORK_CONTAINMENT_MISSING\x10\x04B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_node_proto_rawDescOnce sync.Once
@@ -2630,8 +2861,8 @@ func file_rollcall_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_rollcall_node_v1_node_proto_rawDescData
 }
 
-var file_rollcall_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_rollcall_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(NodeType)(0),                 // 0: rollcall.node.v1.NodeType
 	(MembershipState)(0),          // 1: rollcall.node.v1.MembershipState
@@ -2640,77 +2871,83 @@ var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(SchedulingState)(0),          // 4: rollcall.node.v1.SchedulingState
 	(HoldKind)(0),                 // 5: rollcall.node.v1.HoldKind
 	(LabelTier)(0),                // 6: rollcall.node.v1.LabelTier
-	(*Node)(nil),                  // 7: rollcall.node.v1.Node
-	(*NodeAgent)(nil),             // 8: rollcall.node.v1.NodeAgent
-	(*AllocatedResources)(nil),    // 9: rollcall.node.v1.AllocatedResources
-	(*Membership)(nil),            // 10: rollcall.node.v1.Membership
-	(*Connection)(nil),            // 11: rollcall.node.v1.Connection
-	(*Health)(nil),                // 12: rollcall.node.v1.Health
-	(*Scheduling)(nil),            // 13: rollcall.node.v1.Scheduling
-	(*Hold)(nil),                  // 14: rollcall.node.v1.Hold
-	(*Label)(nil),                 // 15: rollcall.node.v1.Label
-	(*OverriddenLabel)(nil),       // 16: rollcall.node.v1.OverriddenLabel
-	(*NodeInfo)(nil),              // 17: rollcall.node.v1.NodeInfo
-	(*UnknownFact)(nil),           // 18: rollcall.node.v1.UnknownFact
-	(*NodeCondition)(nil),         // 19: rollcall.node.v1.NodeCondition
-	(*WorkCapacity)(nil),          // 20: rollcall.node.v1.WorkCapacity
-	(*OperatingSystem)(nil),       // 21: rollcall.node.v1.OperatingSystem
-	(*Cpu)(nil),                   // 22: rollcall.node.v1.Cpu
-	(*NumaNode)(nil),              // 23: rollcall.node.v1.NumaNode
-	(*Gpu)(nil),                   // 24: rollcall.node.v1.Gpu
-	(*VmCapability)(nil),          // 25: rollcall.node.v1.VmCapability
-	(*VfioGpu)(nil),               // 26: rollcall.node.v1.VfioGpu
-	(*NetworkInterface)(nil),      // 27: rollcall.node.v1.NetworkInterface
-	nil,                           // 28: rollcall.node.v1.NodeInfo.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(WorkIdentity)(0),             // 7: rollcall.node.v1.WorkIdentity
+	(WorkContainment)(0),          // 8: rollcall.node.v1.WorkContainment
+	(*Node)(nil),                  // 9: rollcall.node.v1.Node
+	(*NodeAgent)(nil),             // 10: rollcall.node.v1.NodeAgent
+	(*AllocatedResources)(nil),    // 11: rollcall.node.v1.AllocatedResources
+	(*Membership)(nil),            // 12: rollcall.node.v1.Membership
+	(*Connection)(nil),            // 13: rollcall.node.v1.Connection
+	(*Health)(nil),                // 14: rollcall.node.v1.Health
+	(*Scheduling)(nil),            // 15: rollcall.node.v1.Scheduling
+	(*Hold)(nil),                  // 16: rollcall.node.v1.Hold
+	(*Label)(nil),                 // 17: rollcall.node.v1.Label
+	(*OverriddenLabel)(nil),       // 18: rollcall.node.v1.OverriddenLabel
+	(*NodeInfo)(nil),              // 19: rollcall.node.v1.NodeInfo
+	(*UnknownFact)(nil),           // 20: rollcall.node.v1.UnknownFact
+	(*NodeCondition)(nil),         // 21: rollcall.node.v1.NodeCondition
+	(*WorkCapacity)(nil),          // 22: rollcall.node.v1.WorkCapacity
+	(*WorkIsolation)(nil),         // 23: rollcall.node.v1.WorkIsolation
+	(*OperatingSystem)(nil),       // 24: rollcall.node.v1.OperatingSystem
+	(*Cpu)(nil),                   // 25: rollcall.node.v1.Cpu
+	(*NumaNode)(nil),              // 26: rollcall.node.v1.NumaNode
+	(*Gpu)(nil),                   // 27: rollcall.node.v1.Gpu
+	(*VmCapability)(nil),          // 28: rollcall.node.v1.VmCapability
+	(*VfioGpu)(nil),               // 29: rollcall.node.v1.VfioGpu
+	(*NetworkInterface)(nil),      // 30: rollcall.node.v1.NetworkInterface
+	nil,                           // 31: rollcall.node.v1.NodeInfo.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
 }
 var file_rollcall_node_v1_node_proto_depIdxs = []int32{
 	0,  // 0: rollcall.node.v1.Node.type:type_name -> rollcall.node.v1.NodeType
-	10, // 1: rollcall.node.v1.Node.membership:type_name -> rollcall.node.v1.Membership
-	11, // 2: rollcall.node.v1.Node.connection:type_name -> rollcall.node.v1.Connection
-	12, // 3: rollcall.node.v1.Node.health:type_name -> rollcall.node.v1.Health
-	13, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
-	17, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
-	15, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
-	29, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
-	29, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
-	29, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
-	29, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
-	9,  // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
-	8,  // 12: rollcall.node.v1.Node.duplicate_agents:type_name -> rollcall.node.v1.NodeAgent
-	29, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
+	12, // 1: rollcall.node.v1.Node.membership:type_name -> rollcall.node.v1.Membership
+	13, // 2: rollcall.node.v1.Node.connection:type_name -> rollcall.node.v1.Connection
+	14, // 3: rollcall.node.v1.Node.health:type_name -> rollcall.node.v1.Health
+	15, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
+	19, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
+	17, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
+	32, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
+	32, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
+	32, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
+	32, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
+	11, // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
+	10, // 12: rollcall.node.v1.Node.duplicate_agents:type_name -> rollcall.node.v1.NodeAgent
+	32, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
 	1,  // 14: rollcall.node.v1.Membership.state:type_name -> rollcall.node.v1.MembershipState
-	29, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	32, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
 	2,  // 16: rollcall.node.v1.Connection.state:type_name -> rollcall.node.v1.ConnectionState
-	29, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	32, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
 	3,  // 18: rollcall.node.v1.Health.state:type_name -> rollcall.node.v1.HealthState
-	29, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
+	32, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
 	4,  // 20: rollcall.node.v1.Scheduling.state:type_name -> rollcall.node.v1.SchedulingState
-	29, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
-	14, // 22: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
+	32, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
+	16, // 22: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
 	5,  // 23: rollcall.node.v1.Hold.kind:type_name -> rollcall.node.v1.HoldKind
-	29, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
-	29, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
+	32, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
+	32, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
 	6,  // 26: rollcall.node.v1.Label.tier:type_name -> rollcall.node.v1.LabelTier
-	16, // 27: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
+	18, // 27: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
 	6,  // 28: rollcall.node.v1.OverriddenLabel.tier:type_name -> rollcall.node.v1.LabelTier
-	21, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
-	22, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
-	23, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
-	24, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
-	25, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
-	26, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
-	27, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
-	28, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
-	20, // 37: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
-	19, // 38: rollcall.node.v1.NodeInfo.conditions:type_name -> rollcall.node.v1.NodeCondition
-	18, // 39: rollcall.node.v1.NodeInfo.unknown_facts:type_name -> rollcall.node.v1.UnknownFact
-	29, // 40: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	24, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
+	25, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
+	26, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
+	27, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
+	28, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
+	29, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
+	30, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
+	31, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
+	22, // 37: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
+	21, // 38: rollcall.node.v1.NodeInfo.conditions:type_name -> rollcall.node.v1.NodeCondition
+	20, // 39: rollcall.node.v1.NodeInfo.unknown_facts:type_name -> rollcall.node.v1.UnknownFact
+	32, // 40: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
+	23, // 41: rollcall.node.v1.WorkCapacity.isolation:type_name -> rollcall.node.v1.WorkIsolation
+	7,  // 42: rollcall.node.v1.WorkIsolation.identity:type_name -> rollcall.node.v1.WorkIdentity
+	8,  // 43: rollcall.node.v1.WorkIsolation.containment:type_name -> rollcall.node.v1.WorkContainment
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_node_v1_node_proto_init() }
@@ -2723,8 +2960,8 @@ func file_rollcall_node_v1_node_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_node_v1_node_proto_rawDesc), len(file_rollcall_node_v1_node_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   22,
+			NumEnums:      9,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

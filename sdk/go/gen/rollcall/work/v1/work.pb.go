@@ -767,7 +767,9 @@ type Resources struct {
 	// GPUs, each for this execution alone.
 	Gpus uint32 `protobuf:"varint,4,opt,name=gpus,proto3" json:"gpus,omitempty"`
 	// Ports by label: the environment has PORT_<LABEL>.
-	Ports         []*PortRequest `protobuf:"bytes,5,rep,name=ports,proto3" json:"ports,omitempty"`
+	Ports []*PortRequest `protobuf:"bytes,5,rep,name=ports,proto3" json:"ports,omitempty"`
+	// Processes and threads that the execution may have at a time, where the node can limit them. 0: 4096.
+	Pids          uint32 `protobuf:"varint,6,opt,name=pids,proto3" json:"pids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -835,6 +837,13 @@ func (x *Resources) GetPorts() []*PortRequest {
 		return x.Ports
 	}
 	return nil
+}
+
+func (x *Resources) GetPids() uint32 {
+	if x != nil {
+		return x.Pids
+	}
+	return 0
 }
 
 // PortRequest is one TCP or UDP port of the node.
@@ -2255,7 +2264,7 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"gpuIndices\x12,\n" +
 	"\x11min_agent_version\x18\x04 \x01(\tB\x00R\x0fminAgentVersion\x12\x10\n" +
 	"\x02os\x18\x05 \x01(\tB\x00R\x02os\x12$\n" +
-	"\farchitecture\x18\x06 \x01(\tB\x00R\farchitecture\"\xba\x01\n" +
+	"\farchitecture\x18\x06 \x01(\tB\x00R\farchitecture\"\xd0\x01\n" +
 	"\tResources\x12\x1e\n" +
 	"\n" +
 	"millicores\x18\x01 \x01(\rR\n" +
@@ -2264,7 +2273,8 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\n" +
 	"disk_bytes\x18\x03 \x01(\x04R\tdiskBytes\x12\x14\n" +
 	"\x04gpus\x18\x04 \x01(\rB\x00R\x04gpus\x125\n" +
-	"\x05ports\x18\x05 \x03(\v2\x1d.rollcall.work.v1.PortRequestB\x00R\x05ports\";\n" +
+	"\x05ports\x18\x05 \x03(\v2\x1d.rollcall.work.v1.PortRequestB\x00R\x05ports\x12\x14\n" +
+	"\x04pids\x18\x06 \x01(\rB\x00R\x04pids\";\n" +
 	"\vPortRequest\x12\x16\n" +
 	"\x05label\x18\x01 \x01(\tB\x00R\x05label\x12\x14\n" +
 	"\x04port\x18\x02 \x01(\rB\x00R\x04port\"\xca\x03\n" +
