@@ -46,7 +46,7 @@ func (c *caller) unary(ctx context.Context, path string, request, answer any, co
 		authorized, err := c.authorize(ctx)
 		if err == nil {
 			var header metadata.MD
-			err = errorOf(invoke(authorized, path, request, answer, conn, append(slices.Clip(options), grpc.Header(&header))...))
+			err = callError(ctx, invoke(authorized, path, request, answer, conn, append(slices.Clip(options), grpc.Header(&header))...))
 			c.seen.answered(header)
 			c.seen.failed(err)
 		}
@@ -77,7 +77,7 @@ func (c *caller) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	}
 	stream, err := open(authorized, desc, conn, path, options...)
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, callError(ctx, err)
 	}
 	return &typedStream{stream, c.seen}, nil
 }
@@ -98,7 +98,7 @@ type typedStream struct {
 }
 
 func (s *typedStream) RecvMsg(message any) error {
-	err := streamError(s.ClientStream.RecvMsg(message))
+	err := streamError(s.Context(), s.ClientStream.RecvMsg(message))
 	if it, ok := message.(interface{ GetRevision() uint64 }); ok && err == nil {
 		s.seen.heard(it.GetRevision())
 	}

@@ -197,9 +197,9 @@ func Each[Q PageRequest, P Page, Item any](ctx context.Context, list func(contex
 }
 
 // streamError types a failure of a stream; its end stays io.EOF.
-func streamError(err error) error {
+func streamError(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return errorOf(err)
+	return callError(ctx, err)
 }

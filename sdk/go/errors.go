@@ -1,6 +1,7 @@
 package rollcall
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -26,6 +27,8 @@ type Error struct {
 	Violations []FieldViolation
 
 	status *status.Status
+	// cause is the error of the context that ended the call; nil where the server ended it.
+	cause error
 }
 
 // FieldViolation is one field of a request that the server refused.
@@ -47,6 +50,9 @@ func (e *Error) Error() string {
 
 // GRPCStatus is the status that came, so that status.FromError finds it.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
+
+// Unwrap is the error of the context that ended the call, so that errors.Is finds context.Canceled and context.DeadlineExceeded.
+func (e *Error) Unwrap() error { return e.cause }
 
 // ReasonOf is the server's reason for a failure; empty for nil and for failures of other kinds.
 func ReasonOf(err error) string {
@@ -72,6 +78,11 @@ func errorOf(err error) error {
 		from = found
 	}
 	failure := &Error{Code: from.Code(), Message: from.Message(), status: from}
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, cause) {
+			failure.cause = cause
+		}
+	}
 	for _, detail := range from.Details() {
 		switch it := detail.(type) {
 		case *errdetails.ErrorInfo:
@@ -83,6 +94,25 @@ func errorOf(err error) error {
 				failure.Violations = append(failure.Violations, FieldViolation{violation.GetField(), violation.GetDescription()})
 			}
 		}
+	}
+	return failure
+}
+
+// callError is errorOf for a call of this context: it also says whether the context ended the call.
+func callError(ctx context.Context, err error) error {
+	err = errorOf(err)
+	failure, ok := err.(*Error)
+	if !ok || failure.cause != nil {
+		return err
+	}
+	switch failure.Code {
+	case codes.Canceled:
+		// A server that stops cancels calls, too: only the caller's own cancellation counts.
+		if ctx.Err() != nil {
+			failure.cause = context.Canceled
+		}
+	case codes.DeadlineExceeded:
+		failure.cause = context.DeadlineExceeded
 	}
 	return failure
 }

@@ -109,6 +109,8 @@ type NodeCache struct {
 	lock    sync.RWMutex
 	view    *nodeView
 	failure error
+	// No call of onChange begins once it is closed.
+	isClosed, isCalling bool
 }
 
 // NewNodeCache begins to follow. onChange, which may be nil, is called for every change, one at a time. Close ends it, as does the context.
@@ -163,10 +165,17 @@ func (n *NodeCache) Err() error {
 	return n.failure
 }
 
-// Close stops following.
+// Close stops following: no call of onChange begins later. It waits until everything has ended, unless onChange is being called now: that
+// call may itself be the one that closes, and otherwise ends on its own.
 func (n *NodeCache) Close() {
 	n.end()
-	<-n.ended
+	n.lock.Lock()
+	n.isClosed = true
+	isCalling := n.isCalling
+	n.lock.Unlock()
+	if !isCalling {
+		<-n.ended
+	}
 }
 
 func (n *NodeCache) run(ctx context.Context) {
@@ -222,8 +231,28 @@ func (n *NodeCache) take(message *registryv1.WatchNodesResponse) {
 		return
 	}
 	for _, change := range changes {
-		n.onChange(change)
+		if !n.notify(change) {
+			return
+		}
 	}
+}
+
+// notify calls onChange, unless the cache is closed.
+func (n *NodeCache) notify(change NodeChange) bool {
+	n.lock.Lock()
+	isClosed := n.isClosed
+	n.isCalling = !isClosed
+	n.lock.Unlock()
+	if isClosed {
+		return false
+	}
+	defer func() {
+		n.lock.Lock()
+		n.isCalling = false
+		n.lock.Unlock()
+	}()
+	n.onChange(change)
+	return true
 }
 
 func (n *NodeCache) restarts(failure *Error) bool {

@@ -1,0 +1,141 @@
+package rollcall
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
+	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
+)
+
+// A fakeRegistry answers each call by a function.
+type fakeRegistry struct {
+	registryv1.UnimplementedRegistryServiceServer
+	get   func(context.Context) error
+	watch func(grpc.ServerStreamingServer[registryv1.WatchNodesResponse]) error
+}
+
+func (f *fakeRegistry) GetNode(ctx context.Context, request *registryv1.GetNodeRequest) (*registryv1.GetNodeResponse, error) {
+	return &registryv1.GetNodeResponse{Node: &nodev1.Node{Id: request.GetNode()}}, f.get(ctx)
+}
+
+func (f *fakeRegistry) WatchNodes(_ *registryv1.WatchNodesRequest, stream grpc.ServerStreamingServer[registryv1.WatchNodesResponse]) error {
+	return f.watch(stream)
+}
+
+// serve answers the address of the registry.
+func (f *fakeRegistry) serve(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	registryv1.RegisterRegistryServiceServer(server, f)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+func clientOf(t *testing.T, server string, options Options) *Client {
+	client, err := New(Config{Server: server, Token: "none", Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// within fails the test where something takes longer than a generous bound.
+func within(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("it did not come true: %s", what)
+	}
+}
+
+func TestErrorsOfContexts(t *testing.T) {
+	begun := make(chan struct{}, 8)
+	wait := func(ctx context.Context) error {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	registry := &fakeRegistry{get: wait, watch: func(stream grpc.ServerStreamingServer[registryv1.WatchNodesResponse]) error {
+		return wait(stream.Context())
+	}}
+	client := clientOf(t, registry.serve(t), Options{})
+	calls := map[string]func(context.Context) error{
+		"a call": func(ctx context.Context) error {
+			_, err := client.Registry.GetNode(ctx, &registryv1.GetNodeRequest{})
+			return err
+		},
+		"a stream": func(ctx context.Context) error {
+			stream, err := client.Registry.WatchNodes(ctx, &registryv1.WatchNodesRequest{})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+	}
+	for name, call := range calls {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-begun
+			cancel()
+		}()
+		err := call(ctx)
+		var failure *Error
+		if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &failure) {
+			t.Errorf("%s that was cancelled: %v", name, err)
+		}
+		short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := call(short); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			t.Errorf("%s that took too long: %v", name, err)
+		}
+		end()
+		for len(begun) > 0 {
+			<-begun
+		}
+	}
+	refusing := &fakeRegistry{get: func(context.Context) error { return status.Error(codes.Canceled, "the server stops") }}
+	_, err := clientOf(t, refusing.serve(t), Options{}).Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{})
+	if errors.Is(err, context.Canceled) {
+		t.Errorf("the server's cancellation counts as the caller's: %v", err)
+	}
+}
+
+func TestCloseNodeCacheWithinItsCallback(t *testing.T) {
+	registry := &fakeRegistry{watch: func(stream grpc.ServerStreamingServer[registryv1.WatchNodesResponse]) error {
+		changes := []*registryv1.NodeChange{}
+		for _, id := range []string{"a", "b"} {
+			changes = append(changes, &registryv1.NodeChange{Change: &registryv1.NodeChange_Upserted{Upserted: &nodev1.Node{Id: id}}})
+		}
+		if err := stream.Send(&registryv1.WatchNodesResponse{Changes: changes}); err != nil {
+			return err
+		}
+		<-stream.Context().Done()
+		return nil
+	}}
+	client := clientOf(t, registry.serve(t), Options{})
+	var calls int
+	caches, closed := make(chan *NodeCache, 1), make(chan struct{})
+	cache := client.NewNodeCache(t.Context(), nil, func(NodeChange) {
+		calls++
+		(<-caches).Close()
+		close(closed)
+	})
+	caches <- cache
+	within(t, "Close returns within the callback", closed)
+	within(t, "the cache ends", cache.ended)
+	if cache.Close(); calls != 1 {
+		t.Errorf("%d calls of a listener that has closed its cache", calls)
+	}
+}
