@@ -1,10 +1,14 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { chown, mkdir, open, readdir, readFile, readlink, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { WorkContainment, WorkIdentity } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { keeperSocket } from "./keeper-places.ts";
+import { closedGroupOf } from "./launch/closed-groups.ts";
+import { describeIsolation } from "./launch/describe-isolation.ts";
 import { probeIsolation } from "./launch/isolation.ts";
 import { becoming } from "./launch/launch-script.ts";
 import { isAlive, parseStat } from "./machine/process-name.ts";
@@ -15,6 +19,7 @@ import { UserIds } from "./users/user-ids.ts";
 
 const FIRST = 56_100;
 const LAST = 56_399;
+const KEEPER_MAIN = fileURLToPath(new URL("./testing/keeper-main.ts", import.meta.url));
 const OWN = { user: null, userIds: [FIRST, LAST] };
 
 /** Takes over a descriptor of a process by pidfd_open and pidfd_getfd, and reads from it, in Perl. */
@@ -233,7 +238,7 @@ asRoot("a keeper that inherits descriptors", () => {
     };
     // Node closes low ones in what it starts.
     const socket = keeperSocket(fixture.stateDirectory);
-    const keeper = await KeeperProcess.start(settings, socket, { 7: file.fd, 200: file.fd });
+    const keeper = await KeeperProcess.start(settings, socket, { descriptors: { 7: file.fd, 200: file.fd } });
     const client = await KeeperClient.connect(socket);
     const command = ["sh", "-c", "ls -l /proc/self/fd; sleep 1000"];
     const { id, spec, specDigest } = identityOf({ task: { case: "process", value: { command } } });
@@ -251,6 +256,67 @@ asRoot("a keeper that inherits descriptors", () => {
     await fixture.open({ rules: OWN });
     await fixture.dispose();
     expect(text).not.toContain("inherited");
+  });
+});
+
+asRoot("a keeper that is not root", () => {
+  it("should say that all it runs is one trust domain, and that it cannot end everything", async () => {
+    const fixture = await KeeperFixture.create();
+    const NOBODY = 65_534;
+    // A checkout in a closed directory can be read by root alone.
+    const [program = "", ...words] = becoming({ name: null, uid: NOBODY, gid: NOBODY }, []);
+    const isReadable = spawnSync(program, [...words, process.execPath, "--check", KEEPER_MAIN]).status === 0;
+    if (isReadable) {
+      await mkdir(fixture.stateDirectory);
+      await chown(fixture.root, NOBODY, NOBODY);
+      await chown(fixture.stateDirectory, NOBODY, NOBODY);
+      const settings = {
+        ...{ stateDirectory: fixture.stateDirectory, directory: null, mayBeOwnUser: true, dockerHost: null },
+        ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null },
+      };
+      const socket = keeperSocket(fixture.stateDirectory);
+      const keeper = await KeeperProcess.start(settings, socket, { userId: NOBODY });
+      const client = await KeeperClient.connect(socket);
+      const { reply } = await client.request({ case: "greet", value: {} });
+      client.close();
+      await keeper.end("SIGTERM");
+      expect(reply).toMatchObject({ case: "greeting", value: { executors: ["process"], limits: [] } });
+      expect(reply.case === "greeting" && reply.value.isolation).toMatchObject({
+        ...{ identity: WorkIdentity.AGENT, containment: WorkContainment.MISSING, namespaces: [] },
+        problem: expect.stringContaining("no namespaces can be made"),
+      });
+    }
+    await rm(fixture.root, { recursive: true });
+  });
+});
+
+describe("describeIsolation()", () => {
+  const machine = { privileges: [], hasNamespaces: false, problem: "" };
+  const own = { user: null, users: [], userIds: [FIRST, LAST] };
+
+  it.each<[object, object, keyof typeof WorkIdentity, keyof typeof WorkContainment]>([
+    [own, {}, "OWN", "USER"],
+    [own, { hasNamespaces: true }, "OWN", "NAMESPACE"],
+    // Those of a user who has others as well are not found by it.
+    [{ ...own, users: ["web"] }, {}, "OWN", "MISSING"],
+    [{ ...own, user: "web" }, {}, "SHARED", "MISSING"],
+    [{ ...own, user: "web" }, { hasNamespaces: true }, "SHARED", "NAMESPACE"],
+    [{ ...own, userIds: null }, {}, "AGENT", "MISSING"],
+  ])("should describe %j on a machine with %j as %s and %s", (rules, more, identity, containment) => {
+    const facts = { rules: { ...own, ...rules }, isolation: { ...machine, ...more } };
+    const described = describeIsolation({ ...facts, hasCgroups: false });
+    expect(described.identity).toBe(WorkIdentity[identity]);
+    expect(described.containment).toBe(WorkContainment[containment]);
+    expect(describeIsolation({ ...facts, hasCgroups: true }).containment).toBe(WorkContainment.CGROUP);
+  });
+});
+
+asRoot("closedGroupOf()", () => {
+  it("should name the group by which a user can have the rights of root", async () => {
+    expect(await closedGroupOf("root")).toBe("root");
+    expect(await closedGroupOf("nobody")).toBeNull();
+    expect(await closedGroupOf("no-such-user")).toBeNull();
+    expect(await closedGroupOf("--help")).toBeNull();
   });
 });
 

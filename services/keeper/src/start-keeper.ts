@@ -21,7 +21,7 @@ import { Journal } from "./journal/journal.ts";
 import { Keeper } from "./keeper.ts";
 import { firstOwn, type KeeperPlaces, keeperPlaces, makeOwn } from "./keeper-places.ts";
 import { describeIsolation } from "./launch/describe-isolation.ts";
-import { probeIsolation } from "./launch/isolation.ts";
+import { type Isolation, probeIsolation } from "./launch/isolation.ts";
 import type { WorkRules } from "./launch/permissions.ts";
 import { canBecome, findAccount } from "./launch/prepare-launch.ts";
 import { closeInherited } from "./machine/close-inherited.ts";
@@ -119,7 +119,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
         executors: {
           process: new ProcessExecutor({
             ...{ cgroups, rules, isolation, scratch: places.scratch },
-            userIds: userIds && (await openUserIds(userIds, { places, settings, log })),
+            userIds: userIds && (await openUserIds(userIds, { places, settings, isolation, log })),
           }),
           docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log }),
         },
@@ -222,12 +222,23 @@ function limitsOf(cgroups: CgroupHierarchy | null, hasOwnUsers: boolean): readon
 /** Where the user ids of all keepers of the machine are given, by links that lead to executions. */
 const SYSTEM_USER_IDS = "/var/lib/rollcall-user-ids";
 
+/** Where any user may leave files. */
+const SHARED_DIRECTORIES = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"] as const;
+
 async function openUserIds(
   [first = 0, last = 0]: readonly number[],
-  { places, settings, log }: { readonly places: KeeperPlaces; readonly settings: KeeperSettings; readonly log: Logger },
+  options: {
+    readonly places: KeeperPlaces;
+    readonly settings: KeeperSettings;
+    readonly isolation: Isolation;
+    readonly log: Logger;
+  },
 ): Promise<UserIds> {
+  const { places, settings, isolation, log } = options;
   const directory = await firstOwn([SYSTEM_USER_IDS, join(places.directory, "user-ids")]);
-  return new UserIds({ first, last, directory, shared: settings.directories, log });
+  // In namespaces they have their own of most of these.
+  const shared = [...(isolation.hasNamespaces ? ["/run/lock"] : SHARED_DIRECTORIES), ...settings.directories];
+  return new UserIds({ first, last, directory, shared, log });
 }
 
 const OWN_USER_WARNING =

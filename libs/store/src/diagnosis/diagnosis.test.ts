@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { endOwnProcess } from "../sessions/process-end.ts";
 import { takeCensus } from "./cluster-census.ts";
 import { listProcessReports, type ProcessFacts, saveProcessReport } from "./process-reports.ts";
-import { countAgentVersions, readRecordFacts } from "./record-facts.ts";
+import { countAgentVersions, listUncontainedNodes, readRecordFacts } from "./record-facts.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -117,5 +117,16 @@ describe("countAgentVersions()", () => {
     await sql`update nodes set info = '{"agentVersion": "0.3.0"}' where id = 'n2'`.execute(db);
     const versions = await countAgentVersions(db);
     expect(versions).toContainEqual({ version: "0.3.0", nodes: 1 });
+  });
+});
+
+describe("listUncontainedNodes()", () => {
+  it("should name approved nodes that cannot end all that they run", async () => {
+    const { db } = database.store;
+    const report = (containment: string) => JSON.stringify({ work: { isolation: { containment } } });
+    await sql`update nodes set info = ${report("WORK_CONTAINMENT_CGROUP")} where id = 'n1'`.execute(db);
+    expect(await listUncontainedNodes(db)).toEqual([]);
+    await sql`update nodes set info = ${report("WORK_CONTAINMENT_MISSING")} where id = 'n2'`.execute(db);
+    expect(await listUncontainedNodes(db)).toEqual(["n2"]);
   });
 });

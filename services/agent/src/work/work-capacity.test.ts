@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { GreetingSchema } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { parseAllocated, workCapacity } from "./work-capacity.ts";
-import { parsePorts } from "./work-keys.ts";
+import { parsePorts, parseUserIds } from "./work-keys.ts";
 
 const whole = { share: 1 };
 const GI = 1024 ** 3;
@@ -92,5 +92,18 @@ describe("parsePorts()", () => {
     ["1-65536", null],
   ])("should read %s", (words, range) => {
     expect(parsePorts(words)).toEqual(range);
+  });
+});
+
+describe("parseUserIds()", () => {
+  it.each([
+    ["56000-59999", [56_000, 59_999]],
+    ["none", null],
+  ])("should read %s", (words, range) => {
+    expect(parseUserIds(words)).toEqual({ ok: true, range });
+  });
+
+  it.each(["0-10", "999-2000", "2000-1999", "1000-66536", "4294967290-4294967295"])("should refuse %s", (words) => {
+    expect(parseUserIds(words).ok).toBe(false);
   });
 });

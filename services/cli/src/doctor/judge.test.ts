@@ -11,6 +11,7 @@ import {
 import { GetControlPlaneStatusResponseSchema, UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type Finding, worstOf } from "./finding.ts";
 import { judgeAddress, judgeExpiry } from "./judge-address.ts";
+import { judgeContainment } from "./judge-containment.ts";
 import { judgeStatus } from "./judge-deliveries.ts";
 import { judgeIdentities } from "./judge-identities.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
@@ -158,5 +159,12 @@ describe("worstOf()", () => {
     expect(worstOf([of("ok"), of("warning")])).toBe("warning");
     expect(worstOf([of("warning"), of("unknown")])).toBe("unknown");
     expect(worstOf([of("unknown"), of("problem"), of("ok")])).toBe("problem");
+  });
+});
+
+describe("judgeContainment()", () => {
+  it("should warn of nodes on which processes can outlive their execution", () => {
+    expect(shown(judgeContainment([]))).toEqual([]);
+    expect(judgeContainment(["n1"])).toMatchObject([{ verdict: "warning", check: "containment", subject: "n1" }]);
   });
 });

@@ -1,15 +1,18 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import {
   AllocatedResourcesSchema,
   UnknownFactSchema,
   WorkCapacitySchema,
+  WorkContainment,
+  WorkIdentity,
+  type WorkIsolationSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { paintNothing } from "../output/style.ts";
 import { TablePrinter } from "../output/table.ts";
 import { computeNode, NOW_MS } from "../testing/sample-nodes.ts";
-import { statusPanel } from "./describe.ts";
+import { isolationTexts, statusPanel } from "./describe.ts";
 import { listColumns } from "./list-columns.ts";
 import { formatSummary } from "./summary.ts";
 
@@ -26,6 +29,33 @@ function working(millicores = 1_500) {
   });
   return node;
 }
+
+describe("isolationTexts()", () => {
+  const texts = (isolation: MessageInitShape<typeof WorkIsolationSchema>, more = {}) =>
+    isolationTexts(create(WorkCapacitySchema, { executors: ["process"], isolation, ...more }));
+
+  it("should say which executions share a trust domain, and how their processes end", () => {
+    const own = { identity: WorkIdentity.OWN, namespaces: ["pid"], containment: WorkContainment.CGROUP };
+    expect(texts(own, { users: ["web", "db"] })).toEqual([
+      "each execution has a user id of its own, and sees neither other processes nor their /tmp",
+      "jobs that name a user (web and db): one trust domain for each user",
+      "all processes of an execution end with it: by its cgroup",
+    ]);
+    const shared = { identity: WorkIdentity.SHARED, user: "web", containment: WorkContainment.NAMESPACE };
+    expect(texts(shared)[0]).toBe("one trust domain: executions run as web, and can read each other");
+    const agents = { identity: WorkIdentity.AGENT, containment: WorkContainment.MISSING, problem: "no setpriv" };
+    expect(texts(agents)).toEqual([
+      expect.stringMatching(/^one trust domain: .* and can read each other and the node's key$/),
+      expect.stringMatching(/^containment is missing/),
+      "not in force: no setpriv",
+    ]);
+  });
+
+  it("should say nothing of an agent that does not report it, and of values that are not known", () => {
+    expect(isolationTexts(create(WorkCapacitySchema, { executors: ["process"] }))).toEqual([]);
+    expect(texts({ identity: 99 as WorkIdentity, containment: 99 as WorkContainment })).toEqual([]);
+  });
+});
 
 describe("what is allocated and free of a node", () => {
   it.each([

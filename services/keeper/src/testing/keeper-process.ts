@@ -15,6 +15,14 @@ import type { KeeperSettings } from "../start-keeper.ts";
 
 const MAIN = fileURLToPath(new URL("./keeper-main.ts", import.meta.url));
 
+/** What a keeper is given by whoever starts it. */
+export interface KeeperProcessOptions {
+  /** Descriptors by the numbers that it sees. Default: none. */
+  readonly descriptors?: Readonly<Record<number, number>>;
+  /** Whom it runs as. Default: this process's user. */
+  readonly userId?: number;
+}
+
 /** A keeper in a process of its own, which can be killed. */
 export class KeeperProcess {
   readonly #child: ChildProcess;
@@ -23,16 +31,17 @@ export class KeeperProcess {
     this.#child = child;
   }
 
-  /** Start it, and wait until it answers at its socket. `descriptors` are given to it, by the numbers that it sees. */
+  /** Start it, and wait until it answers at its socket. */
   static async start(
     settings: KeeperSettings,
     socketPath: string,
-    descriptors: Readonly<Record<number, number>> = {},
+    { descriptors = {}, userId }: KeeperProcessOptions = {},
   ): Promise<KeeperProcess> {
     const args = ["--conditions=source", MAIN, JSON.stringify(settings)];
     const last = Math.max(2, ...Object.keys(descriptors).map(Number));
     const stdio = Array.from({ length: last + 1 }, (_, number) => descriptors[number] ?? "ignore");
-    const child = spawn(process.execPath, args, { stdio });
+    const user = userId === undefined ? {} : { uid: userId, gid: userId };
+    const child = spawn(process.execPath, args, { stdio, ...user });
     await until("a keeper that answers", async () => {
       const client = await KeeperClient.connect(socketPath);
       client.close();

@@ -3,6 +3,7 @@ import { lstat, readdir, readFile, readlink, symlink, unlink } from "node:fs/pro
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { errorCode, type Logger } from "@rollcall/process";
+import { SEARCH_PATH } from "../launch/environment.ts";
 import { Refusal } from "../launch/job-environment.ts";
 import { userIdsInUse } from "../machine/user-processes.ts";
 
@@ -11,9 +12,6 @@ const LOOKUP_LIMIT_MS = 5_000;
 const SEARCH_LIMIT_MS = 120_000;
 const MOST_SEARCH_BYTES = 16 * 1024 ** 2;
 const SWEEP_PAUSE_MS = 60_000;
-
-/** Where any user may leave files. */
-const SHARED_DIRECTORIES = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"] as const;
 
 /** The column of the owner in lists of System V IPC objects. */
 const IPC_OWNER_COLUMNS = { shm: 7, sem: 4, msg: 7 } as const;
@@ -24,7 +22,7 @@ export interface UserIdsOptions {
   readonly last: number;
   /** One for the machine: keepers beside each other give no id twice. */
   readonly directory: string;
-  /** Directories in which executions may leave files, beside those of the system. */
+  /** Directories in which executions may leave files. */
   readonly shared: readonly string[];
   readonly log: Logger;
 }
@@ -38,6 +36,7 @@ export class UserIds {
   /** Those that cannot be given at the moment, as far as this keeper knows. */
   readonly #taken = new Set<number>();
   #turn: Promise<unknown> = Promise.resolve();
+  #sweeping: Promise<boolean> | null = null;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: UserIdsOptions) {
@@ -57,10 +56,10 @@ export class UserIds {
   }
 
   async #claimNow(home: string): Promise<number> {
-    const { first, last } = this.#options;
+    const { first, last, log } = this.#options;
     const size = last - first + 1;
-    // Before none is left: looking for files that were left behind takes a while.
-    if (this.#taken.size > size / 2) await this.#sweep();
+    // Before none is left: looking for files that were left behind takes a while, which no launch waits for.
+    if (this.#taken.size > size / 2) void this.#sweep().catch((err: unknown) => log.warn({ err }, SWEEP_FAILED));
     const id = (await this.#takeFirst(home)) ?? ((await this.#sweep()) ? await this.#takeFirst(home) : null);
     if (id !== null) return id;
     throw new Refusal(
@@ -90,7 +89,14 @@ export class UserIds {
   }
 
   /** Take back the ids of executions that are gone, with all that they had. Returns whether it did so now. */
-  async #sweep(): Promise<boolean> {
+  #sweep(): Promise<boolean> {
+    this.#sweeping ??= this.#sweepNow().finally(() => {
+      this.#sweeping = null;
+    });
+    return this.#sweeping;
+  }
+
+  async #sweepNow(): Promise<boolean> {
     const nowMs = performance.now();
     if (nowMs - this.#sweptAtMs < SWEEP_PAUSE_MS) return false;
     this.#sweptAtMs = nowMs;
@@ -102,7 +108,7 @@ export class UserIds {
     // Processes first: what has ended leaves no more files.
     const [running, objects] = [await userIdsInUse(), await ownersOfObjects()];
     const owners = await this.#ownersOfFiles().catch((error: unknown) => {
-      log.warn({ err: error }, "files that executions have left behind cannot be searched for, no user id is reused");
+      log.warn({ err: error }, SWEEP_FAILED);
       return null;
     });
     if (owners === null) return false;
@@ -126,14 +132,30 @@ export class UserIds {
 
   async #ownersOfFiles(): Promise<ReadonlySet<number>> {
     const { first, last, shared } = this.#options;
-    const wanted = await Promise.all([...SHARED_DIRECTORIES, ...shared].map((path) => exists(path)));
-    const roots = [...SHARED_DIRECTORIES, ...shared].filter((_, index) => wanted[index]);
+    const there = await Promise.all(shared.map((path) => exists(path)));
+    const roots = shared.filter((_, index) => there[index]);
+    if (roots.length === 0) return new Set();
     const test = ["(", "-uid", `+${first - 1}`, "-uid", `-${last + 1}`, ")"];
     const words = [...roots, "-ignore_readdir_race", ...test, "-printf", "%U\n"];
-    const { stdout } = await run("find", words, { timeout: SEARCH_LIMIT_MS, maxBuffer: MOST_SEARCH_BYTES });
-    return new Set(stdout.split("\n").filter(Boolean).map(Number));
+    return new Set((await find(words)).split("\n").filter(Boolean).map(Number));
   }
 }
+
+/** What find prints. Files that are removed meanwhile are no failure. */
+async function find(words: readonly string[]): Promise<string> {
+  const limits = { timeout: SEARCH_LIMIT_MS, maxBuffer: MOST_SEARCH_BYTES };
+  try {
+    return (await run("find", words, { ...limits, env: { PATH: SEARCH_PATH, LC_ALL: "C" } })).stdout;
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code?: unknown; stdout?: string; stderr?: string };
+    const problems = (stderr ?? "").split("\n").filter((line) => line !== "" && !line.endsWith(GONE));
+    if (code !== 1 || stdout === undefined || problems.length > 0) throw error;
+    return stdout;
+  }
+}
+
+const SWEEP_FAILED = "files that executions have left behind cannot be searched for, no user id is reused";
+const GONE = ": No such file or directory";
 
 /** Whether a user or a group of the machine has this number. */
 async function isNamed(id: number): Promise<boolean> {
