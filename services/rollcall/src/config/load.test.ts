@@ -120,7 +120,7 @@ Node:
 
   it("should refuse a record that is no Postgres, and not repeat what may hold a password", async () => {
     await expect(load("", { DATABASE_URL: "mysql://root:secret@db/rollcall" })).rejects.toThrow(
-      /^the configuration is not right:\nenvironment DATABASE_URL: Database\.URL: the value is not acceptable$/,
+      /^the configuration is not right:\nenvironment DATABASE_URL: Database\.URL: should be an address such as p\S+$/,
     );
     expect(await load("", { DATABASE_URL: "postgresql://db/rollcall" })).toMatchObject({
       "Database.URL": "postgresql://db/rollcall",
