@@ -2,6 +2,7 @@ package rollcall
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -26,30 +28,28 @@ type Options struct {
 
 const defaultTimeout = 10 * time.Second
 
-// caller makes calls: deadline, credentials, request ids, retries and errors.
+// caller makes the calls to one address: deadline, credentials, request ids, retries and errors.
 type caller struct {
+	*connection
 	options Options
 	token   credential
 	// One for all addresses of a control plane.
 	seen *seenRevision
 }
 
-// unary is the interceptor of calls with one answer.
-func (c *caller) unary(ctx context.Context, path string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+// Invoke makes a call with one answer.
+func (c *caller) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeout(ctx, c.options.Timeout)
 		defer end()
 	}
-	request, isRepeatable := prepared(path, request)
+	deadline, _ := ctx.Deadline()
+	timeout := time.Until(deadline)
+	request, isRepeatable := prepared(method, request)
 	for attempt := 1; ; attempt++ {
-		authorized, err := c.authorize(ctx)
-		if err == nil {
-			var header metadata.MD
-			err = callError(ctx, invoke(authorized, path, request, answer, conn, append(slices.Clip(options), grpc.Header(&header))...))
-			c.seen.answered(header)
-			c.seen.failed(err)
-		}
+		limit := c.options.Retry.attemptLimit(timeout, attempt, isRepeatable)
+		err := c.attempt(ctx, limit, method, request, answer, options)
 		if err == nil {
 			return nil
 		}
@@ -58,28 +58,61 @@ func (c *caller) unary(ctx context.Context, path string, request, answer any, co
 		if !ok {
 			return err
 		}
+		if limit > 0 && failure.Code == codes.DeadlineExceeded {
+			// Only the attempt is over.
+			failure = &Error{Code: codes.Unavailable}
+		}
 		wait, again := c.options.Retry.waitBeforeRetry(failure, attempt, isRepeatable, rand.Float64())
-		deadline, _ := ctx.Deadline()
 		if !again || time.Until(deadline) <= wait {
 			return err
 		}
-		if pause(ctx, wait) != nil {
+		if cause := pause(ctx, wait); errors.Is(cause, context.Canceled) {
+			return callError(ctx, cause)
+		} else if cause != nil {
 			return err
 		}
 	}
 }
 
-// stream is the interceptor of streams.
-func (c *caller) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, path string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+// attempt makes a call once, and takes no longer than the limit; 0 leaves the context's.
+func (c *caller) attempt(ctx context.Context, limit time.Duration, method string, request, answer any, options []grpc.CallOption) error {
+	authorized, err := c.authorize(ctx)
+	if err != nil {
+		return err
+	}
+	if limit > 0 {
+		var end context.CancelFunc
+		authorized, end = context.WithTimeout(authorized, limit)
+		defer end()
+	}
+	path := c.acquire()
+	defer c.release(path)
+	var header metadata.MD
+	begun := time.Now()
+	err = callError(ctx, path.Invoke(authorized, method, request, answer, append(slices.Clip(options), grpc.Header(&header))...))
+	c.seen.answered(header)
+	c.seen.failed(err)
+	// What a caller gives less time than that says nothing about the path.
+	if failure, ok := err.(*Error); ok && failure.Code == codes.DeadlineExceeded && time.Since(begun) >= shortestAttempt {
+		c.replace(path)
+	}
+	return err
+}
+
+// NewStream opens a stream.
+func (c *caller) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	authorized, err := c.authorize(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := open(authorized, desc, conn, path, options...)
+	path := c.acquire()
+	stream, err := path.NewStream(authorized, desc, method, options...)
 	if err != nil {
+		c.release(path)
 		return nil, callError(ctx, err)
 	}
-	return &typedStream{stream, c.seen}, nil
+	context.AfterFunc(stream.Context(), func() { c.release(path) })
+	return &typedStream{stream, c, path}, nil
 }
 
 func (c *caller) authorize(ctx context.Context) (context.Context, error) {
@@ -94,25 +127,30 @@ func (c *caller) authorize(ctx context.Context) (context.Context, error) {
 // typedStream tells its failures as *Error, and notes the revisions of its messages.
 type typedStream struct {
 	grpc.ClientStream
-	seen *seenRevision
+	caller *caller
+	path   *path
 }
 
 func (s *typedStream) RecvMsg(message any) error {
+	begun := time.Now()
 	err := streamError(s.Context(), s.ClientStream.RecvMsg(message))
 	if it, ok := message.(interface{ GetRevision() uint64 }); ok && err == nil {
-		s.seen.heard(it.GetRevision())
+		s.caller.seen.heard(it.GetRevision())
 	}
-	s.seen.failed(err)
+	s.caller.seen.failed(err)
+	if err != nil && time.Since(begun) >= silence {
+		s.caller.replace(s.path)
+	}
 	return err
 }
 
 // prepared answers the message to send, and whether sending it twice has one effect. A missing request id is made here.
-func prepared(path string, request any) (any, bool) {
+func prepared(method string, request any) (any, bool) {
 	message, ok := request.(proto.Message)
 	if !ok {
 		return request, false
 	}
-	if isRead(path) {
+	if isRead(method) {
 		return request, true
 	}
 	field := message.ProtoReflect().Descriptor().Fields().ByName("request_id")
@@ -127,8 +165,8 @@ func prepared(path string, request any) (any, bool) {
 }
 
 // isRead says whether the schema marks the method as one without side effects.
-func isRead(path string) bool {
-	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "."))
+func isRead(method string) bool {
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
 	if err != nil {
 		return false

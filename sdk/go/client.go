@@ -48,7 +48,7 @@ type Client struct {
 	Webhooks       eventsv1.WebhookServiceClient
 	Jobs           schedulerv1.JobServiceClient
 
-	connections []*grpc.ClientConn
+	connections []*caller
 }
 
 // New finds the control plane; the first call connects. With CAFingerprint, the authority is fetched at once.
@@ -67,7 +67,7 @@ func New(config Config) (*Client, error) {
 		options.Retry = DefaultRetry
 	}
 	client := &Client{}
-	of := map[string]*grpc.ClientConn{}
+	of := map[string]grpc.ClientConnInterface{}
 	seen := &seenRevision{}
 	for _, service := range services {
 		connection, err := found.connect(service, options, seen)
@@ -102,28 +102,31 @@ func (c *Client) Close() error {
 	return errors.Join(failures...)
 }
 
-func (t *target) connect(service string, options Options, seen *seenRevision) (*grpc.ClientConn, error) {
+func (t *target) connect(service string, options Options, seen *seenRevision) (*caller, error) {
 	at := t.addresses[service]
 	transport, err := t.transport(at)
 	if err != nil {
 		return nil, err
 	}
-	calls := &caller{options, t.credentials[service], seen}
-	return grpc.NewClient("dns:///"+at.authority,
-		grpc.WithTransportCredentials(transport),
-		grpc.WithUnaryInterceptor(calls.unary),
-		grpc.WithStreamInterceptor(calls.stream),
-		// Retries are this package's own: they know request ids and the server's reasons.
-		grpc.WithDisableRetry(),
-		// A path that drops packets is noticed while a stream waits.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
-			MinConnectTimeout: 5 * time.Second,
-		}),
-		// Pages are bounded at about 1 MiB; a page of one large item may exceed that.
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)),
-	)
+	connection, err := newConnection(func() (*grpc.ClientConn, error) {
+		return grpc.NewClient("dns:///"+at.authority,
+			grpc.WithTransportCredentials(transport),
+			// Retries are this package's own: they know request ids and the server's reasons.
+			grpc.WithDisableRetry(),
+			// A path that drops packets is noticed while a stream waits.
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+				MinConnectTimeout: 5 * time.Second,
+			}),
+			// Pages are bounded at about 1 MiB; a page of one large item may exceed that.
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)),
+		)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &caller{connection, options, t.credentials[service], seen}, nil
 }
 
 func (t *target) transport(at address) (credentials.TransportCredentials, error) {

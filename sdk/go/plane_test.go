@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,5 +139,114 @@ func TestCloseNodeCacheWithinItsCallback(t *testing.T) {
 	within(t, "the cache ends", cache.ended)
 	if cache.Close(); calls != 1 {
 		t.Errorf("%d calls of a listener that has closed its cache", calls)
+	}
+}
+
+// A silentProxy forwards until it falls silent: then what it has accepted stays open, and carries nothing.
+type silentProxy struct {
+	address  string
+	accepted atomic.Int32
+	lock     sync.Mutex
+	silenced int32
+}
+
+func startSilentProxy(t *testing.T, target string) *silentProxy {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	proxy := &silentProxy{address: listener.Addr().String()}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			upstream, err := net.Dial("tcp", target)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			t.Cleanup(func() { client.Close(); upstream.Close() })
+			number := proxy.accepted.Add(1)
+			go proxy.carry(upstream, client, number)
+			go proxy.carry(client, upstream, number)
+		}
+	}()
+	return proxy
+}
+
+func (p *silentProxy) carry(to, from net.Conn, number int32) {
+	piece := make([]byte, 1<<16)
+	for {
+		count, err := from.Read(piece)
+		if err != nil {
+			to.Close()
+			return
+		}
+		p.lock.Lock()
+		isSilent := number <= p.silenced
+		p.lock.Unlock()
+		if !isSilent {
+			_, _ = to.Write(piece[:count])
+		}
+	}
+}
+
+// fallSilent ends what the connections carry that it has accepted so far.
+func (p *silentProxy) fallSilent() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.silenced = p.accepted.Load()
+}
+
+func TestPathThatDiesSilently(t *testing.T) {
+	registry := &fakeRegistry{get: func(context.Context) error { return nil }}
+	proxy := startSilentProxy(t, registry.serve(t))
+	client := clientOf(t, proxy.address, Options{Timeout: 9 * time.Second})
+	get := func() error {
+		_, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"})
+		return err
+	}
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	proxy.fallSilent()
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Add(1)
+		go func() {
+			defer calls.Done()
+			if err := get(); err != nil {
+				t.Errorf("the path stays dead: %v", err)
+			}
+		}()
+	}
+	calls.Wait()
+	if accepted := proxy.accepted.Load(); accepted != 2 {
+		t.Errorf("%d connections, not the dead one and one that replaced it", accepted)
+	}
+	for _, used := range client.connections {
+		if len(used.open) != 1 {
+			t.Errorf("%d paths stay open", len(used.open))
+		}
+	}
+	// A call that cannot be repeated fails, and the next one finds another path.
+	proxy.fallSilent()
+	once := clientOf(t, proxy.address, Options{Timeout: 2 * time.Second, Retry: RetryPolicy{Attempts: 1}})
+	getOnce := func() error {
+		_, err := once.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"})
+		return err
+	}
+	if err := getOnce(); err != nil {
+		t.Fatal(err)
+	}
+	proxy.fallSilent()
+	if err := getOnce(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call over a dead path: %v", err)
+	}
+	if err := getOnce(); err != nil {
+		t.Errorf("the call after it: %v", err)
 	}
 }

@@ -163,8 +163,14 @@ func (v retryVector) failure(t *testing.T) *Error {
 
 func TestRetryVectors(t *testing.T) {
 	var vectors struct {
-		Retries   []retryVector `json:"retries"`
-		Resumes   []retryVector `json:"resumes"`
+		Retries  []retryVector `json:"retries"`
+		Resumes  []retryVector `json:"resumes"`
+		Attempts []struct {
+			TimeoutMs  int64 `json:"timeout_ms"`
+			Attempt    int
+			Repeatable bool
+			LimitMs    *int64 `json:"limit_ms"`
+		} `json:"attempts"`
 		Bookmarks []struct {
 			Text, Revision string
 			Token          *string
@@ -179,6 +185,12 @@ func TestRetryVectors(t *testing.T) {
 	for _, one := range vectors.Resumes {
 		wait, again := waitBeforeResume(one.failure(t), one.Breaks, one.Random)
 		one.check(t, wait, again)
+	}
+	for _, one := range vectors.Attempts {
+		limit := DefaultRetry.attemptLimit(time.Duration(one.TimeoutMs)*time.Millisecond, one.Attempt, one.Repeatable)
+		if (limit == 0) != (one.LimitMs == nil) || (one.LimitMs != nil && limit.Milliseconds() != *one.LimitMs) {
+			t.Errorf("%v is limited to %v", one, limit)
+		}
 	}
 	for _, one := range vectors.Bookmarks {
 		read, err := parseBookmark(one.Text)

@@ -36,6 +36,18 @@ func (p RetryPolicy) waitBeforeRetry(failure *Error, attempt int, isRepeatable b
 	return max(backoffFor(p.FirstWait, p.LongestWait, attempt, random), failure.RetryAfter), true
 }
 
+// shortestAttempt is what an attempt is given at least, however short its call may take.
+const shortestAttempt = time.Second
+
+// attemptLimit answers how long an attempt may take, so that one that gets no answer leaves time for others; 0 for all the time that its
+// call has left. timeout is what the call may take in total.
+func (p RetryPolicy) attemptLimit(timeout time.Duration, attempt int, isRepeatable bool) time.Duration {
+	if !isRepeatable || attempt >= p.Attempts {
+		return 0
+	}
+	return max(timeout/3, shortestAttempt)
+}
+
 const (
 	firstBreakWait   = 200 * time.Millisecond
 	longestBreakWait = 5 * time.Second
