@@ -92,7 +92,7 @@ describe("node why", () => {
     expect(out).toMatch(/scheduling\.changed {2}.*OPERATOR_CORDONED, disk swap\n {22}by token:\S+$/m);
     expect(out).toMatch(/\nlast heard \d+s ago; UNHEALTHY in \d+s unless it is heard\n/);
     expect(out).toMatch(
-      /because an operator cordoned it \(disk swap\)\.\n {2}to change that: rollcall node uncordon n1\n$/,
+      /cordoned it \(disk swap\)\.\n {2}OPERATOR_CORDONED since .*\n {2}to change that: rollcall node uncordon n1\n$/,
     );
     expect(out).not.toContain("replica");
     const some = (await rig.run("node why n1 --limit 1 --since 1h")).out;

@@ -115,7 +115,7 @@ const MEANINGS: Readonly<Record<string, Readonly<Record<string, FieldMeaning>>>>
   "HealthService.Heartbeat": {
     ...{ hello: NONE, beat: NONE, node_info: NONE, goodbye: NONE, execution_report: NONE, want_specs: NONE },
   },
-  "HealthService.ServeLogs": { failure: NONE },
+  "HealthService.ServeLogs": { failure: NONE, failure_message: NONE, times: NONE },
 };
 
 /** What a field of a method's request means; undefined for a field that the tables above do not know. */
