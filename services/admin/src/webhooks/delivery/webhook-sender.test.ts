@@ -132,8 +132,9 @@ describe("WebhookSender", () => {
     let written = 0;
     receiver.answer = () => (response) => {
       response.writeHead(200);
-      const write = () => {
-        if (response.destroyed) return;
+      const write = (error?: Error | null) => {
+        // A write after the end of the socket fails at once, and `destroyed` is set only once the event loop turns.
+        if (error || response.destroyed) return;
         written += 65_536;
         response.write(Buffer.alloc(65_536), write);
       };
