@@ -153,7 +153,7 @@ export class SimulatedKeeper {
     const one = this.#kept.get(id);
     if (one?.isRunning !== true || one.life !== life) return;
     this.#stopProcess(id, one);
-    this.#step(id, { kind: "exited", exit: { code, signal, isOutOfMemory: false } });
+    this.#step(id, { kind: "exited", exit: { code, signal, memoryKill: { kind: "no" } } });
   }
 
   #stopProcess(id: string, one: Kept): void {

@@ -46,7 +46,7 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
       threads: uint32(cpu.threads),
       usableMillis: uint32(cpu.usableMillis),
     },
-    memoryBytes: BigInt(facts.memoryBytes),
+    memoryBytes: BigInt(facts.memoryBytes ?? 0),
     diskBytes: BigInt(facts.diskBytes ?? 0),
     numaNodes: facts.numaNodes.map(toNumaNode),
     gpus: facts.gpus.map((gpu) => ({

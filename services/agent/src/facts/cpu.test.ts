@@ -17,6 +17,8 @@ const UNLIMITED: ContainerLimits = {
   memoryBytes: undefined,
   memoryGroup: undefined,
   cpuGroup: undefined,
+  cpuUnknown: undefined,
+  memoryUnknown: undefined,
 };
 
 describe("parseCpuInfo()", () => {

@@ -1,4 +1,6 @@
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMachine } from "../machine/machine.ts";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
@@ -51,6 +53,31 @@ describe("createFactsReader()", () => {
       cpu: { threads: 224, usableMillis: 2_500 },
       memoryBytes: 4_294_967_296,
     });
+  });
+
+  it("should report the last limits that were known, or none, while the container's cannot be read", async () => {
+    const limit = "/sys/fs/cgroup/memory.max";
+    planted = await plantMachine({
+      ...GPU_SERVER,
+      files: {
+        ...GPU_SERVER.files,
+        "/proc/self/cgroup": "0::/\n",
+        "/sys/fs/cgroup/cpu.max": "250000 100000\n",
+        [limit]: "4294967296\n",
+      },
+    });
+    const state = await mkdtemp(join(tmpdir(), "rollcall-facts-"));
+    const never = createFactsReader(planted.machine, await mkdtemp(join(tmpdir(), "rollcall-facts-")));
+    const reader = createFactsReader(planted.machine, state);
+    await reader.read();
+    await planted.write(limit, "?");
+    await planted.write("/sys/fs/cgroup/cpu.max", "?");
+    const unknown = [{ fact: "cpu.usable_millis" }, { fact: "memory_bytes" }];
+    const cpu = { threads: 224, usableMillis: 2_500 };
+    expect(await reader.read()).toMatchObject({ cpu, memoryBytes: 4_294_967_296, unknown });
+    const facts = await never.read();
+    expect(facts).toMatchObject({ cpu: { threads: 224, usableMillis: 0 }, unknown });
+    expect(facts.memoryBytes).toBeUndefined();
   });
 
   it("should leave out a file system that is not there", async () => {

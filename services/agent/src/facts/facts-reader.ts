@@ -1,11 +1,11 @@
 import type { Logger } from "@rollcall/process";
-import { readContainerLimits } from "../machine/container-limits.ts";
+import { type ContainerLimits, readContainerLimits } from "../machine/container-limits.ts";
 import type { Machine } from "../machine/machine.ts";
 import { readCpu } from "./cpu.ts";
 import { inOneOrder, type Probed, probeNvidia, probeRocm } from "./gpus.ts";
 import { readInterfaces } from "./interfaces.ts";
 import { LastKnown } from "./last-known.ts";
-import type { MachineFacts, UnknownFact } from "./machine-facts.ts";
+import type { CpuFacts, MachineFacts, UnknownFact } from "./machine-facts.ts";
 import { readMemoryBytes } from "./memory.ts";
 import { NODE_ROOT, readNumaNodes } from "./numa.ts";
 import { readOperatingSystem } from "./operating-system.ts";
@@ -62,26 +62,24 @@ export function createFactsReader(
 
 async function readLinux(machine: Machine, stateDirectory: string, lastKnown: LastKnown): Promise<MachineFacts> {
   const limits = await readContainerLimits(machine);
-  const [operatingSystem, cpu, memoryBytes, disk, numaNodes, nvidia, amd, vm, vfioGpus, interfaces] = await Promise.all(
-    [
-      readOperatingSystem(machine),
-      readCpu(machine, limits),
-      readMemoryBytes(machine, limits),
-      probeDisk(machine, stateDirectory).then((probed) => lastKnown.take("disk", "disk_bytes", probed)),
-      probeFolder(machine, NODE_ROOT, readNumaNodes).then((probed) => lastKnown.take("numa", "numa_nodes", probed)),
-      probeNvidia(machine).then((probed) => lastKnown.take("nvidia", "gpus", probed)),
-      probeRocm(machine).then((probed) => lastKnown.take("amd", "gpus", probed)),
-      readVm(machine),
-      probeFolder(machine, PCI_ROOT, readVfioGpus).then((probed) => lastKnown.take("vfio", "vfio_gpus", probed)),
-      readInterfaces(machine),
-    ],
-  );
-  const probes = [disk, numaNodes, nvidia, amd, vfioGpus];
+  const [operatingSystem, cpu, memory, disk, numaNodes, nvidia, amd, vm, vfioGpus, interfaces] = await Promise.all([
+    readOperatingSystem(machine),
+    readCpu(machine, limits).then((read) => knownCpu(read, limits, lastKnown)),
+    probeMemory(machine, limits).then((probed) => lastKnown.take("memory", "memory_bytes", probed)),
+    probeDisk(machine, stateDirectory).then((probed) => lastKnown.take("disk", "disk_bytes", probed)),
+    probeFolder(machine, NODE_ROOT, readNumaNodes).then((probed) => lastKnown.take("numa", "numa_nodes", probed)),
+    probeNvidia(machine).then((probed) => lastKnown.take("nvidia", "gpus", probed)),
+    probeRocm(machine).then((probed) => lastKnown.take("amd", "gpus", probed)),
+    readVm(machine),
+    probeFolder(machine, PCI_ROOT, readVfioGpus).then((probed) => lastKnown.take("vfio", "vfio_gpus", probed)),
+    readInterfaces(machine),
+  ]);
+  const probes = [cpu, memory, disk, numaNodes, nvidia, amd, vfioGpus];
   return {
     hostname: machine.system.hostname(),
     operatingSystem,
-    cpu,
-    memoryBytes,
+    cpu: cpu.value,
+    memoryBytes: memory.value,
     diskBytes: disk.value,
     numaNodes: numaNodes.value ?? [],
     gpus: await inOneOrder(machine, nvidia.value ?? [], amd.value ?? []),
@@ -90,6 +88,24 @@ async function readLinux(machine: Machine, stateDirectory: string, lastKnown: La
     interfaces,
     unknown: probes.flatMap(({ unknown }) => (unknown === null ? [] : [unknown])),
   };
+}
+
+/** The processors, with the last share of them that was known where the container's limits are not; 0 for none. */
+async function knownCpu(
+  cpu: CpuFacts,
+  { cpuUnknown: reason }: ContainerLimits,
+  lastKnown: LastKnown,
+): Promise<{ readonly value: CpuFacts; readonly unknown: UnknownFact | null }> {
+  const probed: Probed<number> =
+    reason === undefined ? { kind: "known", value: cpu.usableMillis } : { kind: "unknown", reason };
+  const { value: usableMillis = 0, unknown } = await lastKnown.take("cpu", "cpu.usable_millis", probed);
+  return { value: { ...cpu, usableMillis }, unknown };
+}
+
+async function probeMemory(machine: Machine, limits: ContainerLimits): Promise<Probed<number>> {
+  const reason = limits.memoryUnknown;
+  if (reason !== undefined) return { kind: "unknown", reason };
+  return { kind: "known", value: await readMemoryBytes(machine, limits) };
 }
 
 async function probeDisk(machine: Machine, stateDirectory: string): Promise<Probed<number>> {

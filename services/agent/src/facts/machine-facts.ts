@@ -10,7 +10,7 @@ export interface MachineFacts {
   readonly operatingSystem: OperatingSystem;
   readonly cpu: CpuFacts;
   /** The machine's memory or the container's limit, whichever is smaller. */
-  readonly memoryBytes: number;
+  readonly memoryBytes: number | undefined;
   /** The file system that holds the agent's state directory. */
   readonly diskBytes: number | undefined;
   /** By id. Empty where the kernel does not tell. */
@@ -27,7 +27,7 @@ export interface MachineFacts {
 }
 
 /** A fact that can fail to be determined, named as its field of NodeInfo. */
-export type ProbedFact = "gpus" | "disk_bytes" | "numa_nodes" | "vfio_gpus";
+export type ProbedFact = "gpus" | "cpu.usable_millis" | "memory_bytes" | "disk_bytes" | "numa_nodes" | "vfio_gpus";
 
 /** A fact that could not be determined. */
 export interface UnknownFact {

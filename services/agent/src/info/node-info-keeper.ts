@@ -128,7 +128,7 @@ class SteadyFacts {
     const amounts = this.#amounts.take(amountsOf(facts), nowMs);
     return {
       ...facts,
-      memoryBytes: amounts.get("memory") ?? facts.memoryBytes,
+      memoryBytes: amounts.get("memory"),
       diskBytes: amounts.get("disk"),
       numaNodes: facts.numaNodes.map((node) => ({
         ...node,

@@ -44,7 +44,7 @@ describe("olderGroupPaths()", () => {
 
 describe("parseCpuMax()", () => {
   it.each([
-    ["max 100000", undefined],
+    ["max 100000", "none"],
     ["150000 100000", 1.5],
     ["100000 0", undefined],
     ["", undefined],
@@ -75,6 +75,26 @@ describe("readContainerLimits()", () => {
       memoryBytes: 1_073_741_824,
       memoryGroup: "/sys/fs/cgroup/pod",
     });
+  });
+
+  it("should not take a limit that cannot be read as unlimited", async () => {
+    planted = await plantMachine({
+      files: {
+        "/proc/self/cgroup": "0::/pod\n",
+        // A directory cannot be read as a file.
+        "/sys/fs/cgroup/pod/cpu.max/x": "",
+        "/sys/fs/cgroup/pod/memory.max": "a lot\n",
+        "/sys/fs/cgroup/memory.max": "1073741824\n",
+      },
+    });
+    expect(await readContainerLimits(planted.machine)).toMatchObject({
+      cpuUnknown: "/sys/fs/cgroup/pod/cpu.max cannot be read: EISDIR",
+      memoryUnknown: "/sys/fs/cgroup/pod/memory.max has no limit that is understood",
+    });
+    await planted.remove();
+    planted = await plantMachine({ files: { "/proc/self/cgroup/x": "" } });
+    const reason = "/proc/self/cgroup cannot be read: EISDIR";
+    expect(await readContainerLimits(planted.machine)).toMatchObject({ cpuUnknown: reason, memoryUnknown: reason });
   });
 
   it("should take the limits of version 1, in a container and in a group of the machine", async () => {

@@ -1,7 +1,7 @@
 import type { Machine } from "./machine.ts";
 import { parseCount, parseCpuList } from "./parse-text.ts";
 
-/** What control groups allow this process. Absent members are unlimited. */
+/** What control groups allow this process. Absent members are unlimited, unless a reason says that they are unknown. */
 export interface ContainerLimits {
   /** CPU time a second, in CPUs; may be fractional. */
   readonly cpus: number | undefined;
@@ -12,43 +12,80 @@ export interface ContainerLimits {
   readonly memoryGroup: string | undefined;
   /** The group that sets the tightest CPU limit. */
   readonly cpuGroup: string | undefined;
+  /** Why the CPUs or the CPU time are not known; for people. */
+  readonly cpuUnknown: string | undefined;
+  /** Why the memory limit is not known; for people. */
+  readonly memoryUnknown: string | undefined;
 }
 
-interface Level {
-  readonly group: string;
-  readonly limit: number | undefined;
+/** A limit as one file has it; neither a limit nor a reason: there is none. */
+interface ReadLimit {
+  readonly limit?: number;
+  /** Why it is not known. */
+  readonly unknown?: string;
 }
+
+interface Level extends ReadLimit {
+  readonly group: string;
+}
+
+const SELF = "/proc/self/cgroup";
 
 /** Read the limits of this process's group and of every group around it, of either version; a machine may have both. */
 export async function readContainerLimits(machine: Machine): Promise<ContainerLimits> {
-  const text = (await machine.readText("/proc/self/cgroup")) ?? "";
-  const levels = (groups: readonly string[], read: (group: string) => Promise<Level["limit"]>) =>
-    Promise.all(groups.map(async (group): Promise<Level> => ({ group, limit: await read(group) })));
+  const { text = "", problem } = await machine.tryText(SELF);
+  const levels = (groups: readonly string[], read: (group: string) => Promise<ReadLimit>) =>
+    Promise.all(groups.map(async (group): Promise<Level> => ({ group, ...(await read(group)) })));
+  const read = (file: string, parse: (text: string) => number | "none" | undefined) => readLimit(machine, file, parse);
   const newer = groupPaths(text);
-  const count = async (file: string) => parseCount(await machine.readText(file));
   const cpu = await Promise.all([
-    levels(newer, async (group) => parseCpuMax((await machine.readText(`${group}/cpu.max`)) ?? "")),
+    levels(newer, (group) => read(`${group}/cpu.max`, parseCpuMax)),
     levels(olderGroupPaths(text, "cpu"), async (group) => {
-      // A quota of -1 is none.
-      const quota = await count(`${group}/cpu.cfs_quota_us`);
-      const period = await count(`${group}/cpu.cfs_period_us`);
-      return quota !== undefined && period ? quota / period : undefined;
+      const quota = await read(`${group}/cpu.cfs_quota_us`, (one) => (one.trim() === "-1" ? "none" : parseCount(one)));
+      if (quota.limit === undefined) return quota;
+      const period = await read(`${group}/cpu.cfs_period_us`, (one) => parseCount(one) || undefined);
+      if (period.limit !== undefined) return { limit: quota.limit / period.limit };
+      return { unknown: period.unknown ?? `${group} has a quota of CPU time without a period` };
     }),
   ]);
   const memory = await Promise.all([
-    levels(newer, (group) => count(`${group}/memory.max`)),
+    levels(newer, (group) => read(`${group}/memory.max`, (one) => (one.trim() === "max" ? "none" : parseCount(one)))),
     // Without a limit it has the largest number of pages there can be, which is too long for a count.
-    levels(olderGroupPaths(text, "memory"), (group) => count(`${group}/memory.limit_in_bytes`)),
+    levels(olderGroupPaths(text, "memory"), (group) =>
+      read(`${group}/memory.limit_in_bytes`, (one) => (/^\d{16,20}$/.test(one.trim()) ? "none" : parseCount(one))),
+    ),
   ]);
   const byCpu = smallest(cpu.flat());
   const byMemory = smallest(memory.flat());
+  const cpuSet = await readCpuSet(machine, newer, olderGroupPaths(text, "cpuset"));
+  const selfUnknown = problem && `${SELF} cannot be read: ${problem}`;
   return {
     cpus: byCpu?.limit,
-    cpuSet: await readCpuSet(machine, newer, olderGroupPaths(text, "cpuset")),
+    cpuSet: cpuSet.cpus,
     memoryBytes: byMemory?.limit,
     memoryGroup: byMemory?.group,
     cpuGroup: byCpu?.group,
+    cpuUnknown: selfUnknown ?? firstUnknown(cpu.flat()) ?? cpuSet.unknown,
+    memoryUnknown: selfUnknown ?? firstUnknown(memory.flat()),
   };
+}
+
+/** Read the limit of one file. `parse` answers undefined for a text that is none. */
+async function readLimit(
+  machine: Machine,
+  file: string,
+  parse: (text: string) => number | "none" | undefined,
+): Promise<ReadLimit> {
+  const { text, problem } = await machine.tryText(file);
+  if (problem !== undefined) return { unknown: `${file} cannot be read: ${problem}` };
+  if (text === undefined) return {};
+  const limit = parse(text);
+  if (limit === undefined) return { unknown: `${file} has no limit that is understood` };
+  return limit === "none" ? {} : { limit };
+}
+
+function firstUnknown(levels: readonly Level[]): string | undefined {
+  return levels.find(({ unknown }) => unknown !== undefined)?.unknown;
 }
 
 /**
@@ -86,21 +123,26 @@ async function readCpuSet(
   machine: Machine,
   newer: readonly string[],
   older: readonly string[],
-): Promise<readonly number[] | undefined> {
+): Promise<{ readonly cpus?: readonly number[]; readonly unknown?: string }> {
   const files = [
     ...newer.slice(0, 1).map((group) => `${group}/cpuset.cpus.effective`),
     ...older.map((group) => `${group}/cpuset.effective_cpus`),
   ];
   for (const file of files) {
-    const text = await machine.readText(file);
-    if (text) return parseCpuList(text);
+    const { text, problem } = await machine.tryText(file);
+    if (problem !== undefined) return { unknown: `${file} cannot be read: ${problem}` };
+    if (!text) continue;
+    const cpus = parseCpuList(text);
+    return cpus.length > 0 ? { cpus } : { unknown: `${file} has no CPUs that are understood` };
   }
-  return undefined;
+  return {};
 }
 
-/** CPUs allowed by a cpu.max such as `150000 100000`; `undefined` for `max 100000`. */
-export function parseCpuMax(text: string): number | undefined {
-  const [quota, period] = text.trim().split(/\s+/).map(parseCount);
+/** CPUs allowed by a cpu.max such as `150000 100000`; "none" for `max 100000`, and undefined for anything else. */
+export function parseCpuMax(text: string): number | "none" | undefined {
+  const [first, second] = text.trim().split(/\s+/);
+  if (first === "max") return "none";
+  const [quota, period] = [parseCount(first), parseCount(second)];
   return quota !== undefined && period ? quota / period : undefined;
 }
 

@@ -21,6 +21,12 @@ export interface InterfaceAddress {
   readonly internal: boolean;
 }
 
+/** The text of a file. Neither a text nor a problem: there is no such file. */
+export interface TriedText {
+  readonly text?: string;
+  readonly problem?: string;
+}
+
 /** What the operating system says about itself without a file being read. */
 export interface SystemCalls {
   readonly platform: NodeJS.Platform;
@@ -46,6 +52,8 @@ export interface Machine {
   readonly run: RunCommand;
   /** The text of a file without trailing white space; at most its first MiB. */
   readText(path: string): Promise<string | undefined>;
+  /** The same, with the reason where a file that is there cannot be read, for example EACCES. */
+  tryText(path: string): Promise<TriedText>;
   /** The names in a directory in code-point order. */
   listNames(path: string): Promise<readonly string[]>;
   /** Why a directory cannot be listed, for example EACCES; undefined where it can be, and where there is none. */
@@ -77,14 +85,20 @@ export function createMachine(options: MachineOptions = {}): Machine {
     system: options.system ?? systemCalls(),
     run: options.run ?? createCommandRunner(),
     readText: (path) => absentOnError(() => readStart(at(path))),
+    tryText: async (path) => {
+      try {
+        return { text: await readStart(at(path)) };
+      } catch (error) {
+        return isMissing(error) ? {} : { problem: errorCode(error) ?? String(error) };
+      }
+    },
     listNames: async (path) => (await absentOnError(async () => (await readdir(at(path))).sort())) ?? [],
     problemOf: async (path) => {
       try {
         await readdir(at(path));
         return undefined;
       } catch (error) {
-        const code = errorCode(error) ?? String(error);
-        return code === "ENOENT" || code === "ENOTDIR" ? undefined : code;
+        return isMissing(error) ? undefined : (errorCode(error) ?? String(error));
       }
     },
     linkName: (path) => absentOnError(async () => basename(await readlink(at(path)))),
@@ -99,6 +113,10 @@ export function createMachine(options: MachineOptions = {}): Machine {
         return { totalBytes: blocks * bsize, usedBytes: (blocks - bfree) * bsize };
       }),
   };
+}
+
+function isMissing(error: unknown): boolean {
+  return ["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "");
 }
 
 async function absentOnError<T>(read: () => Promise<T>): Promise<T | undefined> {

@@ -69,6 +69,8 @@ function olderGroupCpuMicros(text: string): number | undefined {
 async function readCpuTimes(machine: Machine, nowMs: () => number): Promise<CpuTimes | undefined> {
   if (machine.system.platform !== "linux") return nodeCpuTimes();
   const limits = await readContainerLimits(machine);
+  // The container's share decides what is measured.
+  if (limits.cpuUnknown !== undefined) return undefined;
   const ofGroup = await readGroupTimes(machine, limits, nowMs);
   return ofGroup ?? parseProcStat((await machine.readText("/proc/stat")) ?? "");
 }

@@ -12,6 +12,8 @@ export async function readMemoryUsage(
 ): Promise<SpaceUsage | undefined> {
   if (machine.system.platform !== "linux") return readThroughSystemInformation(load);
   const [text, limits] = await Promise.all([machine.readText("/proc/meminfo"), readContainerLimits(machine)]);
+  // The container's limit decides which memory is measured.
+  if (limits.memoryUnknown !== undefined) return undefined;
   const { totalBytes, availableBytes } = parseMemInfo(text ?? "");
   const { memoryBytes: limit, memoryGroup } = limits;
   if (limit !== undefined && memoryGroup !== undefined && limit < (totalBytes ?? limit + 1)) {

@@ -65,7 +65,7 @@ export function workCapacity(
   return create(WorkCapacitySchema, {
     executors: greeting.executors.slice(0, 8),
     millicores: Math.min(0xffff_ffff, given(facts.cpu.usableMillis, allocated.cpu, 1_000)),
-    memoryBytes: bytes(facts.memoryBytes, allocated.memory),
+    memoryBytes: bytes(facts.memoryBytes ?? 0, allocated.memory),
     diskBytes: bytes(facts.diskBytes ?? 0, allocated.disk),
     portMin: ports.max === 0 ? 0 : ports.min,
     portMax: ports.max,

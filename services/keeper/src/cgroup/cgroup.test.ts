@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
+import { ownerInCgroup } from "../process/process-program.ts";
 import { Cgroup } from "./cgroup.ts";
 import { openCgroups } from "./cgroup-hierarchy.ts";
 
@@ -38,9 +39,8 @@ describe("a tree of cgroups", () => {
     // Two more for those by which it is kept.
     expect(await text("rollcall/n1/e1/pids.max")).toBe("102");
     expect(await text("rollcall/n1/e1/memory.oom.group")).toBe("1");
-    expect(await group.wasOutOfMemory()).toBe(false);
     await writeFile(join(place, "e1/memory.events"), "low 0\noom 2\noom_kill 1\n");
-    expect(await group.wasOutOfMemory()).toBe(true);
+    expect(await group.wasOutOfMemory()).toEqual({ kind: "yes" });
     await group.kill();
     expect(await text("rollcall/n1/e1/cgroup.kill")).toBe("1");
   });
@@ -60,7 +60,27 @@ describe("a tree of cgroups", () => {
     expect(await text("pids/e1/pids.max")).toBe("102");
     expect(await text("memory/e1/memory.limit_in_bytes")).toBe("1048576");
     await writeFile(join(root, "memory/e1/memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
-    expect(await group.wasOutOfMemory()).toBe(false);
+    expect(await group.wasOutOfMemory()).toEqual({ kind: "no" });
+  });
+
+  it("should not know what it cannot read", async () => {
+    const hierarchy = { version: 1, roots: { kill: root, cpu: null, memory: root, pids: null }, limits: [] } as const;
+    const group = new Cgroup(hierarchy, "e1");
+    await mkdir(join(root, "e1/cgroup.procs"), { recursive: true });
+    expect(await group.wasOutOfMemory()).toEqual({
+      kind: "unknown",
+      why: "memory.oom_control of its cgroup cannot be read: ENOENT",
+    });
+    await writeFile(join(root, "e1/memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\n");
+    expect(await group.wasOutOfMemory()).toMatchObject({ kind: "unknown" });
+    await expect(group.processes()).rejects.toMatchObject({ code: "EISDIR" });
+    await expect(group.kill()).rejects.toMatchObject({ code: "EISDIR" });
+    expect(await ownerInCgroup(1, group)).toEqual({
+      kind: "unknown",
+      why: "the processes of its cgroup cannot be read: EISDIR",
+    });
+    // Nothing runs in a cgroup that is not there.
+    await new Cgroup(hierarchy, "e2").kill();
   });
 
   it("should be none where the memory controller is missing and nothing can be made", async () => {

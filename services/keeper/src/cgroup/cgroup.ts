@@ -1,6 +1,7 @@
 import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "@rollcall/process";
+import type { MemoryKill } from "../execution/execution-state.ts";
 import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 
 /** What an execution may use; 0 for no limit. */
@@ -21,6 +22,9 @@ const KEEPING_PIDS = 2;
 /** Removing a cgroup waits for the kernel to release its last process. */
 const MOST_REMOVALS = 50;
 const REMOVAL_PAUSE_MS = 100;
+
+/** What reading a file of a cgroup fails with once the cgroup was removed, before and while the file is open. */
+const GONE: ReadonlySet<string> = new Set(["ENOENT", "ENODEV"]);
 
 /** A process forks while its cgroup is killed: each pass kills the children of those before. */
 const MOST_PASSES = 50;
@@ -69,26 +73,33 @@ export class Cgroup {
   }
 
   /** Whether the kernel killed a process of it for its memory. */
-  async wasOutOfMemory(): Promise<boolean> {
+  async wasOutOfMemory(): Promise<MemoryKill> {
     const { version, roots } = this.#hierarchy;
-    if (roots.memory === null) return false;
+    if (roots.memory === null) return { kind: "no" };
     const file = version === 2 ? "memory.events" : "memory.oom_control";
-    const text = await readFile(join(roots.memory, this.#id, file), "utf8").catch(() => "");
-    const [, count = "0"] = /^oom_kill (\d+)$/m.exec(text) ?? [];
-    return Number(count) > 0;
+    let text: string;
+    try {
+      text = await readFile(join(roots.memory, this.#id, file), "utf8");
+    } catch (error) {
+      return { kind: "unknown", why: `${file} of its cgroup cannot be read: ${errorCode(error) ?? String(error)}` };
+    }
+    const [, count] = /^oom_kill (\d+)$/m.exec(text) ?? [];
+    // Linux before 4.13 does not count.
+    if (count === undefined) return { kind: "unknown", why: `${file} of its cgroup does not count kills` };
+    return { kind: Number(count) > 0 ? "yes" : "no" };
   }
 
-  /** Ids of the processes in it. */
+  /** Ids of the processes in it. Rejects when they cannot be read. */
   async processes(): Promise<readonly number[]> {
     const file = join(this.#hierarchy.roots.kill, this.#id, "cgroup.procs");
-    const text = await readFile(file, "utf8").catch(() => "");
+    const text = await readFile(file, "utf8");
     return text
       .split("\n")
       .map(Number)
       .filter((pid) => pid > 1);
   }
 
-  /** Kill all processes in it, and those that they make meanwhile. */
+  /** Kill all processes in it, and those that they make meanwhile. Rejects when its processes cannot be read. */
   async kill(): Promise<void> {
     const { version, roots } = this.#hierarchy;
     if (version === 2) {
@@ -100,19 +111,27 @@ export class Cgroup {
       if (done) return;
     }
     for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-      const pids = await this.processes();
+      const pids = await this.processes().catch((error: unknown) => {
+        if (GONE.has(errorCode(error) ?? "")) return [];
+        throw error;
+      });
       if (pids.length === 0) return;
       for (const pid of pids) killIfThere(pid);
     }
   }
 
-  /** Kill what is in it, and remove it, whether it was made or not. */
+  /** Kill what is in it, and remove it, whether it was made or not. Rejects when its processes cannot be killed. */
   async end(): Promise<void> {
+    let failure: unknown;
     for (let turn = 0; turn < MOST_REMOVALS; turn += 1) {
       if (await this.remove()) return;
-      await this.kill();
+      failure = await this.kill().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
       await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS));
     }
+    if (failure !== undefined) throw failure;
   }
 
   /** Remove it. False while processes are in it. */

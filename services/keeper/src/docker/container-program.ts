@@ -19,6 +19,8 @@ import { judgeContainer } from "./judge-container.ts";
 import { kernelKilled } from "./kernel-log.ts";
 
 const LOOPBACK = "127.0.0.1";
+/** The exit code of a container that SIGKILL ended. */
+const KILLED_CODE = 137;
 /** What engines call a container of which nothing runs any more. */
 const ENDED: ReadonlySet<string> = new Set(["exited", "stopped", "dead"]);
 
@@ -108,8 +110,11 @@ export class ContainerProgram implements Program {
   }
 
   async #withMemory(containerId: string, exit: Exit): Promise<Exit> {
-    const isSure = exit.isOutOfMemory || exit.code === 0 || this.#context.plan.memoryBytes === 0;
-    return isSure ? exit : { ...exit, isOutOfMemory: await kernelKilled(containerId) };
+    const isSure = exit.memoryKill.kind === "yes" || exit.code === 0 || this.#context.plan.memoryBytes === 0;
+    if (isSure) return exit;
+    const memoryKill = await kernelKilled(containerId);
+    // Where the log tells nothing, the engine's answer stands, but for a container that something killed.
+    return memoryKill.kind === "unknown" && exit.code !== KILLED_CODE ? exit : { ...exit, memoryKill };
   }
 
   /** Its output was taken before its end was told. */

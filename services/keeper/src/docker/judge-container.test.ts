@@ -21,7 +21,7 @@ describe("judgeContainer()", () => {
   it("should tell how and when it ended", () => {
     expect(judgeContainer(state("exited", { ExitCode: 137, OOMKilled: true }), null)).toEqual({
       kind: "exited",
-      exit: { code: 137, signal: null, isOutOfMemory: true },
+      exit: { code: 137, signal: null, memoryKill: { kind: "yes" } },
       wallMs: AT_MS,
     });
     expect(judgeContainer(state("exited", { FinishedAt: "0001-01-01T00:00:00Z" }), null)).toMatchObject({

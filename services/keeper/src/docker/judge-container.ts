@@ -33,7 +33,11 @@ export function judgeContainer(state: ContainerState, bootWallMs: number | null)
       const wallMs = Number.isFinite(atMs) && atMs > 0 ? atMs : null;
       const wasSeen = bootWallMs === null || (wallMs !== null && wallMs < bootWallMs);
       // A signal is a code above 128 here: engines do not tell them apart.
-      const exit = { code: state.ExitCode, signal: null, isOutOfMemory: state.OOMKilled };
+      const exit = {
+        code: state.ExitCode,
+        signal: null,
+        memoryKill: { kind: state.OOMKilled ? ("yes" as const) : ("no" as const) },
+      };
       return { kind: "exited", exit: wasSeen ? exit : null, wallMs };
     }
     default:

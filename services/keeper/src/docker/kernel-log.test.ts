@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { isKillOf } from "./kernel-log.ts";
+import { isKillOf, kernelKilled } from "./kernel-log.ts";
 
 const ID = "9785a9508c48";
 const RECORD =
@@ -15,5 +15,14 @@ describe("isKillOf()", () => {
   it("should not believe what a program may write, or the memory of another cgroup", () => {
     expect(isKillOf(`6,1,1,-;${ID}[1]: segfault`, ID)).toBe(false);
     expect(isKillOf(RECORD.replace(`oom_memcg=/libpod_parent/libpod-${ID}`, "oom_memcg=/"), ID)).toBe(false);
+  });
+});
+
+describe("kernelKilled()", () => {
+  it("should not know it where the log cannot be read", async () => {
+    expect(await kernelKilled(ID, "/no/such/log")).toEqual({
+      kind: "unknown",
+      why: "the kernel's log cannot be read: ENOENT",
+    });
   });
 });

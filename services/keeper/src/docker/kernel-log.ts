@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { errorCode } from "@rollcall/process";
+import type { MemoryKill } from "../execution/execution-state.ts";
 
 const KERNEL_LOG = "/dev/kmsg";
 const MOST_RECORD_BYTES = 8_192;
@@ -10,18 +11,22 @@ const MOST_RECORDS = 20_000;
 
 /**
  * See in the kernel's log whether it killed a process of a container for its memory. Some engines do not tell: podman's
- * conmon notes it, with cgroups of version 1, where podman does not look. False where the log cannot be read.
+ * conmon notes it, with cgroups of version 1, where podman does not look.
  */
-export async function kernelKilled(containerId: string): Promise<boolean> {
-  const file = await open(KERNEL_LOG, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => null);
-  if (file === null) return false;
+export async function kernelKilled(containerId: string, path = KERNEL_LOG): Promise<MemoryKill> {
+  let file: FileHandle;
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    return { kind: "unknown", why: `the kernel's log cannot be read: ${errorCode(error) ?? String(error)}` };
+  }
   try {
     for (let count = 0; count < MOST_RECORDS; count += 1) {
       const record = await readRecord(file);
-      if (record === null) return false;
-      if (isKillOf(record, containerId)) return true;
+      if (record === null) return { kind: "no" };
+      if (isKillOf(record, containerId)) return { kind: "yes" };
     }
-    return false;
+    return { kind: "unknown", why: `the kernel's log has more than ${MOST_RECORDS} records` };
   } finally {
     await file.close();
   }

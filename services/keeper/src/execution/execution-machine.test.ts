@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { beginExecution, dueAtMs, neverStarted, stepExecution } from "./execution-machine.ts";
-import type { ExecutionEvent, ExecutionState, KeepingRules } from "./execution-state.ts";
+import type { ExecutionEvent, ExecutionState, KeepingRules, MemoryKill } from "./execution-state.ts";
 
 const RULES: KeepingRules = {
   stopSignal: "SIGINT",
@@ -11,9 +11,9 @@ const RULES: KeepingRules = {
   check: null,
 };
 const CHECKED: KeepingRules = { ...RULES, check: { intervalMs: 10_000, failures: 2, readyWithinMs: 60_000 } };
-const exited = (code: number | null, isOutOfMemory = false): ExecutionEvent => ({
+const exited = (code: number | null, memoryKill: MemoryKill = { kind: "no" }): ExecutionEvent => ({
   kind: "exited",
-  exit: { code, signal: code === null ? "SIGKILL" : null, isOutOfMemory },
+  exit: { code, signal: code === null ? "SIGKILL" : null, memoryKill },
 });
 const launched: ExecutionEvent = { kind: "launched", about: "" };
 const stop: ExecutionEvent = { kind: "stop" };
@@ -81,15 +81,28 @@ describe("stepExecution()", () => {
   it.each<[string, ExecutionEvent, string]>([
     ["a code", exited(1), "EXITED"],
     ["a signal", exited(null), "EXITED"],
-    ["a signal of the kernel", exited(null, true), "OOM"],
-    ["a code after a child was killed for memory", exited(1, true), "OOM"],
-    ["a success after a child was killed for memory", exited(0, true), "EXITED"],
+    ["a signal of the kernel", exited(null, { kind: "yes" }), "OOM"],
+    ["a code after a child was killed for memory", exited(1, { kind: "yes" }), "OOM"],
+    ["a success after a child was killed for memory", exited(0, { kind: "yes" }), "EXITED"],
     ["an end that was not seen", { kind: "exited", exit: null }, "GONE"],
   ])("should tell how it ended: %s", (_, event, cause) => {
     const run = new Run(RULES);
     run.step(launched);
     run.step(event);
     expect(run.state.phase).toMatchObject({ kind: "ended", cause });
+  });
+
+  it("should tell that it may have run out of memory, unless it succeeded", () => {
+    const unknown = { kind: "unknown", why: "memory.events cannot be read" } as const;
+    const run = new Run(RULES);
+    run.step(launched);
+    run.step(exited(null, unknown));
+    const message = "it is not known whether it ran out of memory: memory.events cannot be read";
+    expect(run.state).toMatchObject({ phase: { kind: "ended", cause: "EXITED" }, message });
+    const other = new Run(RULES);
+    other.step(launched);
+    other.step(exited(0, unknown));
+    expect(other.state).toMatchObject({ phase: { kind: "ended", cause: "EXITED" }, message: "" });
   });
 
   it.each<[Partial<KeepingRules>, number, string]>([
@@ -182,7 +195,7 @@ describe("stepExecution()", () => {
 
   it("should never leave its end, nor lower its change, and report each change", () => {
     const event = fc.constantFrom(
-      ...[launched, stop, due, exited(0), exited(null, true), checked(true), checked(false)],
+      ...[launched, stop, due, exited(0), exited(null, { kind: "yes" }), checked(true), checked(false)],
       ...[{ kind: "exited", exit: null } as const, { kind: "launch-failed", message: "" } as const],
     );
     fc.assert(

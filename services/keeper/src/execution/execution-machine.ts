@@ -215,7 +215,10 @@ function causeOf(
   if (phase.kind === "starting" && phase.stop !== null) return { cause: phase.stop, message };
   if (exit === null) return { cause: "GONE", message: "the process was gone, and how it ended was not seen" };
   // What its check said last is not why it ended.
-  return { cause: exit.isOutOfMemory && exit.code !== 0 ? "OOM" : "EXITED", message: "" };
+  const { code, memoryKill } = exit;
+  if (code === 0 || memoryKill.kind === "no") return { cause: "EXITED", message: "" };
+  if (memoryKill.kind === "yes") return { cause: "OOM", message: "" };
+  return { cause: "EXITED", message: `it is not known whether it ran out of memory: ${memoryKill.why}` };
 }
 
 function ended(

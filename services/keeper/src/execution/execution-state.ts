@@ -17,9 +17,14 @@ export interface Exit {
   /** Null for one that a signal ended, and for one whose end was not seen. */
   readonly code: number | null;
   readonly signal: string | null;
-  /** Whether the kernel killed a process of the execution for its memory. */
-  readonly isOutOfMemory: boolean;
+  readonly memoryKill: MemoryKill;
 }
+
+/** Whether the kernel killed a process of the execution for its memory; `why` is for people. */
+export type MemoryKill =
+  | { readonly kind: "yes" }
+  | { readonly kind: "no" }
+  | { readonly kind: "unknown"; readonly why: string };
 
 /** What of a spec decides how an execution is kept. */
 export interface KeepingRules {

@@ -3,6 +3,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { chmod, mkdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { errorCode } from "@rollcall/process";
 import { Cgroup } from "../cgroup/cgroup.ts";
 import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
 import { ownerOfPort, type PortOwner } from "../check/port-owner.ts";
@@ -97,8 +98,8 @@ class ProcessProgram implements Program {
         this.#child = verdict.child;
         return { kind: "runs", about: "" };
       case "exited": {
-        const isOutOfMemory = (await this.#cgroup?.wasOutOfMemory()) ?? false;
-        const exit = verdict.exit && { ...verdict.exit, isOutOfMemory };
+        const memoryKill = (await this.#cgroup?.wasOutOfMemory()) ?? { kind: "no" };
+        const exit = verdict.exit && { ...verdict.exit, memoryKill };
         return { kind: "exited", exit, wallMs: await exitWallMs(directory), about: "" };
       }
     }
@@ -145,7 +146,7 @@ class ProcessProgram implements Program {
   }
 
   async #ownerOf(port: number): Promise<PortOwner> {
-    if (this.#cgroup !== null) return ownerOfPort(port, await this.#cgroup.processes());
+    if (this.#cgroup !== null) return ownerInCgroup(port, this.#cgroup);
     const members = await this.#members();
     if (members === null) return { kind: "unknown", why: "the processes of the execution are not known yet" };
     const owner = await ownerOfPort(port, members.pids);
@@ -260,6 +261,17 @@ class ProcessProgram implements Program {
       new OutputPump(join(directory, "stderr.pipe"), stderr, { wallMs, log }),
     ]);
   }
+}
+
+/** An execution whose processes cannot be read may well have the port. */
+export async function ownerInCgroup(port: number, cgroup: Pick<Cgroup, "processes">): Promise<PortOwner> {
+  let processes: readonly number[];
+  try {
+    processes = await cgroup.processes();
+  } catch (error) {
+    return { kind: "unknown", why: `the processes of its cgroup cannot be read: ${errorCode(error) ?? String(error)}` };
+  }
+  return ownerOfPort(port, processes);
 }
 
 /**

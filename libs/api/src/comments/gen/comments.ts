@@ -1586,7 +1586,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.node.v1.SchedulingState.SCHEDULING_STATE_UNCONFIRMED": "A drain is over, and the node's agent has not confirmed that all of it ended: some may still run here. DRAINED once it has.",
   "rollcall.node.v1.SchedulingState.SCHEDULING_STATE_UNSPECIFIED": "Never sent.",
   "rollcall.node.v1.UnknownFact": "UnknownFact is one fact about the machine that could not be determined: its probe failed or gave no answer.",
-  "rollcall.node.v1.UnknownFact.fact": "The field of NodeInfo: \"gpus\", \"disk_bytes\", \"numa_nodes\", \"vfio_gpus\". No GPU is given to new executions while \"gpus\" is unknown.",
+  "rollcall.node.v1.UnknownFact.fact": "The field of NodeInfo: \"gpus\", \"cpu.usable_millis\", \"memory_bytes\", \"disk_bytes\", \"numa_nodes\", \"vfio_gpus\". No GPU is given to new executions while \"gpus\" is unknown.",
   "rollcall.node.v1.UnknownFact.known_time": "When the value that is reported was read, by the machine's clock. Absent: never, and the field is empty.",
   "rollcall.node.v1.UnknownFact.reason": "Why, for people.",
   "rollcall.node.v1.VfioGpu": "VfioGpu is a GPU set aside for virtual machines.",

@@ -1705,7 +1705,7 @@ func (x *NodeInfo) GetUnknownFacts() []*UnknownFact {
 // UnknownFact is one fact about the machine that could not be determined: its probe failed or gave no answer.
 type UnknownFact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The field of NodeInfo: "gpus", "disk_bytes", "numa_nodes", "vfio_gpus". No GPU is given to new executions while "gpus" is unknown.
+	// The field of NodeInfo: "gpus", "cpu.usable_millis", "memory_bytes", "disk_bytes", "numa_nodes", "vfio_gpus". No GPU is given to new executions while "gpus" is unknown.
 	Fact string `protobuf:"bytes,1,opt,name=fact,proto3" json:"fact,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -754,7 +754,7 @@ export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
  */
 export type UnknownFact = Message<"rollcall.node.v1.UnknownFact"> & {
   /**
-   * The field of NodeInfo: "gpus", "disk_bytes", "numa_nodes", "vfio_gpus". No GPU is given to new executions while "gpus" is unknown.
+   * The field of NodeInfo: "gpus", "cpu.usable_millis", "memory_bytes", "disk_bytes", "numa_nodes", "vfio_gpus". No GPU is given to new executions while "gpus" is unknown.
    *
    * @generated from field: string fact = 1;
    */
