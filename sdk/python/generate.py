@@ -58,23 +58,24 @@ def services_module(files: list) -> str:
         "from .calls import (",
         *(f"    {name}," for name in IMPORTS),
         ")",
+        "from .connection import Connection",
     ]
-    for prefix, channel in (("", "grpc.Channel"), ("Async", "grpc.aio.Channel")):
+    for prefix, connection in (("", "Connection[grpc.Channel]"), ("Async", "Connection[grpc.aio.Channel]")):
         for file, index, service in listed:
             lines += ["", "", f"class {prefix}{service.name}:"]
             lines += docstring(comment_at(file, [6, index]), 4)
-            lines += ["", f"    def __init__(self, channel: {channel}, options: CallOptions) -> None:"]
+            lines += ["", f"    def __init__(self, connection: {connection}, options: CallOptions) -> None:"]
             for number, method in enumerate(service.method):
                 lines += method_lines(prefix, file, service, method, messages)
                 lines += docstring(comment_at(file, [6, index, 2, number]), 8)
         lines += ["", "", f"class {prefix}Services:", '    """Every service of one control plane."""', ""]
         lines.append(
-            f"    def __init__(self, channels: dict[str, {channel}], options: dict[str, CallOptions]) -> None:"
+            f"    def __init__(self, connections: dict[str, {connection}], options: dict[str, CallOptions]) -> None:"
         )
         for file, _, service in listed:
             attribute, address = SERVICES[f"{file.package}.{service.name}"]
             lines.append(
-                f'        self.{attribute} = {prefix}{service.name}(channels["{address}"], options["{address}"])'
+                f'        self.{attribute} = {prefix}{service.name}(connections["{address}"], options["{address}"])'
             )
     return "\n".join(lines) + "\n"
 
@@ -109,7 +110,7 @@ def method_lines(prefix: str, file: object, service: object, method: object, mes
     return [
         f"        self.{name}: {kind}[",
         f"            {', '.join(parameters)}",
-        f"        ] = {kind}(channel, MethodInfo({', '.join(info)}), options)",
+        f"        ] = {kind}(connection, MethodInfo({', '.join(info)}), options)",
     ]
 
 

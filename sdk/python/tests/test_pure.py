@@ -12,7 +12,7 @@ from rollcall.registry.v1 import registry_pb2
 
 from rollcall import Bookmark, ConfigurationError, NodeView, RetryPolicy, RollcallError
 from rollcall.bookmark import EventPosition
-from rollcall.retry import wait_before_resume, wait_before_retry
+from rollcall.retry import attempt_limit, wait_before_resume, wait_before_retry
 from rollcall.seen_revision import SeenRevision
 from rollcall.target import Options, Target, parse_address, resolve_target
 
@@ -88,6 +88,9 @@ class TestVectors:
                 RetryPolicy(), failure_of(one), one["attempt"], one["repeatable"], 1_000.0, one["random"]
             )
             assert (wait is None and one["wait_ms"] is None) or wait == pytest.approx(one["wait_ms"] / 1_000), one
+        for one in vectors["attempts"]:
+            limit = attempt_limit(RetryPolicy(), one["timeout_ms"] / 1000, one["attempt"], one["repeatable"])
+            assert limit == (None if one["limit_ms"] is None else one["limit_ms"] / 1000)
         for one in vectors["resumes"]:
             wait = wait_before_resume(failure_of(one), one["breaks"], one["random"])
             assert (wait is None and one["wait_ms"] is None) or wait == pytest.approx(one["wait_ms"] / 1_000), one

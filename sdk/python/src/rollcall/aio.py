@@ -15,6 +15,7 @@ from .bookmark import Bookmark, EventPosition
 from .calls import CallOptions
 from .client import SILENCE
 from .connect import TlsTrust, channel_options, metadata_source
+from .connection import Connection
 from .errors import RollcallError
 from .events.v1 import events_pb2
 from .retry import RetryPolicy, wait_before_resume
@@ -60,14 +61,15 @@ class AsyncClient(AsyncServices):
         )
         self.target: Target = resolve_target(options)
         trust = TlsTrust(self.target)
-        self._channels = {name: _channel(self.target, name, trust) for name in SERVICES}
+        self._connections = {name: _connection(self.target, name, trust) for name in SERVICES}
         policy, seen = retry or RetryPolicy(), SeenRevision()
         calls = {name: CallOptions(timeout, policy, metadata_source(self.target, name), seen) for name in SERVICES}
-        super().__init__(self._channels, calls)
+        super().__init__(self._connections, calls)
 
     async def close(self) -> None:
         """End every call and connection."""
-        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        ended = [channel for connection in self._connections.values() for channel in connection.end()]
+        await asyncio.gather(*(channel.close() for channel in ended))
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -130,9 +132,23 @@ class AsyncEventWatch:
             await asyncio.sleep(wait or 0.1)
 
 
-def _channel(target: Target, name: str, trust: TlsTrust) -> grpc.aio.Channel:
+def _connection(target: Target, name: str, trust: TlsTrust) -> Connection[grpc.aio.Channel]:
     address = target.addresses[name]
-    options = channel_options(target, address)
-    if not address.is_tls:
-        return grpc.aio.insecure_channel(address.authority, options)
-    return grpc.aio.secure_channel(address.authority, trust.credentials(address), options)
+
+    def dial(is_replacing: bool) -> grpc.aio.Channel:
+        options = channel_options(target, address, is_replacing)
+        if not address.is_tls:
+            return grpc.aio.insecure_channel(address.authority, options)
+        return grpc.aio.secure_channel(address.authority, trust.credentials(address), options)
+
+    return Connection(dial, _hang_up)
+
+
+# A task that nothing refers to may be collected before it has ended.
+_ENDING: set[asyncio.Future[None]] = set()
+
+
+def _hang_up(channel: grpc.aio.Channel) -> None:
+    ending = asyncio.ensure_future(channel.close())
+    _ENDING.add(ending)
+    ending.add_done_callback(_ENDING.discard)

@@ -15,8 +15,9 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
+from .connection import Connection, Path
 from .errors import RollcallError, UnreachableError, error_of_rpc
-from .retry import RetryPolicy, wait_before_retry
+from .retry import SHORTEST_ATTEMPT, RetryPolicy, attempt_limit, wait_before_retry
 from .seen_revision import SeenRevision
 
 Request = TypeVar("Request", bound=Message)
@@ -54,6 +55,51 @@ class MethodInfo(Generic[Request, Response]):
             message = copy
         return message, True
 
+    def unary_on(self, channel: Any) -> Any:
+        """What makes the call over a channel."""
+        return channel.unary_unary(self.path, **self._forms())
+
+    def stream_on(self, channel: Any) -> Any:
+        """What opens the stream over a channel."""
+        return channel.unary_stream(self.path, **self._forms())
+
+    def _forms(self) -> dict[str, Any]:
+        serialize, deserialize = self.request.SerializeToString, self.response.FromString
+        return {"request_serializer": serialize, "response_deserializer": deserialize}
+
+
+class Attempts:
+    """The attempts of one call: how long each may take, and when the next one begins."""
+
+    def __init__(self, options: CallOptions, timeout: float | None, is_repeatable: bool) -> None:
+        self._options = options
+        self._timeout = options.timeout if timeout is None else timeout
+        self._deadline = time.monotonic() + self._timeout
+        self._is_repeatable = is_repeatable
+        self._number = 0
+        self._limit: float | None = None
+
+    def begin(self) -> float:
+        """Seconds that the next attempt may take."""
+        self._number += 1
+        self._limit = attempt_limit(self._options.retry, self._timeout, self._number, self._is_repeatable)
+        remaining = max(self._deadline - time.monotonic(), 0.0)
+        return remaining if self._limit is None else min(self._limit, remaining)
+
+    def wait_after(self, failure: RollcallError) -> float | None:
+        """Seconds to wait before the next attempt; None where there is none."""
+        left = self._deadline - time.monotonic()
+        is_stuck = self._limit is not None and failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
+        # Only the attempt is over.
+        seen = UnreachableError(grpc.StatusCode.UNAVAILABLE, "no answer") if is_stuck else failure
+        policy = self._options.retry
+        return wait_before_retry(policy, seen, self._number, self._is_repeatable, left, random.random())
+
+
+def is_silent(failure: RollcallError, limit: float) -> bool:
+    """Whether the path may be dead. What a caller gives less time than that says nothing about it."""
+    return failure.code is grpc.StatusCode.DEADLINE_EXCEEDED and limit >= SHORTEST_ATTEMPT
+
 
 @dataclass(frozen=True)
 class CallOptions:
@@ -85,34 +131,42 @@ class CallOptions:
 class UnaryMethod(Generic[Request, Response]):
     """A method with one answer; call it with its request message."""
 
-    def __init__(self, channel: grpc.Channel, info: MethodInfo[Request, Response], options: CallOptions) -> None:
+    def __init__(
+        self, connection: Connection[grpc.Channel], info: MethodInfo[Request, Response], options: CallOptions
+    ) -> None:
         self.info = info
         self._options = options
-        self._call = channel.unary_unary(
-            info.path, request_serializer=info.request.SerializeToString, response_deserializer=info.response.FromString
-        )
+        self._connection = connection
 
     def __call__(self, request: Request | None = None, *, timeout: float | None = None) -> Response:
         """Make the call. Raises RollcallError."""
         message, is_repeatable = self.info.prepared(request)
-        deadline = time.monotonic() + (self._options.timeout if timeout is None else timeout)
-        attempt = 0
+        attempts = Attempts(self._options, timeout, is_repeatable)
         while True:
-            attempt += 1
-            remaining = deadline - time.monotonic()
+            limit = attempts.begin()
             try:
-                metadata = self._options.all_metadata()
-                found = self._call.with_call(message, timeout=max(remaining, 0.0), metadata=metadata)
-                answer: Response = found[0]
-                self._options.seen.answered(found[1].initial_metadata())
-                return answer
+                return self._attempt(message, limit)
             except (grpc.RpcError, RollcallError) as error:
                 failure = self._options.failure_of(error)
-                left = deadline - time.monotonic()
-                wait = wait_before_retry(self._options.retry, failure, attempt, is_repeatable, left, random.random())
+                wait = attempts.wait_after(failure)
                 if wait is None:
                     raise failure from error
             time.sleep(wait)
+
+    def _attempt(self, message: Request, limit: float) -> Response:
+        metadata = self._options.all_metadata()
+        path = self._connection.acquire()
+        try:
+            found = self.info.unary_on(path.channel).with_call(message, timeout=limit, metadata=metadata)
+            answer: Response = found[0]
+            self._options.seen.answered(found[1].initial_metadata())
+            return answer
+        except grpc.RpcError as error:
+            if is_silent(error_of_rpc(error), limit):
+                self._connection.replace(path)
+            raise
+        finally:
+            self._connection.release(path)
 
 
 class PagedMethod(UnaryMethod[Request, Response], Generic[Request, Response, Item]):
@@ -135,24 +189,45 @@ class PagedMethod(UnaryMethod[Request, Response], Generic[Request, Response, Ite
 class StreamMethod(Generic[Request, Response]):
     """A method that answers a stream."""
 
-    def __init__(self, channel: grpc.Channel, info: MethodInfo[Request, Response], options: CallOptions) -> None:
+    def __init__(
+        self, connection: Connection[grpc.Channel], info: MethodInfo[Request, Response], options: CallOptions
+    ) -> None:
         self.info = info
         self._options = options
-        self._call = channel.unary_stream(
-            info.path, request_serializer=info.request.SerializeToString, response_deserializer=info.response.FromString
-        )
+        self._connection = connection
 
     def __call__(self, request: Request | None = None, *, silence: float | None = None) -> Stream[Response]:
         """Open the stream. It ends with UNAVAILABLE when nothing comes for ``silence`` seconds."""
         message = self.info.request() if request is None else request
-        return Stream(self._call(message, metadata=self._options.all_metadata()), silence, self._options)
+        metadata = self._options.all_metadata()
+        use = PathUse(self._connection)
+        return Stream(self.info.stream_on(use.channel)(message, metadata=metadata), silence, self._options, use)
+
+
+class PathUse:
+    """The path of one stream, until the stream ends."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+        self._path: Path[Any] | None = connection.acquire()
+        self.channel = self._path.channel
+
+    def end(self, *, is_silent: bool = False) -> None:
+        """The stream has ended. May be called several times, from any thread."""
+        path, self._path = self._path, None
+        if path is None:
+            return
+        if is_silent:
+            self._connection.replace(path)
+        self._connection.release(path)
 
 
 class Stream(Generic[Response]):
     """The messages of one stream, as an iterator. ``close()`` ends it."""
 
-    def __init__(self, call: Any, silence: float | None, options: CallOptions) -> None:
+    def __init__(self, call: Any, silence: float | None, options: CallOptions, use: PathUse) -> None:
         self._call = call
+        self._use = use
         self._silence = silence
         self._options = options
         self._is_silent = False
@@ -170,7 +245,11 @@ class Stream(Generic[Response]):
             message: Response = next(self._call)
             self._options.heard(message)
             return message
+        except StopIteration:
+            self._use.end()
+            raise
         except grpc.RpcError as error:
+            self._use.end(is_silent=self._is_silent)
             raise (_fell_silent() if self._is_silent else self._options.failure_of(error)) from error
         finally:
             if timer is not None:
@@ -179,6 +258,7 @@ class Stream(Generic[Response]):
     def close(self) -> None:
         """End the stream; iteration stops."""
         self._call.cancel()
+        self._use.end()
 
     def __enter__(self) -> Stream[Response]:
         return self
@@ -194,35 +274,43 @@ class Stream(Generic[Response]):
 class AsyncUnaryMethod(Generic[Request, Response]):
     """A method with one answer, for asyncio; await it with its request message."""
 
-    def __init__(self, channel: grpc.aio.Channel, info: MethodInfo[Request, Response], options: CallOptions) -> None:
+    def __init__(
+        self, connection: Connection[grpc.aio.Channel], info: MethodInfo[Request, Response], options: CallOptions
+    ) -> None:
         self.info = info
         self._options = options
-        self._call = channel.unary_unary(
-            info.path, request_serializer=info.request.SerializeToString, response_deserializer=info.response.FromString
-        )
+        self._connection = connection
 
     async def __call__(self, request: Request | None = None, *, timeout: float | None = None) -> Response:
         """Make the call. Raises RollcallError."""
         message, is_repeatable = self.info.prepared(request)
-        deadline = time.monotonic() + (self._options.timeout if timeout is None else timeout)
-        attempt = 0
+        attempts = Attempts(self._options, timeout, is_repeatable)
         while True:
-            attempt += 1
-            remaining = deadline - time.monotonic()
+            limit = attempts.begin()
             try:
-                # Files are read, and an issuer may be asked.
-                metadata = await asyncio.to_thread(self._options.all_metadata)
-                call = self._call(message, timeout=max(remaining, 0.0), metadata=metadata)
-                answer: Response = await call
-                self._options.seen.answered(await call.initial_metadata())
-                return answer
+                return await self._attempt(message, limit)
             except (grpc.RpcError, RollcallError) as error:
                 failure = self._options.failure_of(error)
-                left = deadline - time.monotonic()
-                wait = wait_before_retry(self._options.retry, failure, attempt, is_repeatable, left, random.random())
+                wait = attempts.wait_after(failure)
                 if wait is None:
                     raise failure from error
             await asyncio.sleep(wait)
+
+    async def _attempt(self, message: Request, limit: float) -> Response:
+        # Files are read, and an issuer may be asked.
+        metadata = await asyncio.to_thread(self._options.all_metadata)
+        path = self._connection.acquire()
+        try:
+            call = self.info.unary_on(path.channel)(message, timeout=limit, metadata=metadata)
+            answer: Response = await call
+            self._options.seen.answered(await call.initial_metadata())
+            return answer
+        except grpc.RpcError as error:
+            if is_silent(error_of_rpc(error), limit):
+                self._connection.replace(path)
+            raise
+        finally:
+            self._connection.release(path)
 
 
 class AsyncPagedMethod(AsyncUnaryMethod[Request, Response], Generic[Request, Response, Item]):
@@ -246,19 +334,21 @@ class AsyncPagedMethod(AsyncUnaryMethod[Request, Response], Generic[Request, Res
 class AsyncStreamMethod(Generic[Request, Response]):
     """A method that answers a stream, for asyncio."""
 
-    def __init__(self, channel: grpc.aio.Channel, info: MethodInfo[Request, Response], options: CallOptions) -> None:
+    def __init__(
+        self, connection: Connection[grpc.aio.Channel], info: MethodInfo[Request, Response], options: CallOptions
+    ) -> None:
         self.info = info
         self._options = options
-        self._call = channel.unary_stream(
-            info.path, request_serializer=info.request.SerializeToString, response_deserializer=info.response.FromString
-        )
+        self._connection = connection
 
     def __call__(self, request: Request | None = None, *, silence: float | None = None) -> AsyncStream[Response]:
         """Open the stream. It ends with UNAVAILABLE when nothing comes for ``silence`` seconds."""
         message = self.info.request() if request is None else request
 
-        async def open_call() -> Any:
-            return self._call(message, metadata=await asyncio.to_thread(self._options.all_metadata))
+        async def open_call() -> tuple[Any, PathUse]:
+            metadata = await asyncio.to_thread(self._options.all_metadata)
+            use = PathUse(self._connection)
+            return self.info.stream_on(use.channel)(message, metadata=metadata), use
 
         return AsyncStream(open_call, silence, self._options)
 
@@ -266,10 +356,13 @@ class AsyncStreamMethod(Generic[Request, Response]):
 class AsyncStream(Generic[Response]):
     """The messages of one stream, as an asynchronous iterator. ``close()`` ends it."""
 
-    def __init__(self, open_call: Callable[[], Awaitable[Any]], silence: float | None, options: CallOptions) -> None:
+    def __init__(
+        self, open_call: Callable[[], Awaitable[tuple[Any, PathUse]]], silence: float | None, options: CallOptions
+    ) -> None:
         self._options = options
         self._open = open_call
         self._call: Any = None
+        self._use: PathUse | None = None
         self._silence = silence
         self._is_closed = False
 
@@ -278,18 +371,20 @@ class AsyncStream(Generic[Response]):
 
     async def __anext__(self) -> Response:
         if self._call is None:
-            call = await self._open()
-            self._call = call
+            self._call, self._use = await self._open()
             if self._is_closed:
-                call.cancel()
+                self.close()
         try:
             message = await asyncio.wait_for(self._call.read(), self._silence)
         except asyncio.TimeoutError as error:
             self._call.cancel()
+            self._end(is_silent=True)
             raise _fell_silent() from error
         except grpc.RpcError as error:
+            self._end()
             raise self._options.failure_of(error) from error
         if message is grpc.aio.EOF:
+            self._end()
             raise StopAsyncIteration
         answer: Response = message
         self._options.heard(answer)
@@ -300,6 +395,11 @@ class AsyncStream(Generic[Response]):
         self._is_closed = True
         if self._call is not None:
             self._call.cancel()
+        self._end()
+
+    def _end(self, *, is_silent: bool = False) -> None:
+        if self._use is not None:
+            self._use.end(is_silent=is_silent)
 
 
 def _fell_silent() -> RollcallError:

@@ -13,6 +13,7 @@ import grpc
 from .bookmark import Bookmark, EventPosition
 from .calls import CallOptions, Stream
 from .connect import TlsTrust, channel_options, metadata_source
+from .connection import Connection
 from .errors import RollcallError
 from .events.v1 import events_pb2
 from .retry import RetryPolicy, wait_before_resume
@@ -67,15 +68,16 @@ class Client(Services):
         )
         self.target: Target = resolve_target(options)
         trust = TlsTrust(self.target)
-        self._channels = {name: _channel(self.target, name, trust) for name in SERVICES}
+        self._connections = {name: _connection(self.target, name, trust) for name in SERVICES}
         policy, seen = retry or RetryPolicy(), SeenRevision()
         calls = {name: CallOptions(timeout, policy, metadata_source(self.target, name), seen) for name in SERVICES}
-        super().__init__(self._channels, calls)
+        super().__init__(self._connections, calls)
 
     def close(self) -> None:
         """End every call and connection."""
-        for channel in self._channels.values():
-            channel.close()
+        for connection in self._connections.values():
+            for channel in connection.end():
+                channel.close()
 
     def __enter__(self) -> Client:
         return self
@@ -163,9 +165,13 @@ class EventWatch:
             time.sleep(wait or 0.1)
 
 
-def _channel(target: Target, name: str, trust: TlsTrust) -> grpc.Channel:
+def _connection(target: Target, name: str, trust: TlsTrust) -> Connection[grpc.Channel]:
     address = target.addresses[name]
-    options = channel_options(target, address)
-    if not address.is_tls:
-        return grpc.insecure_channel(address.authority, options)
-    return grpc.secure_channel(address.authority, trust.credentials(address), options)
+
+    def dial(is_replacing: bool) -> grpc.Channel:
+        options = channel_options(target, address, is_replacing)
+        if not address.is_tls:
+            return grpc.insecure_channel(address.authority, options)
+        return grpc.secure_channel(address.authority, trust.credentials(address), options)
+
+    return Connection(dial, lambda channel: channel.close())

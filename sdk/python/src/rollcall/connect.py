@@ -16,7 +16,8 @@ CHANNEL_OPTIONS: list[tuple[str, object]] = [
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # Despite its name this bounds one attempt to connect, TLS included.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 5_000),
     # Pages are bounded at about 1 MiB; a page of one large item may exceed that.
     ("grpc.max_receive_message_length", 16 * 1024 * 1024),
@@ -66,8 +67,9 @@ class TlsTrust:
         return grpc.ssl_channel_credentials(authority, key, certificate)
 
 
-def channel_options(target: Target, address: Address) -> list[tuple[str, object]]:
-    """The options of a channel to an address."""
+def channel_options(target: Target, address: Address, is_replacing: bool) -> list[tuple[str, object]]:
+    """The options of a channel to an address; one that replaces another does not share its connection."""
     _, server_name = target.trust_for(address)
     named = [("grpc.ssl_target_name_override", server_name)] if address.is_tls and server_name else []
-    return CHANNEL_OPTIONS + named
+    apart: list[tuple[str, object]] = [("grpc.use_local_subchannel_pool", 1)] if is_replacing else []
+    return CHANNEL_OPTIONS + named + apart

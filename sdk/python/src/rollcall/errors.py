@@ -28,7 +28,8 @@ class FieldViolation:
     description: str
 
 
-@dataclass
+# Two failures are the same only if they are one object, as for every exception: they can be keys and members of sets.
+@dataclass(eq=False)
 class RollcallError(Exception):
     """A call that failed. Compare ``reason`` with the constants of :class:`rollcall.Reason`."""
 

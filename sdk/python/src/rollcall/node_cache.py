@@ -62,11 +62,12 @@ class NodeCache:
             return [*self._view.nodes.values()]
 
     def close(self) -> None:
-        """Stop following."""
+        """Stop following. Wait up to 5 s for a call of ``on_change``, unless that call is the one that closes."""
         self._ending.set()
         if self._stream is not None:
             self._stream.close()
-        self._thread.join(timeout=5.0)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=5.0)
 
     def __enter__(self) -> NodeCache:
         return self
@@ -116,6 +117,8 @@ class NodeCache:
             self._lock.notify_all()
         if self._on_change is not None:
             for change in changes:
+                if self._ending.is_set():
+                    return
                 self._on_change(change)
 
     def _raise_failure(self) -> None:

@@ -46,6 +46,20 @@ def wait_before_retry(
     return wait if wait < remaining else None
 
 
+SHORTEST_ATTEMPT = 1.0
+"""Seconds that an attempt is given at least, however short its call may take."""
+
+
+def attempt_limit(policy: RetryPolicy, timeout: float, attempt: int, is_repeatable: bool) -> float | None:
+    """Seconds that an attempt may take, so that one without an answer leaves time for others.
+
+    None for all the time that its call has left. ``timeout`` is what the call may take in total.
+    """
+    if not is_repeatable or attempt >= policy.attempts:
+        return None
+    return max(timeout / 3, SHORTEST_ATTEMPT)
+
+
 _BREAKS = _PASSING | {
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.CANCELLED,

@@ -68,9 +68,7 @@ async def _pieces(
         yield health_pb2.ServeLogsRequest(failure="LOG_NOT_FOUND")
 
 
-async def _pieces_of(
-    request: health_pb2.LogRequest, executor: Executor
-) -> AsyncIterator[health_pb2.ServeLogsRequest]:
+async def _pieces_of(request: health_pb2.LogRequest, executor: Executor) -> AsyncIterator[health_pb2.ServeLogsRequest]:
     places: dict[int, tuple[int, bool]] = {}
     for stream in (1, 2):
         if request.stream in (0, stream):
