@@ -36,13 +36,15 @@ export function callingTransport(calling: Calling): Transport {
           calling.seen.answered(answer.header.get(REVISION_HEADER));
           return answer;
         } catch (cause) {
+          // A call that its caller has ended was not refused: it fails with the signal's reason, as fetch does.
+          signal?.throwIfAborted();
           const failure = errorOf(cause);
-          if (failure instanceof ConfigurationError || signal?.aborted) throw failure;
+          if (failure instanceof ConfigurationError) throw failure;
           calling.seen.failed(failure.reason);
           const wait = waitBeforeRetry(calling.retry, failure, { attempt, isRepeatable, random: Math.random() });
           if (wait === null || performance.now() + wait >= endsAtMs) throw failure;
           await pause(wait, signal);
-          if (signal?.aborted) throw failure;
+          signal?.throwIfAborted();
         }
       }
     },
@@ -51,21 +53,27 @@ export function callingTransport(calling: Calling): Transport {
         const headers = await authorized(calling, header);
         const transport = await calling.connect();
         const answer = await transport.stream(method, signal, timeoutMs, headers, input, contextValues);
-        return { ...answer, message: typedMessages(answer.message, calling.seen) };
+        return { ...answer, message: typedMessages(answer.message, calling.seen, signal) };
       } catch (cause) {
+        signal?.throwIfAborted();
         throw errorOf(cause);
       }
     },
   };
 }
 
-async function* typedMessages<T extends object>(messages: AsyncIterable<T>, seen: SeenRevision): AsyncIterable<T> {
+async function* typedMessages<T extends object>(
+  messages: AsyncIterable<T>,
+  seen: SeenRevision,
+  signal: AbortSignal | undefined,
+): AsyncIterable<T> {
   try {
     for await (const message of messages) {
       if ("revision" in message && typeof message.revision === "bigint") seen.heard(message.revision);
       yield message;
     }
   } catch (cause) {
+    signal?.throwIfAborted();
     const failure = errorOf(cause);
     if (!(failure instanceof ConfigurationError)) seen.failed(failure.reason);
     throw failure;

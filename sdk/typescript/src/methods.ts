@@ -4,7 +4,7 @@ import { createClient, type Transport } from "@connectrpc/connect";
 
 /** How one call is made. */
 export interface CallSettings {
-  /** Ends the call, its retries included. */
+  /** Ends the call, its retries included: it fails with the reason of the signal, an AbortError unless one is given. */
   readonly signal?: AbortSignal;
   /** How long the call may take, its retries included. Streams have no limit unless one is given. */
   readonly timeoutMs?: number;
