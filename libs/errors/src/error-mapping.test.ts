@@ -59,6 +59,20 @@ describe("mapError()", () => {
     expect(describeError(mapError(new ConnectError(text, code))).reason).toBe(reason);
   });
 
+  it.each([
+    [
+      "message size 1048700 is larger than configured readMaxBytes 524288",
+      "the message has 1048700 bytes, more than the limit of 524288 bytes: send less in one request",
+    ],
+    [
+      "message size is larger than configured readMaxBytes 524288",
+      "the message is larger than the limit of 524288 bytes: send less in one request",
+    ],
+  ])("should say of %s what the limit is and what to do", (text, ours) => {
+    const { rawMessage } = mapError(new ConnectError(text, Code.ResourceExhausted));
+    expect(rawMessage).toBe(ours);
+  });
+
   it("should know an abort, and leave codes that other protocols ask for", () => {
     expect(describeError(mapError(new DOMException("x", "AbortError"))).reason).toBe("CANCELLED");
     const notFound = new ConnectError("no such service", Code.NotFound);

@@ -61,6 +61,7 @@ const MALFORMED =
   /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed|Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
 // What follows these words is a library's text about its own state.
 const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
+const TOO_LARGE = /^message size(?: (\d+))? is larger than configured readMaxBytes (\d+)$/;
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
 const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
@@ -72,6 +73,12 @@ function withReason(error: ConnectError): ConnectError {
   if (UNDECODABLE.test(rawMessage)) return refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
   if (MALFORMED.test(rawMessage)) return refuse("MALFORMED_MESSAGE", rawMessage, { cause });
   if (RESET_BY_PEER.test(rawMessage)) return refuse("CANCELLED", rawMessage, { cause });
+  const [tooLarge, bytes, most] = TOO_LARGE.exec(rawMessage) ?? [];
+  if (tooLarge !== undefined) {
+    const size = bytes === undefined ? "is larger" : `has ${bytes} bytes, more`;
+    const text = `the message ${size} than the limit of ${most} bytes: send less in one request`;
+    return refuse("MESSAGE_TOO_LARGE", text, { cause });
+  }
   const reason = REASON_OF_TRANSPORT[error.code];
   // Codes that other protocols ask for, such as NOT_FOUND of grpc.health.v1, carry no reason of ours.
   if (reason === undefined && !DEFECTS.has(error.code)) return error;

@@ -81,7 +81,8 @@ export function writeEnvelope(message: Uint8Array): Buffer {
 
 /** The error of a message above the limit. */
 export function tooLarge(): Error {
-  return refuse("MESSAGE_TOO_LARGE", `the message is larger than ${MESSAGE_LIMIT_BYTES} bytes`);
+  const text = `the message is larger than the limit of ${MESSAGE_LIMIT_BYTES} bytes: send less in one request`;
+  return refuse("MESSAGE_TOO_LARGE", text);
 }
 
 /** The headers with which the answer to a call begins. */
