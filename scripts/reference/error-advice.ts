@@ -97,7 +97,7 @@ export const ADVICE: Readonly<Record<string, string>> = {
   HOST_NOT_ALLOWED: "Name the host in `Listen.HostNames`.",
   LABEL_NOT_SET_BY_OPERATOR: "Override the label with `rollcall node label NODE KEY=VALUE`.",
   JOB_STOPPED: "`rollcall job run` with its file starts the job again.",
-  JOB_ENDED: NOTHING,
+  JOB_ENDED: "Nothing where it was to be stopped; `rollcall job run` with its file runs the job again.",
   JOB_HAS_NO_COUNT: "Change the selector instead: the job runs on every node that matches.",
   JOB_FITS_NOWHERE: "`rollcall job run --dry-run` says why; `queueTimeout` waits for a node.",
   TOO_MANY_JOBS: "Stop jobs that are not needed.",

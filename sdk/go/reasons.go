@@ -261,7 +261,7 @@ const (
 	// ReasonServiceBehind: [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
 	// what was true before. RetryInfo says when to try again.
 	ReasonServiceBehind = "SERVICE_BEHIND"
-	// ReasonJobEnded: [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
+	// ReasonJobEnded: [FAILED_PRECONDITION] The job has completed or failed already: nothing of it can be stopped, scaled or restarted; metadata has its state.
 	ReasonJobEnded = "JOB_ENDED"
 	// ReasonInvalidMinRevision: [INVALID_ARGUMENT] The header rollcall-min-revision is no revision: a decimal number from 0 to 9223372036854775807.
 	ReasonInvalidMinRevision = "INVALID_MIN_REVISION"

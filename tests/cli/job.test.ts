@@ -197,6 +197,9 @@ describe("the result of a job", () => {
     const stop = await rig.run(`job stop ${name}`);
     expect(stop).toEqual({ code: 0, out: "Ok\n", err: `nothing to change: ${ended}` });
     expect(await rig.run(`job stop ${name} --strict`)).toMatchObject({ code: 1, err: expect.stringContaining(ended) });
+    const again = expect.stringContaining(`has already ended: it is ${state}; submit it again to run it again`);
+    expect(await rig.run(`job scale ${name} 2`)).toMatchObject({ code: 1, out: "", err: again });
+    expect(await rig.run(`job restart ${name}`)).toMatchObject({ code: 1, out: "", err: again });
     expect(await rig.run(`job wait ${name}`)).toMatchObject({ code });
     expect((await rig.run(`job list --states ${state.toLowerCase()} -o name`)).out).toContain(`${name}\n`);
   });

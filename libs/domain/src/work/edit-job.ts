@@ -6,8 +6,11 @@ export type JobEditKind = "JOB_SCALED" | "JOB_RESTARTED" | "JOB_STOPPED";
 /** Why a job in its present state cannot be changed. */
 export type JobEditRefusal = "JOB_STOPPED" | "JOB_ENDED";
 
-/** Decide whether a job can be changed. Null means yes; stopping a job that has ended would only hide its result. */
-export function refuseJobEdit(state: JobState, kind: JobEditKind): JobEditRefusal | null {
+/**
+ * Decide whether a job can be changed. Null means yes. A job that has ended keeps its result, and only runs again when
+ * it is submitted again: to scale or restart it would have no effect.
+ */
+export function refuseJobEdit(state: JobState): JobEditRefusal | null {
   switch (state) {
     case "ACTIVE":
       return null;
@@ -15,6 +18,6 @@ export function refuseJobEdit(state: JobState, kind: JobEditKind): JobEditRefusa
       return "JOB_STOPPED";
     case "COMPLETED":
     case "FAILED":
-      return kind === "JOB_STOPPED" ? "JOB_ENDED" : null;
+      return "JOB_ENDED";
   }
 }

@@ -24,9 +24,9 @@ export async function editJobIn(
   const before = await lockJob(tx, name);
   if (before === null) throw await jobNotFound(tx, name);
   checkJobEtag(before, name, etag);
-  const refusal = refuseJobEdit(before.state, reason);
+  const refusal = refuseJobEdit(before.state);
   if (refusal === "JOB_STOPPED") throw jobStopped(name);
-  if (refusal === "JOB_ENDED") throw jobEnded(name, before.state);
+  if (refusal === "JOB_ENDED") throw jobEnded(name, before.state, reason);
   const wanted = decide(before);
   const after = wanted === null ? before : await saveJobEdit(tx, name, wanted);
   const { actor, message } = operation.by;

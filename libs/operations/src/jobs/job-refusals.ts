@@ -1,4 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
+import type { JobEditKind } from "@rollcall/domain";
 import { type FieldViolation, refusalError, refuse } from "@rollcall/errors";
 import { type Db, type StoredJob, withSuggestion } from "@rollcall/store";
 import { violationsText } from "@rollcall/wire";
@@ -27,9 +28,10 @@ export function jobStopped(name: string): ConnectError {
   return refuse("JOB_STOPPED", text, { metadata: { job: name }, subject: name });
 }
 
-/** The job ended before it could be stopped. */
-export function jobEnded(name: string, state: StoredJob["state"]): ConnectError {
-  const text = `job ${name} has already ended: it is ${state}`;
+/** The job has ended: nothing of it can be stopped, scaled or restarted. */
+export function jobEnded(name: string, state: StoredJob["state"], edit: JobEditKind): ConnectError {
+  const isStop = edit === "JOB_STOPPED";
+  const text = `job ${name} has already ended: it is ${state}${isStop ? "" : "; submit it again to run it again"}`;
   return refuse("JOB_ENDED", text, { metadata: { job: name, state }, subject: name });
 }
 

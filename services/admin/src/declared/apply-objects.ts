@@ -232,7 +232,7 @@ async function applyJob(
   if (wanted?.kind === "job") return submitJobIn(tx, operation, wanted.job, "");
   const found = await lockJob(tx, name);
   // It may have ended since the plan was made.
-  const isGone = found === null || refuseJobEdit(found.state, "JOB_STOPPED") !== null;
+  const isGone = found === null || refuseJobEdit(found.state) !== null;
   return isGone ? { result: null, events: [] } : stopJobIn(tx, operation, name);
 }
 

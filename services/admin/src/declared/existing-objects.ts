@@ -108,7 +108,7 @@ export async function readExisting(
   );
   for (const { name, state, spec } of jobs) {
     // Jobs are removed by stopping them: one that has ended cannot be removed any more.
-    const isRemovable = refuseJobEdit(state, "JOB_STOPPED") === null;
+    const isRemovable = refuseJobEdit(state) === null;
     const isWanted = wanted.has(jobName(name)) && state !== "STOPPED";
     if (isRemovable || isWanted) existing.set(jobName(name), jobFields(spec));
   }

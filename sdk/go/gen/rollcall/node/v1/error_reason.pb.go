@@ -287,7 +287,7 @@ const (
 	// [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
 	// what was true before. RetryInfo says when to try again.
 	ErrorReason_ERROR_REASON_SERVICE_BEHIND ErrorReason = 167
-	// [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
+	// [FAILED_PRECONDITION] The job has completed or failed already: nothing of it can be stopped, scaled or restarted; metadata has its state.
 	ErrorReason_ERROR_REASON_JOB_ENDED ErrorReason = 168
 	// [INVALID_ARGUMENT] The header rollcall-min-revision is no revision: a decimal number from 0 to 9223372036854775807.
 	ErrorReason_ERROR_REASON_INVALID_MIN_REVISION ErrorReason = 169

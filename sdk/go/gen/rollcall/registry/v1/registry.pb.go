@@ -1193,7 +1193,11 @@ type NodeObstacle struct {
 	// What it is, for people.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// What would change it, for people.
-	Remedy        string `protobuf:"bytes,4,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	Remedy string `protobuf:"bytes,4,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// Since when it keeps work away. Absent when that is unknown.
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	// Until when at the latest, unless its cause occurs again. Absent when no time ends it.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1254,6 +1258,20 @@ func (x *NodeObstacle) GetRemedy() string {
 		return x.Remedy
 	}
 	return ""
+}
+
+func (x *NodeObstacle) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *NodeObstacle) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
 }
 
 // ListNodesRequest selects, orders and pages. Filters of different kinds must all match; values of one kind are alternatives.
@@ -3148,12 +3166,14 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\tobstacles\x18\x05 \x03(\v2\".rollcall.registry.v1.NodeObstacleR\tobstacles\"T\n" +
 	"\rTimelineEntry\x12/\n" +
 	"\x05event\x18\x01 \x01(\v2\x19.rollcall.events.v1.EventR\x05event\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"h\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xcc\x01\n" +
 	"\fNodeObstacle\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
-	"\x06remedy\x18\x04 \x01(\tR\x06remedy\"\x85\x05\n" +
+	"\x06remedy\x18\x04 \x01(\tR\x06remedy\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x85\x05\n" +
 	"\x10ListNodesRequest\x12\x1d\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\x00R\bpageSize\x12\x1f\n" +
 	"\n" +
@@ -3436,78 +3456,80 @@ var file_rollcall_registry_v1_registry_proto_depIdxs = []int32{
 	18, // 11: rollcall.registry.v1.ExplainNodeResponse.entries:type_name -> rollcall.registry.v1.TimelineEntry
 	19, // 12: rollcall.registry.v1.ExplainNodeResponse.obstacles:type_name -> rollcall.registry.v1.NodeObstacle
 	45, // 13: rollcall.registry.v1.TimelineEntry.event:type_name -> rollcall.events.v1.Event
-	46, // 14: rollcall.registry.v1.ListNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
-	0,  // 15: rollcall.registry.v1.ListNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
-	47, // 16: rollcall.registry.v1.ListNodesRequest.types:type_name -> rollcall.node.v1.NodeType
-	48, // 17: rollcall.registry.v1.ListNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	49, // 18: rollcall.registry.v1.ListNodesRequest.connections:type_name -> rollcall.node.v1.ConnectionState
-	50, // 19: rollcall.registry.v1.ListNodesRequest.schedulings:type_name -> rollcall.node.v1.SchedulingState
-	44, // 20: rollcall.registry.v1.ListNodesResponse.nodes:type_name -> rollcall.node.v1.Node
-	24, // 21: rollcall.registry.v1.ListDeletedNodesResponse.deleted_nodes:type_name -> rollcall.registry.v1.DeletedNode
-	47, // 22: rollcall.registry.v1.DeletedNode.type:type_name -> rollcall.node.v1.NodeType
-	42, // 23: rollcall.registry.v1.DeletedNode.delete_time:type_name -> google.protobuf.Timestamp
-	51, // 24: rollcall.registry.v1.DeletedNode.membership:type_name -> rollcall.node.v1.Membership
-	52, // 25: rollcall.registry.v1.DeletedNode.connection:type_name -> rollcall.node.v1.Connection
-	53, // 26: rollcall.registry.v1.DeletedNode.health:type_name -> rollcall.node.v1.Health
-	54, // 27: rollcall.registry.v1.DeletedNode.scheduling:type_name -> rollcall.node.v1.Scheduling
-	55, // 28: rollcall.registry.v1.DeletedNode.labels:type_name -> rollcall.node.v1.Label
-	46, // 29: rollcall.registry.v1.WatchNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
-	0,  // 30: rollcall.registry.v1.WatchNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
-	47, // 31: rollcall.registry.v1.WatchNodesRequest.types:type_name -> rollcall.node.v1.NodeType
-	48, // 32: rollcall.registry.v1.WatchNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	44, // 33: rollcall.registry.v1.NodeChange.upserted:type_name -> rollcall.node.v1.Node
-	26, // 34: rollcall.registry.v1.WatchNodesResponse.changes:type_name -> rollcall.registry.v1.NodeChange
-	33, // 35: rollcall.registry.v1.GetClusterSummaryResponse.orchestrators:type_name -> rollcall.registry.v1.NodeCount
-	33, // 36: rollcall.registry.v1.GetClusterSummaryResponse.compute:type_name -> rollcall.registry.v1.NodeCount
-	34, // 37: rollcall.registry.v1.GetClusterSummaryResponse.states:type_name -> rollcall.registry.v1.StateCount
-	35, // 38: rollcall.registry.v1.GetClusterSummaryResponse.total:type_name -> rollcall.registry.v1.Capacity
-	35, // 39: rollcall.registry.v1.GetClusterSummaryResponse.available:type_name -> rollcall.registry.v1.Capacity
-	32, // 40: rollcall.registry.v1.GetClusterSummaryResponse.offered:type_name -> rollcall.registry.v1.WorkSum
-	32, // 41: rollcall.registry.v1.GetClusterSummaryResponse.allocated:type_name -> rollcall.registry.v1.WorkSum
-	31, // 42: rollcall.registry.v1.GetClusterSummaryResponse.labels:type_name -> rollcall.registry.v1.LabelCount
-	30, // 43: rollcall.registry.v1.GetClusterSummaryResponse.holds:type_name -> rollcall.registry.v1.HoldCount
-	56, // 44: rollcall.registry.v1.HoldCount.kind:type_name -> rollcall.node.v1.HoldKind
-	46, // 45: rollcall.registry.v1.StateCount.membership:type_name -> rollcall.node.v1.MembershipState
-	57, // 46: rollcall.registry.v1.StateCount.health:type_name -> rollcall.node.v1.HealthState
-	50, // 47: rollcall.registry.v1.StateCount.scheduling:type_name -> rollcall.node.v1.SchedulingState
-	39, // 48: rollcall.registry.v1.GetControlPlaneStatusResponse.log:type_name -> rollcall.registry.v1.LogStatus
-	40, // 49: rollcall.registry.v1.GetControlPlaneStatusResponse.relay:type_name -> rollcall.registry.v1.RelayStatus
-	41, // 50: rollcall.registry.v1.GetControlPlaneStatusResponse.upkeep:type_name -> rollcall.registry.v1.UpkeepRun
-	38, // 51: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
-	1,  // 52: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
-	42, // 53: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
-	42, // 54: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
-	42, // 55: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 56: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
-	3,  // 57: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
-	6,  // 58: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
-	8,  // 59: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
-	10, // 60: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
-	12, // 61: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
-	14, // 62: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
-	16, // 63: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
-	20, // 64: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
-	22, // 65: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
-	25, // 66: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
-	28, // 67: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
-	36, // 68: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
-	4,  // 69: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
-	7,  // 70: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
-	9,  // 71: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
-	11, // 72: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
-	13, // 73: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
-	15, // 74: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
-	17, // 75: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
-	21, // 76: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
-	23, // 77: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
-	27, // 78: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
-	29, // 79: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
-	37, // 80: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
-	69, // [69:81] is the sub-list for method output_type
-	57, // [57:69] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	42, // 14: rollcall.registry.v1.NodeObstacle.since:type_name -> google.protobuf.Timestamp
+	42, // 15: rollcall.registry.v1.NodeObstacle.until:type_name -> google.protobuf.Timestamp
+	46, // 16: rollcall.registry.v1.ListNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
+	0,  // 17: rollcall.registry.v1.ListNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
+	47, // 18: rollcall.registry.v1.ListNodesRequest.types:type_name -> rollcall.node.v1.NodeType
+	48, // 19: rollcall.registry.v1.ListNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	49, // 20: rollcall.registry.v1.ListNodesRequest.connections:type_name -> rollcall.node.v1.ConnectionState
+	50, // 21: rollcall.registry.v1.ListNodesRequest.schedulings:type_name -> rollcall.node.v1.SchedulingState
+	44, // 22: rollcall.registry.v1.ListNodesResponse.nodes:type_name -> rollcall.node.v1.Node
+	24, // 23: rollcall.registry.v1.ListDeletedNodesResponse.deleted_nodes:type_name -> rollcall.registry.v1.DeletedNode
+	47, // 24: rollcall.registry.v1.DeletedNode.type:type_name -> rollcall.node.v1.NodeType
+	42, // 25: rollcall.registry.v1.DeletedNode.delete_time:type_name -> google.protobuf.Timestamp
+	51, // 26: rollcall.registry.v1.DeletedNode.membership:type_name -> rollcall.node.v1.Membership
+	52, // 27: rollcall.registry.v1.DeletedNode.connection:type_name -> rollcall.node.v1.Connection
+	53, // 28: rollcall.registry.v1.DeletedNode.health:type_name -> rollcall.node.v1.Health
+	54, // 29: rollcall.registry.v1.DeletedNode.scheduling:type_name -> rollcall.node.v1.Scheduling
+	55, // 30: rollcall.registry.v1.DeletedNode.labels:type_name -> rollcall.node.v1.Label
+	46, // 31: rollcall.registry.v1.WatchNodesRequest.memberships:type_name -> rollcall.node.v1.MembershipState
+	0,  // 32: rollcall.registry.v1.WatchNodesRequest.statuses:type_name -> rollcall.registry.v1.NodeStatus
+	47, // 33: rollcall.registry.v1.WatchNodesRequest.types:type_name -> rollcall.node.v1.NodeType
+	48, // 34: rollcall.registry.v1.WatchNodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	44, // 35: rollcall.registry.v1.NodeChange.upserted:type_name -> rollcall.node.v1.Node
+	26, // 36: rollcall.registry.v1.WatchNodesResponse.changes:type_name -> rollcall.registry.v1.NodeChange
+	33, // 37: rollcall.registry.v1.GetClusterSummaryResponse.orchestrators:type_name -> rollcall.registry.v1.NodeCount
+	33, // 38: rollcall.registry.v1.GetClusterSummaryResponse.compute:type_name -> rollcall.registry.v1.NodeCount
+	34, // 39: rollcall.registry.v1.GetClusterSummaryResponse.states:type_name -> rollcall.registry.v1.StateCount
+	35, // 40: rollcall.registry.v1.GetClusterSummaryResponse.total:type_name -> rollcall.registry.v1.Capacity
+	35, // 41: rollcall.registry.v1.GetClusterSummaryResponse.available:type_name -> rollcall.registry.v1.Capacity
+	32, // 42: rollcall.registry.v1.GetClusterSummaryResponse.offered:type_name -> rollcall.registry.v1.WorkSum
+	32, // 43: rollcall.registry.v1.GetClusterSummaryResponse.allocated:type_name -> rollcall.registry.v1.WorkSum
+	31, // 44: rollcall.registry.v1.GetClusterSummaryResponse.labels:type_name -> rollcall.registry.v1.LabelCount
+	30, // 45: rollcall.registry.v1.GetClusterSummaryResponse.holds:type_name -> rollcall.registry.v1.HoldCount
+	56, // 46: rollcall.registry.v1.HoldCount.kind:type_name -> rollcall.node.v1.HoldKind
+	46, // 47: rollcall.registry.v1.StateCount.membership:type_name -> rollcall.node.v1.MembershipState
+	57, // 48: rollcall.registry.v1.StateCount.health:type_name -> rollcall.node.v1.HealthState
+	50, // 49: rollcall.registry.v1.StateCount.scheduling:type_name -> rollcall.node.v1.SchedulingState
+	39, // 50: rollcall.registry.v1.GetControlPlaneStatusResponse.log:type_name -> rollcall.registry.v1.LogStatus
+	40, // 51: rollcall.registry.v1.GetControlPlaneStatusResponse.relay:type_name -> rollcall.registry.v1.RelayStatus
+	41, // 52: rollcall.registry.v1.GetControlPlaneStatusResponse.upkeep:type_name -> rollcall.registry.v1.UpkeepRun
+	38, // 53: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
+	1,  // 54: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
+	42, // 55: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
+	42, // 56: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
+	42, // 57: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 58: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
+	3,  // 59: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
+	6,  // 60: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
+	8,  // 61: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
+	10, // 62: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
+	12, // 63: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
+	14, // 64: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
+	16, // 65: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
+	20, // 66: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
+	22, // 67: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
+	25, // 68: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
+	28, // 69: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
+	36, // 70: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
+	4,  // 71: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
+	7,  // 72: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
+	9,  // 73: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
+	11, // 74: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
+	13, // 75: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
+	15, // 76: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
+	17, // 77: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
+	21, // 78: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
+	23, // 79: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
+	27, // 80: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
+	29, // 81: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
+	37, // 82: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
+	71, // [71:83] is the sub-list for method output_type
+	59, // [59:71] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_registry_v1_registry_proto_init() }

@@ -2314,6 +2314,7 @@ type ExplainExecutionRequest struct {
 	//
 	//	*ExplainExecutionRequest_Execution
 	//	*ExplainExecutionRequest_Job
+	//	*ExplainExecutionRequest_Node
 	Subject isExplainExecutionRequest_Subject `protobuf_oneof:"subject"`
 	// Whether execution can be an unambiguous prefix of an id, for commands that people read. Refused with AMBIGUOUS_EXECUTION when several
 	// executions have the prefix.
@@ -2377,6 +2378,15 @@ func (x *ExplainExecutionRequest) GetJob() string {
 	return ""
 }
 
+func (x *ExplainExecutionRequest) GetNode() string {
+	if x != nil {
+		if x, ok := x.Subject.(*ExplainExecutionRequest_Node); ok {
+			return x.Node
+		}
+	}
+	return ""
+}
+
 func (x *ExplainExecutionRequest) GetAllowPrefix() bool {
 	if x != nil {
 		return x.AllowPrefix
@@ -2398,9 +2408,16 @@ type ExplainExecutionRequest_Job struct {
 	Job string `protobuf:"bytes,2,opt,name=job,proto3,oneof"`
 }
 
+type ExplainExecutionRequest_Node struct {
+	// Everything on a node, by its exact id. The history is left out: that of the node is ExplainNode's.
+	Node string `protobuf:"bytes,4,opt,name=node,proto3,oneof"`
+}
+
 func (*ExplainExecutionRequest_Execution) isExplainExecutionRequest_Subject() {}
 
 func (*ExplainExecutionRequest_Job) isExplainExecutionRequest_Subject() {}
+
+func (*ExplainExecutionRequest_Node) isExplainExecutionRequest_Subject() {}
 
 // ExplainExecutionResponse is the explanation.
 type ExplainExecutionResponse struct {
@@ -2412,7 +2429,9 @@ type ExplainExecutionResponse struct {
 	// Of places that wait: why nodes will not do, the most frequent reason first.
 	Refusals []*PlacementRefusal `protobuf:"bytes,3,rep,name=refusals,proto3" json:"refusals,omitempty"`
 	// When it is tried again. Absent when nothing is waited for, or for a change of nodes.
-	NextTryTime   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_try_time,json=nextTryTime,proto3" json:"next_try_time,omitempty"`
+	NextTryTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_try_time,json=nextTryTime,proto3" json:"next_try_time,omitempty"`
+	// What holds executions that wait, move or are lost: one entry a reason. Empty when nothing does.
+	Waits         []*ExecutionWait `protobuf:"bytes,5,rep,name=waits,proto3" json:"waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2475,6 +2494,133 @@ func (x *ExplainExecutionResponse) GetNextTryTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ExplainExecutionResponse) GetWaits() []*ExecutionWait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+// ExecutionWait is one reason for which executions wait, move or are lost.
+type ExecutionWait struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For machines, in SCREAMING_SNAKE: NO_NODE_FITS, JOB_REFUSED, EARLIER_NOT_ENDED, RETRY_BACKOFF, RETRIES_USED_UP, NOT_STARTED, NOT_READY,
+	// NODE_CONDITION, NODE_LOST, BRAKE_HOLDS, LOST_AFTER, LOST_KEPT, DRAIN_QUEUED, DRAIN_PACE, DRAIN_NO_NODE_FITS, DRAIN_MAY_FINISH,
+	// DRAIN_DAEMON, UPDATE_PACE, UPDATE_HALTED, STOPPING, END_UNCONFIRMED, SCHEDULER_PENDING, NO_SCHEDULER_LEADS or ORPHANED.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What holds them, for people.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// How many executions, or replicas that have none, it holds.
+	Executions uint32 `protobuf:"varint,3,opt,name=executions,proto3" json:"executions,omitempty"`
+	// Since when the first of them has waited. Absent when that is unknown.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// Until when this reason can hold the last of them. Absent when nothing limits it.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// The command that helps. Empty when none does.
+	Command string `protobuf:"bytes,6,opt,name=command,proto3" json:"command,omitempty"`
+	// Their job.
+	Job string `protobuf:"bytes,7,opt,name=job,proto3" json:"job,omitempty"`
+	// Some of the executions, at most 5.
+	ExecutionIds []string `protobuf:"bytes,8,rep,name=execution_ids,json=executionIds,proto3" json:"execution_ids,omitempty"`
+	// Some of the nodes concerned, at most 5.
+	NodeIds       []string `protobuf:"bytes,9,rep,name=node_ids,json=nodeIds,proto3" json:"node_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecutionWait) Reset() {
+	*x = ExecutionWait{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecutionWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecutionWait) ProtoMessage() {}
+
+func (x *ExecutionWait) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecutionWait.ProtoReflect.Descriptor instead.
+func (*ExecutionWait) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ExecutionWait) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ExecutionWait) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ExecutionWait) GetExecutions() uint32 {
+	if x != nil {
+		return x.Executions
+	}
+	return 0
+}
+
+func (x *ExecutionWait) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ExecutionWait) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *ExecutionWait) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *ExecutionWait) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *ExecutionWait) GetExecutionIds() []string {
+	if x != nil {
+		return x.ExecutionIds
+	}
+	return nil
+}
+
+func (x *ExecutionWait) GetNodeIds() []string {
+	if x != nil {
+		return x.NodeIds
+	}
+	return nil
+}
+
 // ExecutionHistoryEntry is one thing that happened.
 type ExecutionHistoryEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2492,7 +2638,7 @@ type ExecutionHistoryEntry struct {
 
 func (x *ExecutionHistoryEntry) Reset() {
 	*x = ExecutionHistoryEntry{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2650,7 @@ func (x *ExecutionHistoryEntry) String() string {
 func (*ExecutionHistoryEntry) ProtoMessage() {}
 
 func (x *ExecutionHistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2663,7 @@ func (x *ExecutionHistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionHistoryEntry.ProtoReflect.Descriptor instead.
 func (*ExecutionHistoryEntry) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{32}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExecutionHistoryEntry) GetTime() *timestamppb.Timestamp {
@@ -2563,7 +2709,7 @@ type StopExecutionRequest struct {
 
 func (x *StopExecutionRequest) Reset() {
 	*x = StopExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2721,7 @@ func (x *StopExecutionRequest) String() string {
 func (*StopExecutionRequest) ProtoMessage() {}
 
 func (x *StopExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2734,7 @@ func (x *StopExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExecutionRequest.ProtoReflect.Descriptor instead.
 func (*StopExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{33}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StopExecutionRequest) GetExecution() string {
@@ -2623,7 +2769,7 @@ type StopExecutionResponse struct {
 
 func (x *StopExecutionResponse) Reset() {
 	*x = StopExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +2781,7 @@ func (x *StopExecutionResponse) String() string {
 func (*StopExecutionResponse) ProtoMessage() {}
 
 func (x *StopExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +2794,7 @@ func (x *StopExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExecutionResponse.ProtoReflect.Descriptor instead.
 func (*StopExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{34}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StopExecutionResponse) GetExecution() *Execution {
@@ -2673,7 +2819,7 @@ type AdoptExecutionRequest struct {
 
 func (x *AdoptExecutionRequest) Reset() {
 	*x = AdoptExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2831,7 @@ func (x *AdoptExecutionRequest) String() string {
 func (*AdoptExecutionRequest) ProtoMessage() {}
 
 func (x *AdoptExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2844,7 @@ func (x *AdoptExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptExecutionRequest.ProtoReflect.Descriptor instead.
 func (*AdoptExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{35}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdoptExecutionRequest) GetExecution() string {
@@ -2733,7 +2879,7 @@ type AdoptExecutionResponse struct {
 
 func (x *AdoptExecutionResponse) Reset() {
 	*x = AdoptExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +2891,7 @@ func (x *AdoptExecutionResponse) String() string {
 func (*AdoptExecutionResponse) ProtoMessage() {}
 
 func (x *AdoptExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +2904,7 @@ func (x *AdoptExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptExecutionResponse.ProtoReflect.Descriptor instead.
 func (*AdoptExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{36}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AdoptExecutionResponse) GetExecution() *Execution {
@@ -2781,7 +2927,7 @@ type WatchExecutionsRequest struct {
 
 func (x *WatchExecutionsRequest) Reset() {
 	*x = WatchExecutionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2939,7 @@ func (x *WatchExecutionsRequest) String() string {
 func (*WatchExecutionsRequest) ProtoMessage() {}
 
 func (x *WatchExecutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2952,7 @@ func (x *WatchExecutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchExecutionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchExecutionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{37}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchExecutionsRequest) GetJob() string {
@@ -2836,7 +2982,7 @@ type WatchExecutionsResponse struct {
 
 func (x *WatchExecutionsResponse) Reset() {
 	*x = WatchExecutionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +2994,7 @@ func (x *WatchExecutionsResponse) String() string {
 func (*WatchExecutionsResponse) ProtoMessage() {}
 
 func (x *WatchExecutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +3007,7 @@ func (x *WatchExecutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchExecutionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchExecutionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{38}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchExecutionsResponse) GetExecutions() []*Execution {
@@ -3050,17 +3196,31 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\texecution\x18\x01 \x01(\tB\x00R\texecution\x12!\n" +
 	"\fallow_prefix\x18\x02 \x01(\bR\vallowPrefix\"V\n" +
 	"\x14GetExecutionResponse\x12>\n" +
-	"\texecution\x18\x01 \x01(\v2 .rollcall.scheduler.v1.ExecutionR\texecution\"\x81\x01\n" +
+	"\texecution\x18\x01 \x01(\v2 .rollcall.scheduler.v1.ExecutionR\texecution\"\x99\x01\n" +
 	"\x17ExplainExecutionRequest\x12 \n" +
 	"\texecution\x18\x01 \x01(\tB\x00H\x00R\texecution\x12\x14\n" +
-	"\x03job\x18\x02 \x01(\tB\x00H\x00R\x03job\x12!\n" +
+	"\x03job\x18\x02 \x01(\tB\x00H\x00R\x03job\x12\x16\n" +
+	"\x04node\x18\x04 \x01(\tB\x00H\x00R\x04node\x12!\n" +
 	"\fallow_prefix\x18\x03 \x01(\bR\vallowPrefixB\v\n" +
-	"\asubject\x12\x00\"\x81\x02\n" +
+	"\asubject\x12\x00\"\xbd\x02\n" +
 	"\x18ExplainExecutionResponse\x12\x18\n" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12F\n" +
 	"\ahistory\x18\x02 \x03(\v2,.rollcall.scheduler.v1.ExecutionHistoryEntryR\ahistory\x12C\n" +
 	"\brefusals\x18\x03 \x03(\v2'.rollcall.scheduler.v1.PlacementRefusalR\brefusals\x12>\n" +
-	"\rnext_try_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vnextTryTime\"\x97\x01\n" +
+	"\rnext_try_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vnextTryTime\x12:\n" +
+	"\x05waits\x18\x05 \x03(\v2$.rollcall.scheduler.v1.ExecutionWaitR\x05waits\"\xab\x02\n" +
+	"\rExecutionWait\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1e\n" +
+	"\n" +
+	"executions\x18\x03 \x01(\rR\n" +
+	"executions\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x18\n" +
+	"\acommand\x18\x06 \x01(\tR\acommand\x12\x10\n" +
+	"\x03job\x18\a \x01(\tR\x03job\x12#\n" +
+	"\rexecution_ids\x18\b \x03(\tR\fexecutionIds\x12\x19\n" +
+	"\bnode_ids\x18\t \x03(\tR\anodeIds\"\x97\x01\n" +
 	"\x15ExecutionHistoryEntry\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12!\n" +
@@ -3140,7 +3300,7 @@ func file_rollcall_scheduler_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_scheduler_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rollcall_scheduler_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_rollcall_scheduler_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_rollcall_scheduler_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: rollcall.scheduler.v1.JobState
 	(ExecutionState)(0),              // 1: rollcall.scheduler.v1.ExecutionState
@@ -3176,97 +3336,101 @@ var file_rollcall_scheduler_v1_job_proto_goTypes = []any{
 	(*GetExecutionResponse)(nil),     // 31: rollcall.scheduler.v1.GetExecutionResponse
 	(*ExplainExecutionRequest)(nil),  // 32: rollcall.scheduler.v1.ExplainExecutionRequest
 	(*ExplainExecutionResponse)(nil), // 33: rollcall.scheduler.v1.ExplainExecutionResponse
-	(*ExecutionHistoryEntry)(nil),    // 34: rollcall.scheduler.v1.ExecutionHistoryEntry
-	(*StopExecutionRequest)(nil),     // 35: rollcall.scheduler.v1.StopExecutionRequest
-	(*StopExecutionResponse)(nil),    // 36: rollcall.scheduler.v1.StopExecutionResponse
-	(*AdoptExecutionRequest)(nil),    // 37: rollcall.scheduler.v1.AdoptExecutionRequest
-	(*AdoptExecutionResponse)(nil),   // 38: rollcall.scheduler.v1.AdoptExecutionResponse
-	(*WatchExecutionsRequest)(nil),   // 39: rollcall.scheduler.v1.WatchExecutionsRequest
-	(*WatchExecutionsResponse)(nil),  // 40: rollcall.scheduler.v1.WatchExecutionsResponse
-	nil,                              // 41: rollcall.scheduler.v1.Execution.PortsEntry
-	(*v1.JobSpec)(nil),               // 42: rollcall.work.v1.JobSpec
-	(*timestamppb.Timestamp)(nil),    // 43: google.protobuf.Timestamp
-	(v1.DesiredState)(0),             // 44: rollcall.work.v1.DesiredState
-	(*v1.ExecutionObservation)(nil),  // 45: rollcall.work.v1.ExecutionObservation
-	(v11.ErrorReason)(0),             // 46: rollcall.node.v1.ErrorReason
-	(v1.JobType)(0),                  // 47: rollcall.work.v1.JobType
+	(*ExecutionWait)(nil),            // 34: rollcall.scheduler.v1.ExecutionWait
+	(*ExecutionHistoryEntry)(nil),    // 35: rollcall.scheduler.v1.ExecutionHistoryEntry
+	(*StopExecutionRequest)(nil),     // 36: rollcall.scheduler.v1.StopExecutionRequest
+	(*StopExecutionResponse)(nil),    // 37: rollcall.scheduler.v1.StopExecutionResponse
+	(*AdoptExecutionRequest)(nil),    // 38: rollcall.scheduler.v1.AdoptExecutionRequest
+	(*AdoptExecutionResponse)(nil),   // 39: rollcall.scheduler.v1.AdoptExecutionResponse
+	(*WatchExecutionsRequest)(nil),   // 40: rollcall.scheduler.v1.WatchExecutionsRequest
+	(*WatchExecutionsResponse)(nil),  // 41: rollcall.scheduler.v1.WatchExecutionsResponse
+	nil,                              // 42: rollcall.scheduler.v1.Execution.PortsEntry
+	(*v1.JobSpec)(nil),               // 43: rollcall.work.v1.JobSpec
+	(*timestamppb.Timestamp)(nil),    // 44: google.protobuf.Timestamp
+	(v1.DesiredState)(0),             // 45: rollcall.work.v1.DesiredState
+	(*v1.ExecutionObservation)(nil),  // 46: rollcall.work.v1.ExecutionObservation
+	(v11.ErrorReason)(0),             // 47: rollcall.node.v1.ErrorReason
+	(v1.JobType)(0),                  // 48: rollcall.work.v1.JobType
 }
 var file_rollcall_scheduler_v1_job_proto_depIdxs = []int32{
-	42, // 0: rollcall.scheduler.v1.Job.spec:type_name -> rollcall.work.v1.JobSpec
+	43, // 0: rollcall.scheduler.v1.Job.spec:type_name -> rollcall.work.v1.JobSpec
 	0,  // 1: rollcall.scheduler.v1.Job.state:type_name -> rollcall.scheduler.v1.JobState
 	3,  // 2: rollcall.scheduler.v1.Job.executions:type_name -> rollcall.scheduler.v1.ExecutionCounts
 	4,  // 3: rollcall.scheduler.v1.Job.update:type_name -> rollcall.scheduler.v1.JobUpdate
-	43, // 4: rollcall.scheduler.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	43, // 5: rollcall.scheduler.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	44, // 6: rollcall.scheduler.v1.Execution.desired:type_name -> rollcall.work.v1.DesiredState
+	44, // 4: rollcall.scheduler.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	44, // 5: rollcall.scheduler.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	45, // 6: rollcall.scheduler.v1.Execution.desired:type_name -> rollcall.work.v1.DesiredState
 	1,  // 7: rollcall.scheduler.v1.Execution.state:type_name -> rollcall.scheduler.v1.ExecutionState
-	45, // 8: rollcall.scheduler.v1.Execution.observation:type_name -> rollcall.work.v1.ExecutionObservation
-	41, // 9: rollcall.scheduler.v1.Execution.ports:type_name -> rollcall.scheduler.v1.Execution.PortsEntry
-	43, // 10: rollcall.scheduler.v1.Execution.create_time:type_name -> google.protobuf.Timestamp
-	43, // 11: rollcall.scheduler.v1.Execution.end_time:type_name -> google.protobuf.Timestamp
-	42, // 12: rollcall.scheduler.v1.SubmitJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
+	46, // 8: rollcall.scheduler.v1.Execution.observation:type_name -> rollcall.work.v1.ExecutionObservation
+	42, // 9: rollcall.scheduler.v1.Execution.ports:type_name -> rollcall.scheduler.v1.Execution.PortsEntry
+	44, // 10: rollcall.scheduler.v1.Execution.create_time:type_name -> google.protobuf.Timestamp
+	44, // 11: rollcall.scheduler.v1.Execution.end_time:type_name -> google.protobuf.Timestamp
+	43, // 12: rollcall.scheduler.v1.SubmitJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
 	2,  // 13: rollcall.scheduler.v1.SubmitJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	42, // 14: rollcall.scheduler.v1.PlanJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
+	43, // 14: rollcall.scheduler.v1.PlanJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
 	11, // 15: rollcall.scheduler.v1.PlanJobResponse.executions:type_name -> rollcall.scheduler.v1.PlannedExecution
 	12, // 16: rollcall.scheduler.v1.PlanJobResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
 	10, // 17: rollcall.scheduler.v1.PlanJobResponse.refusal:type_name -> rollcall.scheduler.v1.SubmitRefusal
-	46, // 18: rollcall.scheduler.v1.SubmitRefusal.reason:type_name -> rollcall.node.v1.ErrorReason
+	47, // 18: rollcall.scheduler.v1.SubmitRefusal.reason:type_name -> rollcall.node.v1.ErrorReason
 	2,  // 19: rollcall.scheduler.v1.GetJobResponse.job:type_name -> rollcall.scheduler.v1.Job
 	0,  // 20: rollcall.scheduler.v1.ListJobsRequest.states:type_name -> rollcall.scheduler.v1.JobState
-	47, // 21: rollcall.scheduler.v1.ListJobsRequest.types:type_name -> rollcall.work.v1.JobType
+	48, // 21: rollcall.scheduler.v1.ListJobsRequest.types:type_name -> rollcall.work.v1.JobType
 	2,  // 22: rollcall.scheduler.v1.ListJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
 	2,  // 23: rollcall.scheduler.v1.WatchJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
 	2,  // 24: rollcall.scheduler.v1.ScaleJobResponse.job:type_name -> rollcall.scheduler.v1.Job
 	2,  // 25: rollcall.scheduler.v1.RestartJobResponse.job:type_name -> rollcall.scheduler.v1.Job
 	2,  // 26: rollcall.scheduler.v1.StopJobResponse.job:type_name -> rollcall.scheduler.v1.Job
 	27, // 27: rollcall.scheduler.v1.ListJobVersionsResponse.versions:type_name -> rollcall.scheduler.v1.JobVersion
-	42, // 28: rollcall.scheduler.v1.JobVersion.spec:type_name -> rollcall.work.v1.JobSpec
-	43, // 29: rollcall.scheduler.v1.JobVersion.create_time:type_name -> google.protobuf.Timestamp
+	43, // 28: rollcall.scheduler.v1.JobVersion.spec:type_name -> rollcall.work.v1.JobSpec
+	44, // 29: rollcall.scheduler.v1.JobVersion.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 30: rollcall.scheduler.v1.ListExecutionsRequest.states:type_name -> rollcall.scheduler.v1.ExecutionState
 	5,  // 31: rollcall.scheduler.v1.ListExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
 	5,  // 32: rollcall.scheduler.v1.GetExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	34, // 33: rollcall.scheduler.v1.ExplainExecutionResponse.history:type_name -> rollcall.scheduler.v1.ExecutionHistoryEntry
+	35, // 33: rollcall.scheduler.v1.ExplainExecutionResponse.history:type_name -> rollcall.scheduler.v1.ExecutionHistoryEntry
 	12, // 34: rollcall.scheduler.v1.ExplainExecutionResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
-	43, // 35: rollcall.scheduler.v1.ExplainExecutionResponse.next_try_time:type_name -> google.protobuf.Timestamp
-	43, // 36: rollcall.scheduler.v1.ExecutionHistoryEntry.time:type_name -> google.protobuf.Timestamp
-	5,  // 37: rollcall.scheduler.v1.StopExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 38: rollcall.scheduler.v1.AdoptExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 39: rollcall.scheduler.v1.WatchExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
-	6,  // 40: rollcall.scheduler.v1.JobService.SubmitJob:input_type -> rollcall.scheduler.v1.SubmitJobRequest
-	8,  // 41: rollcall.scheduler.v1.JobService.PlanJob:input_type -> rollcall.scheduler.v1.PlanJobRequest
-	13, // 42: rollcall.scheduler.v1.JobService.GetJob:input_type -> rollcall.scheduler.v1.GetJobRequest
-	15, // 43: rollcall.scheduler.v1.JobService.ListJobs:input_type -> rollcall.scheduler.v1.ListJobsRequest
-	17, // 44: rollcall.scheduler.v1.JobService.WatchJobs:input_type -> rollcall.scheduler.v1.WatchJobsRequest
-	19, // 45: rollcall.scheduler.v1.JobService.ScaleJob:input_type -> rollcall.scheduler.v1.ScaleJobRequest
-	21, // 46: rollcall.scheduler.v1.JobService.RestartJob:input_type -> rollcall.scheduler.v1.RestartJobRequest
-	23, // 47: rollcall.scheduler.v1.JobService.StopJob:input_type -> rollcall.scheduler.v1.StopJobRequest
-	25, // 48: rollcall.scheduler.v1.JobService.ListJobVersions:input_type -> rollcall.scheduler.v1.ListJobVersionsRequest
-	28, // 49: rollcall.scheduler.v1.JobService.ListExecutions:input_type -> rollcall.scheduler.v1.ListExecutionsRequest
-	30, // 50: rollcall.scheduler.v1.JobService.GetExecution:input_type -> rollcall.scheduler.v1.GetExecutionRequest
-	32, // 51: rollcall.scheduler.v1.JobService.ExplainExecution:input_type -> rollcall.scheduler.v1.ExplainExecutionRequest
-	35, // 52: rollcall.scheduler.v1.JobService.StopExecution:input_type -> rollcall.scheduler.v1.StopExecutionRequest
-	37, // 53: rollcall.scheduler.v1.JobService.AdoptExecution:input_type -> rollcall.scheduler.v1.AdoptExecutionRequest
-	39, // 54: rollcall.scheduler.v1.JobService.WatchExecutions:input_type -> rollcall.scheduler.v1.WatchExecutionsRequest
-	7,  // 55: rollcall.scheduler.v1.JobService.SubmitJob:output_type -> rollcall.scheduler.v1.SubmitJobResponse
-	9,  // 56: rollcall.scheduler.v1.JobService.PlanJob:output_type -> rollcall.scheduler.v1.PlanJobResponse
-	14, // 57: rollcall.scheduler.v1.JobService.GetJob:output_type -> rollcall.scheduler.v1.GetJobResponse
-	16, // 58: rollcall.scheduler.v1.JobService.ListJobs:output_type -> rollcall.scheduler.v1.ListJobsResponse
-	18, // 59: rollcall.scheduler.v1.JobService.WatchJobs:output_type -> rollcall.scheduler.v1.WatchJobsResponse
-	20, // 60: rollcall.scheduler.v1.JobService.ScaleJob:output_type -> rollcall.scheduler.v1.ScaleJobResponse
-	22, // 61: rollcall.scheduler.v1.JobService.RestartJob:output_type -> rollcall.scheduler.v1.RestartJobResponse
-	24, // 62: rollcall.scheduler.v1.JobService.StopJob:output_type -> rollcall.scheduler.v1.StopJobResponse
-	26, // 63: rollcall.scheduler.v1.JobService.ListJobVersions:output_type -> rollcall.scheduler.v1.ListJobVersionsResponse
-	29, // 64: rollcall.scheduler.v1.JobService.ListExecutions:output_type -> rollcall.scheduler.v1.ListExecutionsResponse
-	31, // 65: rollcall.scheduler.v1.JobService.GetExecution:output_type -> rollcall.scheduler.v1.GetExecutionResponse
-	33, // 66: rollcall.scheduler.v1.JobService.ExplainExecution:output_type -> rollcall.scheduler.v1.ExplainExecutionResponse
-	36, // 67: rollcall.scheduler.v1.JobService.StopExecution:output_type -> rollcall.scheduler.v1.StopExecutionResponse
-	38, // 68: rollcall.scheduler.v1.JobService.AdoptExecution:output_type -> rollcall.scheduler.v1.AdoptExecutionResponse
-	40, // 69: rollcall.scheduler.v1.JobService.WatchExecutions:output_type -> rollcall.scheduler.v1.WatchExecutionsResponse
-	55, // [55:70] is the sub-list for method output_type
-	40, // [40:55] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	44, // 35: rollcall.scheduler.v1.ExplainExecutionResponse.next_try_time:type_name -> google.protobuf.Timestamp
+	34, // 36: rollcall.scheduler.v1.ExplainExecutionResponse.waits:type_name -> rollcall.scheduler.v1.ExecutionWait
+	44, // 37: rollcall.scheduler.v1.ExecutionWait.since:type_name -> google.protobuf.Timestamp
+	44, // 38: rollcall.scheduler.v1.ExecutionWait.until:type_name -> google.protobuf.Timestamp
+	44, // 39: rollcall.scheduler.v1.ExecutionHistoryEntry.time:type_name -> google.protobuf.Timestamp
+	5,  // 40: rollcall.scheduler.v1.StopExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 41: rollcall.scheduler.v1.AdoptExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 42: rollcall.scheduler.v1.WatchExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
+	6,  // 43: rollcall.scheduler.v1.JobService.SubmitJob:input_type -> rollcall.scheduler.v1.SubmitJobRequest
+	8,  // 44: rollcall.scheduler.v1.JobService.PlanJob:input_type -> rollcall.scheduler.v1.PlanJobRequest
+	13, // 45: rollcall.scheduler.v1.JobService.GetJob:input_type -> rollcall.scheduler.v1.GetJobRequest
+	15, // 46: rollcall.scheduler.v1.JobService.ListJobs:input_type -> rollcall.scheduler.v1.ListJobsRequest
+	17, // 47: rollcall.scheduler.v1.JobService.WatchJobs:input_type -> rollcall.scheduler.v1.WatchJobsRequest
+	19, // 48: rollcall.scheduler.v1.JobService.ScaleJob:input_type -> rollcall.scheduler.v1.ScaleJobRequest
+	21, // 49: rollcall.scheduler.v1.JobService.RestartJob:input_type -> rollcall.scheduler.v1.RestartJobRequest
+	23, // 50: rollcall.scheduler.v1.JobService.StopJob:input_type -> rollcall.scheduler.v1.StopJobRequest
+	25, // 51: rollcall.scheduler.v1.JobService.ListJobVersions:input_type -> rollcall.scheduler.v1.ListJobVersionsRequest
+	28, // 52: rollcall.scheduler.v1.JobService.ListExecutions:input_type -> rollcall.scheduler.v1.ListExecutionsRequest
+	30, // 53: rollcall.scheduler.v1.JobService.GetExecution:input_type -> rollcall.scheduler.v1.GetExecutionRequest
+	32, // 54: rollcall.scheduler.v1.JobService.ExplainExecution:input_type -> rollcall.scheduler.v1.ExplainExecutionRequest
+	36, // 55: rollcall.scheduler.v1.JobService.StopExecution:input_type -> rollcall.scheduler.v1.StopExecutionRequest
+	38, // 56: rollcall.scheduler.v1.JobService.AdoptExecution:input_type -> rollcall.scheduler.v1.AdoptExecutionRequest
+	40, // 57: rollcall.scheduler.v1.JobService.WatchExecutions:input_type -> rollcall.scheduler.v1.WatchExecutionsRequest
+	7,  // 58: rollcall.scheduler.v1.JobService.SubmitJob:output_type -> rollcall.scheduler.v1.SubmitJobResponse
+	9,  // 59: rollcall.scheduler.v1.JobService.PlanJob:output_type -> rollcall.scheduler.v1.PlanJobResponse
+	14, // 60: rollcall.scheduler.v1.JobService.GetJob:output_type -> rollcall.scheduler.v1.GetJobResponse
+	16, // 61: rollcall.scheduler.v1.JobService.ListJobs:output_type -> rollcall.scheduler.v1.ListJobsResponse
+	18, // 62: rollcall.scheduler.v1.JobService.WatchJobs:output_type -> rollcall.scheduler.v1.WatchJobsResponse
+	20, // 63: rollcall.scheduler.v1.JobService.ScaleJob:output_type -> rollcall.scheduler.v1.ScaleJobResponse
+	22, // 64: rollcall.scheduler.v1.JobService.RestartJob:output_type -> rollcall.scheduler.v1.RestartJobResponse
+	24, // 65: rollcall.scheduler.v1.JobService.StopJob:output_type -> rollcall.scheduler.v1.StopJobResponse
+	26, // 66: rollcall.scheduler.v1.JobService.ListJobVersions:output_type -> rollcall.scheduler.v1.ListJobVersionsResponse
+	29, // 67: rollcall.scheduler.v1.JobService.ListExecutions:output_type -> rollcall.scheduler.v1.ListExecutionsResponse
+	31, // 68: rollcall.scheduler.v1.JobService.GetExecution:output_type -> rollcall.scheduler.v1.GetExecutionResponse
+	33, // 69: rollcall.scheduler.v1.JobService.ExplainExecution:output_type -> rollcall.scheduler.v1.ExplainExecutionResponse
+	37, // 70: rollcall.scheduler.v1.JobService.StopExecution:output_type -> rollcall.scheduler.v1.StopExecutionResponse
+	39, // 71: rollcall.scheduler.v1.JobService.AdoptExecution:output_type -> rollcall.scheduler.v1.AdoptExecutionResponse
+	41, // 72: rollcall.scheduler.v1.JobService.WatchExecutions:output_type -> rollcall.scheduler.v1.WatchExecutionsResponse
+	58, // [58:73] is the sub-list for method output_type
+	43, // [43:58] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_scheduler_v1_job_proto_init() }
@@ -3277,6 +3441,7 @@ func file_rollcall_scheduler_v1_job_proto_init() {
 	file_rollcall_scheduler_v1_job_proto_msgTypes[30].OneofWrappers = []any{
 		(*ExplainExecutionRequest_Execution)(nil),
 		(*ExplainExecutionRequest_Job)(nil),
+		(*ExplainExecutionRequest_Node)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3284,7 +3449,7 @@ func file_rollcall_scheduler_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_scheduler_v1_job_proto_rawDesc), len(file_rollcall_scheduler_v1_job_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   40,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

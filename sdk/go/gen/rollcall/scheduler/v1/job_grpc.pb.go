@@ -46,7 +46,8 @@ const (
 // not) and a request id: the same id twice has one effect and the same answer. A job is named by its exact name, an execution by its exact id
 // (JOB_NOT_FOUND, EXECUTION_NOT_FOUND; metadata "suggestion" is the name that was most likely meant, if one is close).
 type JobServiceClient interface {
-	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
+	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing,
+	// unless the job was stopped or has ended: it then runs again. Services and daemons roll to a new version.
 	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
 	// changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
@@ -59,9 +60,10 @@ type JobServiceClient interface {
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
 	// WatchJobs sends the jobs that match, then each change. It ends with an error that says so when its reader is too slow; open it again then.
 	WatchJobs(ctx context.Context, in *WatchJobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobsResponse], error)
-	// ScaleJob changes the count of a batch job or service. It makes no new version. Refused with JOB_HAS_NO_COUNT and JOB_STOPPED.
+	// ScaleJob changes the count of a batch job or service. It makes no new version. Refused with JOB_HAS_NO_COUNT, JOB_STOPPED and
+	// JOB_ENDED: a job that has completed or failed runs again only when it is submitted again.
 	ScaleJob(ctx context.Context, in *ScaleJobRequest, opts ...grpc.CallOption) (*ScaleJobResponse, error)
-	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED.
+	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED and JOB_ENDED.
 	RestartJob(ctx context.Context, in *RestartJobRequest, opts ...grpc.CallOption) (*RestartJobResponse, error)
 	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
 	// where the job has completed or failed: its result stays.
@@ -72,7 +74,9 @@ type JobServiceClient interface {
 	ListExecutions(ctx context.Context, in *ListExecutionsRequest, opts ...grpc.CallOption) (*ListExecutionsResponse, error)
 	// GetExecution answers one execution.
 	GetExecution(ctx context.Context, in *GetExecutionRequest, opts ...grpc.CallOption) (*GetExecutionResponse, error)
-	// ExplainExecution says why an execution is where it is; of a job that waits for nodes, why none of them will do.
+	// ExplainExecution explains how an execution or a job came to where it is, and what of it, or of all that a node runs, waits, moves or is
+	// lost: since when, what holds it, until when at the latest, and the command that helps. Refused with SERVICE_BEHIND while the scheduler has
+	// not read the latest changes.
 	ExplainExecution(ctx context.Context, in *ExplainExecutionRequest, opts ...grpc.CallOption) (*ExplainExecutionResponse, error)
 	// StopExecution stops one execution; a service or daemon gets another in its place. It also stops one that is ORPHANED.
 	StopExecution(ctx context.Context, in *StopExecutionRequest, opts ...grpc.CallOption) (*StopExecutionResponse, error)
@@ -268,7 +272,8 @@ type JobService_WatchExecutionsClient = grpc.ServerStreamingClient[WatchExecutio
 // not) and a request id: the same id twice has one effect and the same answer. A job is named by its exact name, an execution by its exact id
 // (JOB_NOT_FOUND, EXECUTION_NOT_FOUND; metadata "suggestion" is the name that was most likely meant, if one is close).
 type JobServiceServer interface {
-	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
+	// SubmitJob makes a job, or a new version of it. The same spec again changes nothing,
+	// unless the job was stopped or has ended: it then runs again. Services and daemons roll to a new version.
 	// Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
 	// changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
@@ -281,9 +286,10 @@ type JobServiceServer interface {
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	// WatchJobs sends the jobs that match, then each change. It ends with an error that says so when its reader is too slow; open it again then.
 	WatchJobs(*WatchJobsRequest, grpc.ServerStreamingServer[WatchJobsResponse]) error
-	// ScaleJob changes the count of a batch job or service. It makes no new version. Refused with JOB_HAS_NO_COUNT and JOB_STOPPED.
+	// ScaleJob changes the count of a batch job or service. It makes no new version. Refused with JOB_HAS_NO_COUNT, JOB_STOPPED and
+	// JOB_ENDED: a job that has completed or failed runs again only when it is submitted again.
 	ScaleJob(context.Context, *ScaleJobRequest) (*ScaleJobResponse, error)
-	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED.
+	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED and JOB_ENDED.
 	RestartJob(context.Context, *RestartJobRequest) (*RestartJobResponse, error)
 	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
 	// where the job has completed or failed: its result stays.
@@ -294,7 +300,9 @@ type JobServiceServer interface {
 	ListExecutions(context.Context, *ListExecutionsRequest) (*ListExecutionsResponse, error)
 	// GetExecution answers one execution.
 	GetExecution(context.Context, *GetExecutionRequest) (*GetExecutionResponse, error)
-	// ExplainExecution says why an execution is where it is; of a job that waits for nodes, why none of them will do.
+	// ExplainExecution explains how an execution or a job came to where it is, and what of it, or of all that a node runs, waits, moves or is
+	// lost: since when, what holds it, until when at the latest, and the command that helps. Refused with SERVICE_BEHIND while the scheduler has
+	// not read the latest changes.
 	ExplainExecution(context.Context, *ExplainExecutionRequest) (*ExplainExecutionResponse, error)
 	// StopExecution stops one execution; a service or daemon gets another in its place. It also stops one that is ORPHANED.
 	StopExecution(context.Context, *StopExecutionRequest) (*StopExecutionResponse, error)

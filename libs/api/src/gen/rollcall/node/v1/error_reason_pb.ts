@@ -911,7 +911,7 @@ export const ErrorReason = {
   SERVICE_BEHIND: 167,
 
   /**
-   * [FAILED_PRECONDITION] The job has completed or failed already, so that there is nothing to stop; metadata has its state.
+   * [FAILED_PRECONDITION] The job has completed or failed already: nothing of it can be stopped, scaled or restarted; metadata has its state.
    *
    * @generated from enum value: ERROR_REASON_JOB_ENDED = 168;
    */

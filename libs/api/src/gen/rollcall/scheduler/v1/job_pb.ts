@@ -1793,7 +1793,8 @@ export const ExecutionStateSchema: GenEnum<ExecutionState> = /*@__PURE__*/
  */
 export const JobService: GenService<{
   /**
-   * SubmitJob makes a job, or a new version of it. The same spec again changes nothing. Services and daemons roll to a new version.
+   * SubmitJob makes a job, or a new version of it. The same spec again changes nothing,
+   * unless the job was stopped or has ended: it then runs again. Services and daemons roll to a new version.
    * Refused with INVALID_JOB, which names every violation, ETAG_MISMATCH, and JOB_FITS_NOWHERE: without a queue timeout a job that is new or
    * changed needs at least one node that fits it, full or not. A daemon may wait for nodes to match, but fits one if any match.
    *
@@ -1846,7 +1847,8 @@ export const JobService: GenService<{
     output: typeof WatchJobsResponseSchema;
   },
   /**
-   * ScaleJob changes the count of a batch job or service. It makes no new version. Refused with JOB_HAS_NO_COUNT and JOB_STOPPED.
+   * ScaleJob changes the count of a batch job or service. It makes no new version. Refused with JOB_HAS_NO_COUNT, JOB_STOPPED and
+   * JOB_ENDED: a job that has completed or failed runs again only when it is submitted again.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.ScaleJob
    */
@@ -1856,7 +1858,7 @@ export const JobService: GenService<{
     output: typeof ScaleJobResponseSchema;
   },
   /**
-   * RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED.
+   * RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED and JOB_ENDED.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.RestartJob
    */
