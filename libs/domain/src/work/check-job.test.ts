@@ -135,6 +135,9 @@ describe("checkJob()", () => {
       maxRunTimeMs: 5_000,
       sizeBytes: MOST_SPEC_BYTES + 1,
     };
+    const checked = checkJob(draft);
+    const text = "the job has 65537 bytes as JSON, where quotes and control characters are escaped; it may have 65536";
+    expect(checked).toMatchObject({ violations: expect.arrayContaining([{ field: "", message: text }]) });
     expect(fieldsOf(draft)).toEqual([
       ...["name", "count", "selector", ""],
       ...["constraints.node", "constraints.gpu_model", "constraints.gpu_indices", "constraints.gpu_indices[1]"],

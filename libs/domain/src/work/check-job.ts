@@ -71,7 +71,8 @@ function checkHead({ name, type, count, selector, sizeBytes }: JobDraft): readon
   const parsed = parseSelector(selector);
   if (!parsed.ok) found.push({ field: "selector", message: parsed.message });
   if (sizeBytes > MOST_SPEC_BYTES) {
-    found.push({ field: "", message: `the job has ${sizeBytes} bytes, and may have ${MOST_SPEC_BYTES}` });
+    const size = `the job has ${sizeBytes} bytes as JSON, where quotes and control characters are escaped`;
+    found.push({ field: "", message: `${size}; it may have ${MOST_SPEC_BYTES}` });
   }
   return found;
 }
