@@ -66,7 +66,7 @@ public final class Calls {
       double random = ThreadLocalRandom.current().nextDouble();
       Duration wait = retry.waitBeforeRetry(failure.failure(), attempt, prepared.isRepeatable(), random);
       if (wait == null || endsAt - System.nanoTime() <= wait.toNanos()) throw failure;
-      pause(wait, failure);
+      pause(wait);
     }
   }
 
@@ -139,12 +139,11 @@ public final class Calls {
         && supplier.getMethodDescriptor().getOptions().getIdempotencyLevel() == IdempotencyLevel.NO_SIDE_EFFECTS;
   }
 
-  private static void pause(Duration wait, RollcallException failure) {
+  private static void pause(Duration wait) {
     try {
       TimeUnit.NANOSECONDS.sleep(wait.toNanos());
     } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
-      throw failure;
+      throw Failures.interrupted(interrupted);
     }
   }
 }

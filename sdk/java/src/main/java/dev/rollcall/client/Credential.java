@@ -140,8 +140,7 @@ interface Credential {
       try {
         Thread.sleep(LOOK_EVERY);
       } catch (InterruptedException interrupt) {
-        Thread.currentThread().interrupt();
-        throw new ConfigurationException("interrupted while the login of context " + name + " was renewed");
+        throw Failures.interrupted(interrupt);
       }
     }
 

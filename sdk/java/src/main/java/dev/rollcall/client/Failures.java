@@ -22,6 +22,7 @@ final class Failures {
   static RollcallException of(Throwable cause) {
     if (cause instanceof RollcallException known) return known;
     Status status = Status.fromThrowable(cause);
+    if (status.getCause() instanceof InterruptedException interrupted) return interrupted(interrupted);
     String said = status.getDescription();
     String reason = "";
     Map<String, String> metadata = Map.of();
@@ -57,6 +58,12 @@ final class Failures {
       case DEADLINE_EXCEEDED -> new RollcallException.TimedOut(failure, cause);
       default -> new RollcallException.Refused(failure, cause);
     };
+  }
+
+  /** The thread is interrupted again, as its owner expects. */
+  static RollcallException interrupted(InterruptedException cause) {
+    Thread.currentThread().interrupt();
+    return new RollcallException.Interrupted(Failure.of(Status.Code.CANCELLED, "the thread was interrupted"), cause);
   }
 
   static RollcallException unreachable(String message, Throwable cause) {

@@ -116,8 +116,7 @@ final class Issuer {
       String message = "cannot reach the issuer at " + place.getAuthority() + ": " + cause.getMessage();
       throw Failures.unreachable(message, cause);
     } catch (InterruptedException cause) {
-      Thread.currentThread().interrupt();
-      throw Failures.unreachable("interrupted while waiting for the issuer", cause);
+      throw Failures.interrupted(cause);
     }
   }
 

@@ -77,9 +77,8 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
       call.cancel("the stream fell silent", null);
       throw Failures.unreachable("the stream fell silent", null);
     } catch (InterruptedException interrupted) {
-      Thread.currentThread().interrupt();
       call.cancel("interrupted", interrupted);
-      throw Failures.unreachable("interrupted while waiting for a message", interrupted);
+      throw Failures.interrupted(interrupted);
     }
   }
 }

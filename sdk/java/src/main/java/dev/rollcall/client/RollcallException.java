@@ -88,6 +88,15 @@ public class RollcallException extends RuntimeException {
     }
   }
 
+  /** The calling thread was interrupted; it still is. What a change did is unknown unless it had a request id. */
+  public static final class Interrupted extends RollcallException {
+    private static final long serialVersionUID = 1L;
+
+    Interrupted(Failure failure, Throwable cause) {
+      super(failure, cause);
+    }
+  }
+
   /** The deadline passed before an answer came. What a change did is unknown unless it had a request id. */
   public static final class TimedOut extends RollcallException {
     private static final long serialVersionUID = 1L;
