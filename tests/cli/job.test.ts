@@ -310,7 +310,7 @@ describe("run", () => {
     workers.fate = () => "COMPLETES";
     const { code, out, err } = await rig.run(["run", "--cores", "0.5", "--name", "once", "--", "true", "-x"]);
     expect({ code, out }).toEqual({ code: 75, out: "" });
-    expect(err).toMatch(/^once: [A-Z]+ on node n[12], execution /);
+    expect(err).toMatch(/^once: [A-Z]+ on node n[12], execution /m);
     expect(err).toMatch(/^failed to read the output of execution \w+: the output cannot be read: node n[12] is not/m);
     expect((await rig.run("job describe once")).out).toContain("true -x");
   });

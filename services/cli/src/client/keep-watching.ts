@@ -12,7 +12,7 @@ export interface Watching<Message> {
   /** What fails when it fails, for example "watch job web". */
   readonly what: string;
   readonly shell: Pick<Shell, "err" | "interrupted">;
-  /** Whether to try again as well when it cannot begin, for a reason that passes. Default: it fails. */
+  /** Whether to try a few more times when it cannot begin, for a reason that can pass. Default: it fails. */
   readonly isPatient?: boolean;
   /** Open the stream. Its first messages say again what is true then. */
   open(call: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Message>;
@@ -33,6 +33,8 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5_000;
 /** Attempts in a row that bring nothing: about five minutes. */
 const MOST_ATTEMPTS = 60;
+/** Attempts to begin: about eight seconds, in which an agent that was restarted is connected again. */
+const MOST_FIRST_ATTEMPTS = 5;
 
 /**
  * The messages of a stream of the API. One that breaks after it began is opened again, and the user is told once for
@@ -56,7 +58,8 @@ export async function* keepWatching<Message>(watching: Watching<Message>): Async
       shell.interrupted.throwIfAborted();
       attempts += 1;
       const isPassing = PASSING.has(ConnectError.from(error).code) && !FINAL.has(reasonIn(error));
-      const isOver = (!hasBegun && !isPatient) || attempts > MOST_ATTEMPTS || !isPassing;
+      const most = hasBegun ? MOST_ATTEMPTS : isPatient ? MOST_FIRST_ATTEMPTS : 0;
+      const isOver = attempts > most || !isPassing;
       if (isOver) await control.attempt(at, what, () => Promise.reject(error));
       if (attempts === 1) {
         const happened = hasBegun ? "connection lost" : `cannot ${what} yet`;
