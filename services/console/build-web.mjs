@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, extname, isAbsolute, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -30,15 +30,18 @@ const LONGEST_BUILD_MS = 300_000;
 const MODE = "production";
 
 /**
- * Build the pages if they are not those of the sources. Answers their folder, and the files that went into them, from
- * the root of the workspace; null in a tree that has no pages.
+ * Build the pages if they are not those of the sources, and copy them into a folder. Returns the files that went into
+ * them, from the root of the workspace; null in a tree that has no pages.
  */
-export async function buildWeb() {
+export async function copyWeb(target) {
   const names = existsSync(WEB) ? await readdir(WEB) : [];
   if (!names.some((name) => /^vite\.config\.[cm]?[jt]s$/.test(name))) return null;
   const key = await sourcesKey();
   const known = await readKnown();
-  if (known?.key === key && existsSync(join(DIST, "index.html"))) return { folder: DIST, inputs: known.inputs };
+  if (isBuilt(known, key)) {
+    await cp(DIST, target, { recursive: true });
+    return known.inputs;
+  }
   // Two programs that build at the same time do not see each other's halves.
   const draft = join(WEB, `.dist-${randomUUID()}`);
   let inputs = [];
@@ -52,6 +55,9 @@ export async function buildWeb() {
     inputs = JSON.parse(stdout);
     await compressFiles(draft);
     await checkFiles(draft);
+    await cp(draft, target, { recursive: true });
+    // Another program may have built the same meanwhile, and a third may be copying that.
+    if (isBuilt(await readKnown(), key)) return inputs;
     await rm(DIST, { recursive: true, force: true });
     await rename(draft, DIST);
   } finally {
@@ -59,7 +65,12 @@ export async function buildWeb() {
   }
   await mkdir(dirname(KNOWN_FILE), { recursive: true });
   await writeFile(KNOWN_FILE, JSON.stringify({ key, inputs }));
-  return { folder: DIST, inputs };
+  return inputs;
+}
+
+/** Whether web/dist is built from these sources. */
+function isBuilt(known, key) {
+  return known?.key === key && existsSync(join(DIST, "index.html"));
 }
 
 async function readKnown() {

@@ -2,11 +2,11 @@
 // that a thousand small files take. `make build`, `make dist` and the tests use the same function, so what is tested is
 // what runs.
 import { existsSync } from "node:fs";
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { buildWeb } from "../console/build-web.mjs";
+import { copyWeb } from "../console/build-web.mjs";
 import { bundleCli } from "./bundle-cli.mjs";
 import { commitInfo } from "./commit-info.mjs";
 import { whenUsed } from "./when-used.mjs";
@@ -134,12 +134,9 @@ function exportedAs(name) {
   return name.split(" as ").at(-1).trim();
 }
 
-/** The control plane's program serves the console's pages from the folder beside it. Answers what they are made of. */
+/** The control plane's program serves the console's pages from the folder beside it. Returns what they are made of. */
 async function addPages(folder) {
-  const pages = await buildWeb();
-  if (pages === null) return [];
-  await cp(pages.folder, join(folder, "console"), { recursive: true });
-  return pages.inputs;
+  return (await copyWeb(join(folder, "console"))) ?? [];
 }
 
 /**
