@@ -77,8 +77,11 @@ asRoot("work on real machines", () => {
       const job = fixture.service({ count: MANY, constraints: { node: "alpha" } });
       await job.submit();
       const ids = (await fixture.ready(job, MANY)).map(({ id }) => id).sort();
-      const pids = await fixture.running(job);
-      expect(pids).toHaveLength(MANY);
+      // An execution is ready when its launcher has started, a moment before its program.
+      const pids = await until(`${MANY} programs`, async () => {
+        const found = await fixture.running(job);
+        return found.length === MANY && found;
+      });
       const [keeper] = await fixture.keepers("alpha");
       expect(await fixture.agent("alpha").killed("SIGTERM")).toBe(0);
       // Its keeper has other settings than it has now, as one of another version does: another one takes its place.
