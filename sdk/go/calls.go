@@ -59,7 +59,7 @@ func (c *caller) Invoke(ctx context.Context, method string, request, answer any,
 			return err
 		}
 		if limit > 0 && failure.Code == codes.DeadlineExceeded {
-			// Only the attempt is over.
+			// Only this attempt has timed out.
 			failure = &Error{Code: codes.Unavailable}
 		}
 		wait, again := c.options.Retry.waitBeforeRetry(failure, attempt, isRepeatable, rand.Float64())
@@ -92,7 +92,7 @@ func (c *caller) attempt(ctx context.Context, limit time.Duration, method string
 	err = callError(ctx, path.Invoke(authorized, method, request, answer, append(slices.Clip(options), grpc.Header(&header))...))
 	c.seen.answered(header)
 	c.seen.failed(err)
-	// What a caller gives less time than that says nothing about the path.
+	// A timeout shorter than this says nothing about the path.
 	if failure, ok := err.(*Error); ok && failure.Code == codes.DeadlineExceeded && time.Since(begun) >= shortestAttempt {
 		c.replace(path)
 	}

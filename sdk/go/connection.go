@@ -19,7 +19,7 @@ type connection struct {
 	isClosed bool
 }
 
-// A path is one connection of gRPC, and how many calls it has.
+// A path is one gRPC connection and its number of calls.
 type path struct {
 	*grpc.ClientConn
 	calls int
@@ -60,7 +60,7 @@ func (c *connection) replace(silent *path) {
 	if silent != c.current || c.isClosed {
 		return
 	}
-	// Without another path, the one that there is stays.
+	// Keep the present path if no other can be made.
 	if next, err := c.dial(); err == nil {
 		c.current = &path{ClientConn: next}
 		c.open[c.current] = struct{}{}

@@ -109,7 +109,7 @@ type NodeCache struct {
 	lock    sync.RWMutex
 	view    *nodeView
 	failure error
-	// No call of onChange begins once it is closed.
+	// onChange is not called after Close.
 	isClosed, isCalling bool
 }
 

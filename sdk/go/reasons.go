@@ -258,8 +258,8 @@ const (
 	ReasonUpstreamUnavailable = "UPSTREAM_UNAVAILABLE"
 	// ReasonExecutionIDAhead: [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
 	ReasonExecutionIDAhead = "EXECUTION_ID_AHEAD"
-	// ReasonServiceBehind: [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
-	// what was true before. RetryInfo says when to try again.
+	// ReasonServiceBehind: [UNAVAILABLE] The service did not read the log up to the present, or up to the revision that the call names, within 5 s. It would decide
+	// on stale data. RetryInfo says when to try again.
 	ReasonServiceBehind = "SERVICE_BEHIND"
 	// ReasonJobEnded: [FAILED_PRECONDITION] The job has completed or failed already: nothing of it can be stopped, scaled or restarted; metadata has its state.
 	ReasonJobEnded = "JOB_ENDED"

@@ -56,7 +56,7 @@ export async function copyWeb(target) {
     await compressFiles(draft);
     await checkFiles(draft);
     await cp(draft, target, { recursive: true });
-    // Another program may have built the same meanwhile, and a third may be copying that.
+    // Keep a build that another program has finished in the meantime: a third program may be copying it.
     if (isBuilt(await readKnown(), key)) return inputs;
     await rm(DIST, { recursive: true, force: true });
     await rename(draft, DIST);

@@ -8,7 +8,7 @@ import { type CountedJob, WorkFixture } from "../../services/rollcall/src/testin
 const LIMIT_MS = 300_000;
 const NODES = ["one", "two"];
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
 
 asRoot("a drain of a real machine", () => {

@@ -16,7 +16,7 @@ const MOVING = ALL.filter((type) => type !== "ops");
 const { FAILED, LOST, READY, REPLACED, STOPPED } = ExecutionState;
 const wordFor = (state: ExecutionState) => ExecutionStateSchema.value[state]?.localName ?? "";
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
 
 asRoot("the table of jobs, with real machines", () => {

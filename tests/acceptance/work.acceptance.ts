@@ -9,7 +9,7 @@ const MANY = 100;
 const LIMIT_MS = 300_000;
 const NODES = ["alpha", "beta", "gamma"];
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
 
 asRoot("work on real machines", () => {

@@ -21,7 +21,7 @@ const WORK = {
 };
 const LOOK_EVERY_MS = 100;
 const BEAT_EVERY_MS = 500;
-/** Machines by what they are for. */
+/** Machines by test. */
 const POOLS = { drain: ["d1", "d2"], storm: ["s1", "s2", "s3", "s4"], kept: ["k1"], update: ["u1"] };
 
 let workers: FakeWorkers;
@@ -53,7 +53,7 @@ beforeEach(() => {
   workers.fate = () => "RUNS";
 });
 
-/** A machine goes dark: it sends nothing, and is not heard. */
+/** Lose machines: they send nothing from now on. */
 function lose(...ids: readonly string[]): void {
   for (const id of ids) {
     streams.delete(id);
@@ -75,10 +75,10 @@ const READY = (name: string, count: number) =>
   });
 const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ";
 
-/** Where the lines of an answer end depends on the length of its ids. */
+/** Answers wrap at different places depending on the length of ids. */
 const inOneLine = (text: string) => text.replaceAll(/\s+/g, " ");
 
-/** A machine that is silent is lost later where the control plane itself was held up. */
+/** A silent machine is declared lost later if the control plane itself was delayed. */
 const PATIENCE_MS = 150_000;
 
 async function why(subject: string, expected: RegExp): Promise<void> {

@@ -38,7 +38,7 @@ export function formatAccessTable(policies: PolicyTable): string {
   return `${BEGIN}\n${sections.join("\n")}\n${END}`;
 }
 
-/** The page with another table in the place of its own. */
+/** Replace the table of a page. */
 export function withAccessTable(page: string, table: string): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < 0) throw new Error("the page has no place for the table");

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../libs/errors/src/index.ts";
 import type { ReservedStore, Store } from "../../libs/store/src/index.ts";
 
-/** A store whose reserved connections, by which the log is read, can be held up. Those of calls work all the time. */
+/** A store whose reserved connections, which read the log, can be blocked. Those of calls always work. */
 export class HeldLog {
   readonly store: Store;
   #isHeld = false;
@@ -19,7 +19,7 @@ export class HeldLog {
     this.store = { ...store, reserved: held };
   }
 
-  /** Read nothing from now on. */
+  /** Block reading from now on. */
   hold(): void {
     this.#isHeld = true;
   }

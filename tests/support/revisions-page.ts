@@ -6,7 +6,7 @@ const SNAPSHOT = "the database, then the log as it grows";
 const REPLICAS = "the memory of the replicas that hold the nodes";
 const NODE = "the node itself, by the replica that holds it";
 
-/** What the rows of the policy tables do not say. */
+/** What the policy tables do not contain. */
 const SOURCES: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.AdminService/WatchDrain": "the database, each second",
   "rollcall.events.v1.EventService/WatchEvents": "the log, from its present end or where the request says",
@@ -28,7 +28,7 @@ function takesRevision(caller: PolicyTable[string]["caller"]): boolean {
   return caller !== "anyone" && caller !== "node" && caller !== "replica";
 }
 
-/** From where each method answers, in Markdown. */
+/** The table of what each method reads, in Markdown. */
 export function formatSourcesTable(policies: PolicyTable): string {
   const methods = Object.entries(policies).filter(([, { caller }]) => takesRevision(caller));
   const sourceOf = (name: string) => (policies[name]?.readsLog === true ? LOG : (SOURCES[name] ?? DATABASE));
@@ -47,7 +47,7 @@ export function formatSourcesTable(policies: PolicyTable): string {
   return `${BEGIN}\n| service | methods | answer from |\n|---|---|---|\n${lines.join("\n")}\n\n${END}`;
 }
 
-/** The page with another table in the place of its own. */
+/** Replace the table of a page. */
 export function withSourcesTable(page: string, table: string): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < 0) throw new Error("the page has no place for the table");

@@ -27,7 +27,7 @@ export interface Package {
 }
 
 const SCOPE = "@rollcall/";
-/** Folders whose files nobody writes by hand. */
+/** Folders of generated files. */
 const NOT_WRITTEN = new Set(["node_modules", "gen", "dist", "bundle"]);
 
 /** Reads every package under libs/ and services/, and bench. */

@@ -23,13 +23,13 @@ export type ForeignMeaning =
   | {
       readonly kind: "nothing";
       readonly why: string;
-      /** Whether it protects something there, so that the reader must know why it does nothing here. Default: false. */
+      /** Whether it protects something in the other program, so that ignoring it needs a warning. Default: false. */
       readonly isProtection?: boolean;
     }
   /** It would mean something, but not as it is written. */
   | { readonly kind: "problem"; readonly message: string };
 
-/** What else is configured beside a value of another program. */
+/** The rest of the configuration, for deciding what a value of another program means. */
 export interface ForeignSurroundings {
   /** What a key of ours is set to, by any source or by another key of theirs; undefined when nothing sets it. */
   ours(path: string): Written | undefined;
@@ -41,7 +41,7 @@ export interface ForeignSurroundings {
 export interface ForeignKey {
   /** A section stands for all that is below it. */
   readonly path: string;
-  /** Decide what a value means. What would be unsafe by itself can depend on what else is configured. */
+  /** Decide what a value means. Whether it is safe can depend on the rest of the configuration. */
   meaning(written: Written, surroundings: ForeignSurroundings): ForeignMeaning;
 }
 

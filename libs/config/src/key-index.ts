@@ -68,12 +68,12 @@ export class KeyIndex {
   }
 }
 
-/** How far a key is from what was written; null when it cannot have been meant. */
+/** The edit distance from what was written to a key; null when the key cannot have been meant. */
 function distanceTo(wanted: string, known: string): number | null {
   const whole = editDistance(wanted, known);
   const [last, other] = [lastWord(wanted), lastWord(known)];
   const ofLast = editDistance(last, other);
-  // One slip in four letters, wherever it is. A long path in common does not make two short words alike.
+  // One typing error per four letters. A long common path does not make two short words similar.
   const isMisspelt = whole <= Math.min(mostSlips(wanted), MOST_SLIPS) && ofLast <= Math.max(1, last.length >> 1);
   // Words such as Host and Port end many keys: only a long one is recognised in another section.
   const isMisplaced = last.length >= LONG_WORD && ofLast <= mostSlips(last);
@@ -83,7 +83,7 @@ function distanceTo(wanted: string, known: string): number | null {
 
 /** Letters of a word that tells more than its section. */
 const LONG_WORD = 8;
-/** However long the path is. */
+/** Most typing errors, also in a long path. */
 const MOST_SLIPS = 5;
 
 function mostSlips(text: string): number {

@@ -71,7 +71,7 @@ export function resolveForeign(
   return { assignments: [...assignments.values()], leftAside, readAs, problems };
 }
 
-/** What one of their keys sets is set for the others, wherever it stands in the file. */
+/** The rest of the configuration as seen by one value. The order of the keys in the file does not matter. */
 function surroundingsOf(
   values: readonly ForeignValue[],
   foreign: ForeignIndex,

@@ -118,7 +118,7 @@ export function checkedText(expects: string, problemOf: (text: string) => string
   return register(schema, String, expects);
 }
 
-/** Whether the message of a problem can be shown although the value is a secret. */
+/** Whether a problem's message can be shown even when the value is a secret. */
 export function isPublicProblem(issue: object): boolean {
   return "params" in issue && Object(issue.params).isPublic === true;
 }

@@ -23,7 +23,7 @@ export interface Operation {
   readonly call: AuditedCall;
   /** Names the request; null when its answer is not remembered. */
   readonly key: RequestKey | null;
-  /** Send a revision with the answer. */
+  /** Add a revision to the response. */
   noteRevision(revision: bigint): void;
 }
 
@@ -105,7 +105,7 @@ export async function commit<T>(
   return result;
 }
 
-/** What is so already was made so at the present end of the log, or before. */
+/** A repeated change was made at the present end of the log or earlier. */
 async function withEnd<T>(tx: Tx, change: Change<T>, note: Operation["noteRevision"]): Promise<Change<T>> {
   if (change.events.length === 0) note(await currentRevision(tx));
   return change;

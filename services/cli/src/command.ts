@@ -53,7 +53,7 @@ export function action<Options>(shell: Shell, verb: Verb<Options>): (...given: u
   };
 }
 
-/** Free text, filters and the words of a command can be empty: they are named by what stands for their value. */
+/** Placeholders of values that can be empty: free text, filters and the words of a command. */
 const CAN_BE_EMPTY: ReadonlySet<string> = new Set(["reason", "text", "words", "selector", "command", "next-token"]);
 
 /** Refuse values that are empty, as those of a script's variables that are not set: `job wait "$JOB"` names no job. */

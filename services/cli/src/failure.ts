@@ -10,7 +10,7 @@ export class Failure extends Error {
   override readonly name = "Failure";
 }
 
-/** What the user reads of an error that is not about usage. A defect of this program is shown with its stack. */
+/** The text of an error that is not a usage error. A defect of this program is shown with its stack. */
 export function failureText(error: unknown): string {
   if (error instanceof Failure) return error.message;
   if (isSystemError(error)) return systemErrorText(error);

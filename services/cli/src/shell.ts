@@ -2,7 +2,7 @@
 export interface Sink {
   /** Write text or bytes as they are. */
   write(data: string | Uint8Array): void;
-  /** Wait until what was written is taken by its reader, so that no more than that waits in memory. */
+  /** Wait until the reader has taken what was written, which bounds the memory in use. */
   taken(): Promise<void>;
   /** Wait until everything is written, and on the disk if it is a file. Throws Failure with the cause and the file. */
   finish(): Promise<void>;

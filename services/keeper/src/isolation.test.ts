@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
-import { chown, mkdir, open, readdir, readFile, readlink, rm, stat, writeFile } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, open, readdir, readFile, readlink, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -34,7 +35,7 @@ if ($fd >= 0) {
   print "READ by taking over\\n" if defined $count && $count > 0;
 }`;
 
-/** Tries each way to something of another process, and says READ for each that leads there. */
+/** Tries each way to read another process, and prints READ for each that works. */
 const ATTACK = `
 pid=$1; shift
 see() { if text=$(timeout 2 head -c 1 "$1" 2>/dev/null) && [ -n "$text" ]; then echo "READ $1"; fi; }
@@ -195,7 +196,7 @@ asRoot("executions of one user, which share a trust domain", () => {
     await fixture.phase(attacker, "ended");
     await fixture.written(attacker, "tried");
     const text = await fixture.output(attacker);
-    // That the attack works where nothing stands against it shows that the tests above see something.
+    // The attack must work without protection: otherwise the tests above would prove nothing.
     expect(text).toContain("TAKEN OVER\n");
     expect(text).toContain("/environ\n");
     expect(text).not.toMatch(/READ$|fd\/1/m);
@@ -252,7 +253,7 @@ asRoot("a keeper that inherits descriptors", () => {
     client.close();
     await keeper.end("SIGTERM");
     await file.close();
-    // It ends what the one before has started.
+    // It ends what the keeper before it started.
     await fixture.open({ rules: OWN });
     await fixture.dispose();
     expect(text).not.toContain("inherited");
@@ -318,6 +319,15 @@ asRoot("closedGroupOf()", () => {
     expect(await closedGroupOf("no-such-user")).toBeNull();
     expect(await closedGroupOf("--help")).toBeNull();
   });
+
+  it("should read all groups where one has no name, and fail where they cannot be read", async () => {
+    await withProgram("id", "echo users docker 4242; exit 1", async () => {
+      expect(await closedGroupOf("someone")).toBe("docker");
+    });
+    await withProgram("id", "exit 3", async () => {
+      await expect(closedGroupOf("someone")).rejects.toThrow("the groups of someone cannot be read");
+    });
+  });
 });
 
 asRoot("UserIds", () => {
@@ -330,9 +340,8 @@ asRoot("UserIds", () => {
     const open = () => new UserIds({ ...range, directory: fixture.root, log: silentLogger });
     const [one, other] = [open(), open()];
     const claim = async (ids: UserIds, name: string) => {
-      const uid = await ids.claim(home(name));
       await mkdir(home(name));
-      return uid;
+      return ids.claim(home(name));
     };
     const given = [await claim(one, "a"), await claim(other, "b"), await claim(one, "c"), await claim(other, "d")];
     expect(given).toEqual([56_900, 56_901, 56_902, 56_903]);
@@ -353,4 +362,33 @@ asRoot("UserIds", () => {
       await fixture.dispose();
     }
   });
+
+  it("should give none while accounts cannot be looked up, and all of them afterwards", async () => {
+    const fixture = await KeeperFixture.create();
+    await fixture.open();
+    try {
+      const range = { first: 56_910, last: 56_910, shared: [], directory: fixture.root };
+      const ids = new UserIds({ ...range, log: silentLogger });
+      await withProgram("getent", "exit 1", async () => {
+        await expect(ids.claim(fixture.root)).rejects.toThrow("cannot determine whether the user id 56910");
+      });
+      expect(await ids.claim(fixture.root)).toBe(56_910);
+    } finally {
+      await fixture.dispose();
+    }
+  });
 });
+
+/** Put a shell script of this name first in the PATH. */
+async function withProgram(name: string, script: string, act: () => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "rollcall-programs-"));
+  const path = process.env.PATH;
+  try {
+    await writeFile(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    process.env.PATH = `${folder}:${path}`;
+    await act();
+  } finally {
+    process.env.PATH = path;
+    await rm(folder, { recursive: true });
+  }
+}

@@ -35,7 +35,7 @@ export interface ReadPiece {
   readonly offset: number;
   readonly data: Uint8Array;
   readonly isEnd: boolean;
-  /** Whether what was asked for begins before it, and is not kept any more. */
+  /** Whether the requested output starts earlier and is no longer kept. */
   readonly isCut: boolean;
   /** When it was written, where that was asked for. Bytes before the first one have no known time. */
   readonly times: readonly TimeMark[];

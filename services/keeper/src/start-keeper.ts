@@ -198,12 +198,12 @@ function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
   });
 }
 
-/** The user ids that executions are given, each its own; null where they are given none. */
+/** The range of user ids for executions; null when executions do not get their own. */
 function ownRange({ user, userIds }: KeeperSettings): readonly number[] | null {
   return user === null && isRoot() ? userIds : null;
 }
 
-/** Whether executions run as the keeper's own user. Root never lends itself. */
+/** Whether executions run as the keeper's own user, which is never root. */
 function isOwnUser({ user, mayBeOwnUser }: KeeperSettings): boolean {
   return user === null && mayBeOwnUser && !isRoot();
 }
@@ -215,14 +215,14 @@ function isRoot(): boolean {
 /** What is enforced for all processes that the keeper starts. */
 function limitsOf(cgroups: CgroupHierarchy | null, hasOwnUsers: boolean): readonly Limit[] {
   const limits = cgroups?.limits ?? [];
-  // By the limit of a user's processes, where each execution is a user.
+  // The limit of processes per user bounds an execution that has its own user id.
   return hasOwnUsers && !limits.includes("pids") ? [...limits, "pids"] : limits;
 }
 
-/** Where the user ids of all keepers of the machine are given, by links that lead to executions. */
+/** The directory in which all keepers of the machine record the user ids that they gave. */
 const SYSTEM_USER_IDS = "/var/lib/rollcall-user-ids";
 
-/** Where any user may leave files. */
+/** Directories in which any user can leave files. */
 const SHARED_DIRECTORIES = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"] as const;
 
 async function openUserIds(
@@ -236,7 +236,7 @@ async function openUserIds(
 ): Promise<UserIds> {
   const { places, settings, isolation, log } = options;
   const directory = await firstOwn([SYSTEM_USER_IDS, join(places.directory, "user-ids")]);
-  // In namespaces they have their own of most of these.
+  // Executions in namespaces have their own of all others.
   const shared = [...(isolation.hasNamespaces ? ["/run/lock"] : SHARED_DIRECTORIES), ...settings.directories];
   return new UserIds({ first, last, directory, shared, log });
 }

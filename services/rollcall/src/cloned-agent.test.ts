@@ -5,7 +5,7 @@ import { until } from "@rollcall/testkit/time";
 import type { CountedJob } from "./testing/work-fixture.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 
 /** The agents take turns every 30 to 75 s once they are known. */

@@ -9,7 +9,7 @@ import { until } from "@rollcall/testkit/time";
 import { runInto } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 
 const MIB = 1_048_576;
@@ -25,7 +25,7 @@ asRoot("the output of a job", () => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-job-logs-"));
 
   beforeAll(async () => {
-    // Executions, which are another user's, look for a file there.
+    // Executions run as another user and look for a file there.
     chmodSync(directory, 0o711);
     fixture = await WorkFixture.start();
     for (const name of ["east", "west"]) await fixture.startAgent(name);
@@ -78,7 +78,7 @@ asRoot("the output of a job", () => {
     expect(err).toMatch(/^[\d,]+ bytes of the standard output of execution \w{26} before this are no longer kept\n$/);
     expect(missing).toBeGreaterThan(8_000_000 - 3 * MIB);
     expect(seen.length + missing).toBe(8_000_000);
-    // An end that is kept is whole.
+    // The part that is kept has no gap.
     const tail = await linesOf("large", "--tail", "3");
     expect([tail.code, tail.err, tail.text]).toEqual([0, "", "1234567\n".repeat(3)]);
     const all = await linesOf("large", "--tail", "2000000");

@@ -63,7 +63,7 @@ export class ProcessSink implements Sink {
   }
 
   async taken(): Promise<void> {
-    // One that failed reports it at the end.
+    // A sink that failed reports it at the end.
     if (!this.#isFile && this.#failure === null) await this.#drained();
   }
 

@@ -41,7 +41,7 @@ asRoot("executions that are kept apart", () => {
   });
 
   it("should end with their daemons when their job is stopped", async () => {
-    // Found by what no other process sleeps.
+    // A duration that no other process sleeps identifies them.
     const length = `${randomInt(1_000_000, 2_000_000)}`;
     await submit("daemons", `setsid sleep ${length} & (env -i setsid sleep ${length} &) ; sleep 1000`);
     await until("the daemons", async () => (await processesOf(`sleep ${length}`)).length >= 2);

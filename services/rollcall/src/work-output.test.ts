@@ -9,7 +9,7 @@ import { until } from "@rollcall/testkit/time";
 import { runInto } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 
 const rows = (count: number, row: string) => Buffer.from(`${row}\n`.repeat(count));

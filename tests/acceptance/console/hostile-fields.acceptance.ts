@@ -21,7 +21,7 @@ const hostile = (where: string) =>
 /** The same, where 64 characters are all that may be told. */
 const brief = (where: string) => `"><img src=x onerror=alert(1)>${where}`.slice(0, 64);
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const canRun = HAS_CHROMIUM && (process.getuid?.() === 0 || process.env.CI !== undefined);
 const withChromium = canRun ? describe : describe.skip;
 

@@ -32,7 +32,7 @@ const WORK: Expected = [
   ["end", /^Ok$/m],
 ];
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
 
 describe("the commands of the first ten minutes", () => {

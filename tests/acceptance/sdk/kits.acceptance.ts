@@ -21,7 +21,7 @@ function commandsOf(name: string): string {
   return block.commands;
 }
 
-// Executions are another user's: only root can make them so.
+// Only root can run executions as another user.
 const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
 
 asRoot("the examples of the kits, by the page's own commands", () => {

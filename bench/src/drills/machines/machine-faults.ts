@@ -13,7 +13,7 @@ export interface MachineFault {
   readonly name: string;
   /** The condition that the node is to report. */
   readonly reason: string;
-  /** Whether the short drill tries it as well. */
+  /** Whether the short drill includes it. */
   readonly isInShort: boolean;
   /** Why it cannot be tried here; null when it can. */
   obstacle(): Promise<string | null>;

@@ -32,7 +32,7 @@ export interface Obstacle {
   readonly text: string;
   /** What would change it; empty when nothing does. */
   readonly remedy: string;
-  /** Since when it does; null for unknown. */
+  /** Since when it holds; null for unknown. */
   readonly sinceMs: number | null;
   /** Until when it can, unless it happens again; null where no time ends it. */
   readonly untilMs: number | null;
@@ -49,7 +49,7 @@ export interface HoldEnds {
 
 const NO_HOLD_ENDS: HoldEnds = { FLAPPING: null, HARDWARE: null, IDENTITY: null, DRAIN: null };
 
-/** What the ends of holds follow from. */
+/** What determines when holds end. */
 export interface HoldEndFacts extends Pick<NodeRecord, "history" | "rebootedAtMs" | "duplicate"> {
   readonly policy: Pick<HealthPolicy, "flappingHoldMs" | "rebootHoldMs">;
   readonly drainDeadlineAtMs: number | null;

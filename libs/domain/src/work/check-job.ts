@@ -24,7 +24,7 @@ export const MOST_SPEC_BYTES = 65_536;
 
 const MOST_PORTS = 32;
 const MOST_GPUS = 64;
-/** Linux numbers no more processes. */
+/** Linux has no more process ids. */
 const MOST_PIDS = 4_194_304;
 const MOST_MILLICORES = 4_000_000;
 const MOST_MS = 366 * 86_400_000;

@@ -21,7 +21,7 @@ const REASON_TEXTS: Readonly<Record<PlacementReason, string>> = {
   USER_NOT_ALLOWED: "user not allowed",
   DIRECTORY_NOT_ALLOWED: "directory not allowed",
   EXECUTOR_LACKS_SOMETHING: "no checks, secrets or stopOnAgentAfter",
-  GPUS_UNKNOWN: "GPUs unknown, since their probe fails",
+  GPUS_UNKNOWN: "GPUs unknown: their probe fails",
   GPU_MODEL_NOT_THERE: "no such GPU model",
   GPU_INDEX_NOT_THERE: "no GPU of this index",
   INSUFFICIENT_CORES: "insufficient cores",

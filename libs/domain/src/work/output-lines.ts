@@ -1,6 +1,6 @@
 /** How far the search for the last lines of an output has come, which goes from the end to the beginning. */
 export interface LineSearch {
-  /** Line breaks that are still to be found: the one before the lines that are wanted is the last. */
+  /** Line breaks still to find. The last one is the one before the wanted lines. */
   readonly breaksLeft: number;
   /** Whether nothing was searched yet: a line break at the very end begins no line. */
   readonly isAtEnd: boolean;
@@ -40,12 +40,12 @@ export function searchPiece(
 export type OutputGap =
   /** Nothing. */
   | { readonly kind: "none" }
-  /** The output began before, and is not kept any more: so many bytes. */
+  /** The beginning of the output is no longer kept: this many bytes. */
   | { readonly kind: "beginning"; readonly bytes: bigint }
-  /** So many bytes after what was read before were removed before they could be read. */
+  /** This many bytes between two pieces were removed before they could be read. */
   | { readonly kind: "between"; readonly bytes: bigint };
 
-/** Where a reader stands in an output. */
+/** A reader's position in an output. */
 export interface OutputPosition {
   /** The offset that comes next; null before the first piece of an output that is not read from its beginning. */
   readonly next: bigint | null;
@@ -62,7 +62,7 @@ export function gapBefore(
   if (next !== null && piece.offset > next) {
     return { kind: hasBegun ? "between" : "beginning", bytes: piece.offset - next };
   }
-  // All that came before is gone; how much of it was asked for is not known.
+  // Everything before is gone. How much of that was asked for is unknown.
   const isCut = !hasBegun && piece.isCut && piece.offset > 0n;
   return isCut ? { kind: "beginning", bytes: piece.offset } : { kind: "none" };
 }

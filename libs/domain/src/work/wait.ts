@@ -57,7 +57,7 @@ export interface OneWait extends Omit<Wait, "executions" | "executionIds" | "nod
 /** Executions and nodes that a reason names at most. */
 const MOST_NAMED = 5;
 
-/** Add up equal reasons, in the order in which they first occur. */
+/** Merge waits with equal reasons, in order of first occurrence. */
 export function groupWaits(all: readonly OneWait[]): readonly Wait[] {
   const groups = new Map<string, OneWait[]>();
   for (const one of all) {

@@ -15,7 +15,7 @@ export function noteRevision({ values }: Pick<HandlerContext, "values">, revisio
   if (revision > values.get(revisionKey)) values.set(revisionKey, revision);
 }
 
-/** What a process knows of the log. */
+/** What a process knows about the log. */
 export interface LogReader {
   /** Everything up to here has been read. */
   readonly position: bigint;

@@ -167,7 +167,7 @@ function rpcHandler(
     countCallers,
     endWithCaller(policies, new StreamCallers({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
-    // Before its turn, which others can use while it waits.
+    // Before it takes a slot, which other calls can use while it waits.
     ...(options.logReader === undefined ? [] : [awaitRevision(policies, options.logReader, options.readWithinMs)]),
     takeTurns,
     validateRequests(createRequestValidator(inputsOf(options.services))),

@@ -41,13 +41,13 @@ function parseRevision(text: string): bigint {
   throw refuse("INVALID_MIN_REVISION", message, { metadata: { header: MIN_REVISION_HEADER } });
 }
 
-/** Without this check a call with a made-up revision would wait as long as it may. */
+/** Refuse a revision that the log does not have: waiting for it would only end with the time limit. */
 async function checkEnd(log: LogReader, revision: bigint, readsLog: boolean): Promise<void> {
   let end: bigint;
   try {
     end = await log.end(revision);
   } catch (error) {
-    // Some methods answer while the database is away; the others find that out themselves.
+    // Some methods work without the database. The others report its absence themselves.
     if (!readsLog) return;
     throw error;
   }

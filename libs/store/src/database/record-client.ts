@@ -15,7 +15,7 @@ import { storeErrorCode } from "./store-error.ts";
 
 /** Settings of a connection besides those of its URL. */
 export interface RecordClientConfig extends pg.ClientConfig {
-  /** Where the record is; it wins over the driver's own settings of host, port, user, password, database and ssl. */
+  /** The URL of the database. It overrides the driver's own host, port, user, password, database and ssl. */
   readonly url: string;
 }
 
@@ -24,7 +24,7 @@ interface Endpoint extends PostgresHost {
   readonly ssl: ConnectionOptions | false;
 }
 
-/** The parts of the driver's client that choose where it connects. They are read when it begins to. */
+/** The driver's private fields that decide where it connects. It reads them when it starts to connect. */
 interface Internals {
   host: string;
   port: number;
@@ -33,7 +33,7 @@ interface Internals {
 }
 
 const DEFAULT_LIMIT_MS = 5_000;
-/** A server that does not answer for this long is not waited for before the next one is tried as well. */
+/** How long to wait for a server before the next one is tried in parallel. */
 const STAGGER_MS = 1_000;
 const WRITABLE = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as is_read_only";
 
@@ -112,12 +112,12 @@ function driverConfig(url: PostgresUrl): pg.ClientConfig {
   } as pg.ClientConfig;
 }
 
-/** Every way in which the servers are tried, in order. */
+/** The servers with each kind of encryption to try, in order. */
 function endpointsOf(url: PostgresUrl): readonly Endpoint[] {
   return url.hosts.flatMap((host) => sslOf(url.tls, host).map((ssl) => ({ ...host, ssl })));
 }
 
-/** The ways of encrypting that are tried with one server, in order. There is no TLS at a socket. */
+/** The kinds of encryption to try with one server, in order. Unix sockets have no TLS. */
 function sslOf(tls: PostgresTls, { host }: PostgresHost): readonly (ConnectionOptions | false)[] {
   if (host.startsWith("/")) return [false];
   switch (tls.mode) {
@@ -129,7 +129,7 @@ function sslOf(tls: PostgresTls, { host }: PostgresHost): readonly (ConnectionOp
     case "prefer":
       return [unverified(tls), false];
     case "require":
-      // libpq: an authority that is named, or is in the default place, is compared.
+      // As libpq: the certificate is verified if an authority is named or is in the default place.
       return [rootOf(tls) === undefined ? unverified(tls) : { ...verified(tls), checkServerIdentity: () => undefined }];
     case "verify-ca":
       if (rootOf(tls) === undefined) throw new Error("sslmode=verify-ca needs sslrootcert=FILE");
@@ -160,7 +160,7 @@ function ownTls(tls: PostgresTls): ConnectionOptions {
   };
 }
 
-/** The authority that is named, else that of libpq's default place; undefined where there is none. */
+/** The configured authority, or the one in libpq's default place; undefined if neither exists. */
 function rootOf(tls: PostgresTls): Buffer | undefined {
   if (tls.rootCert !== undefined) return tls.rootCert === "system" ? undefined : fileOf("sslrootcert", tls.rootCert);
   try {
@@ -214,7 +214,7 @@ async function choose(url: PostgresUrl, config: pg.ClientConfig, signal: AbortSi
       if (outcome?.kind === "usable") return outcome.endpoint;
       if (outcome?.kind === "failed") {
         failures.push(outcome);
-        // libpq: a server that refuses this user is the answer.
+        // As libpq: when a server refuses the user, no other server is tried.
         if (/^28/.test(storeErrorCode(outcome.error))) throw outcome.error;
       }
     }
@@ -223,7 +223,7 @@ async function choose(url: PostgresUrl, config: pg.ClientConfig, signal: AbortSi
   }
 }
 
-/** The loop sees for itself whether it was aborted. */
+/** Ignore how a pause ended: the loop checks for an abort itself. */
 const NOTHING = () => null;
 
 function noneUsable(failures: readonly Extract<Outcome, { kind: "failed" }>[]): Error {
@@ -264,7 +264,7 @@ function isReadOnlyServer(error: unknown): boolean {
 /** SQLSTATE of a server that takes no writes. */
 const READ_ONLY = "25006";
 
-/** Connect, and look whether the server can be written where it must. */
+/** Connect, and check that the server accepts writes if that is required. */
 async function probe(
   { host, port, ssl }: Endpoint,
   { config, mustBeWritable }: { readonly config: pg.ClientConfig; readonly mustBeWritable: boolean },

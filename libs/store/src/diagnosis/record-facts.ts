@@ -99,7 +99,7 @@ export async function listDuplicatedNodes(db: Db): Promise<readonly DuplicatedNo
   });
 }
 
-/** Approved nodes that cannot end all processes of their executions, the first of them in order of id. */
+/** Approved nodes that cannot end all processes of their executions, ordered by id, up to a limit. */
 export async function listUncontainedNodes(db: Db): Promise<readonly string[]> {
   const { rows } = await sql<{ readonly id: string }>`
     select id

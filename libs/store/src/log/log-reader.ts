@@ -3,7 +3,7 @@ import type { CallStore } from "../database/store.ts";
 import { currentRevision } from "./events.ts";
 import type { EventFeed } from "./feed.ts";
 
-/** What a reader of the log for calls needs. */
+/** What a reader of the log needs. */
 export interface CallLogReaderOptions {
   readonly store: CallStore;
   /** The process's feed, which is started when a call has to wait for it. */
@@ -11,7 +11,7 @@ export interface CallLogReaderOptions {
   readonly clock: Clock;
 }
 
-/** Calls that ask where the log ends at a time. More than a process has calls. */
+/** Most calls that ask for the end of the log at the same time: more than a process serves. */
 const MOST_ASKING = 50_000;
 
 /**
@@ -22,7 +22,7 @@ export class CallLogReader {
   readonly #store: CallStore;
   readonly #feed: CallLogReaderOptions["feed"];
   readonly #ends: Batcher<null, bigint>;
-  /** What was known before a restore says nothing of the log after it. */
+  /** Which log the known end belongs to: a restore replaces the log. */
   #known: { readonly logId: string; readonly end: bigint };
 
   constructor({ store, feed, clock }: CallLogReaderOptions) {

@@ -90,7 +90,7 @@ class Attempts:
         """Seconds to wait before the next attempt; None where there is none."""
         left = self._deadline - time.monotonic()
         is_stuck = self._limit is not None and failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
-        # Only the attempt is over.
+        # Only this attempt has timed out.
         seen = UnreachableError(grpc.StatusCode.UNAVAILABLE, "no answer") if is_stuck else failure
         policy = self._options.retry
         return wait_before_retry(policy, seen, self._number, self._is_repeatable, left, random.random())

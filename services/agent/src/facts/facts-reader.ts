@@ -90,7 +90,7 @@ async function readLinux(machine: Machine, stateDirectory: string, lastKnown: La
   };
 }
 
-/** The processors, with the last share of them that was known where the container's limits are not; 0 for none. */
+/** The processors. When the container's limits are unknown, the last known share is used; 0 if there never was one. */
 async function knownCpu(
   cpu: CpuFacts,
   { cpuUnknown: reason }: ContainerLimits,

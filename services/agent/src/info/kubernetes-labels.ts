@@ -19,7 +19,7 @@ export interface KubernetesLabelsOptions {
   readonly log: Logger;
 }
 
-/** So often is asked before the agent starts without these labels. */
+/** How many times to ask before the agent starts without these labels. */
 const FIRST_ATTEMPTS = 5;
 const LEAST_PAUSE_MS = 2_000;
 const MOST_PAUSE_MS = 60_000;
@@ -60,7 +60,7 @@ export class KubernetesLabels {
     };
   }
 
-  /** The node's own ones only, until the labels of the Kubernetes node are known. */
+  /** Only the configured labels until those of the Kubernetes node are known. */
   get labels(): Labels {
     return this.#labels;
   }

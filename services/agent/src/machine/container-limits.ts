@@ -18,7 +18,7 @@ export interface ContainerLimits {
   readonly memoryUnknown: string | undefined;
 }
 
-/** A limit as one file has it; neither a limit nor a reason: there is none. */
+/** A limit from one file. Without a limit and a reason, the file sets none. */
 interface ReadLimit {
   readonly limit?: number;
   /** Why it is not known. */
@@ -70,7 +70,7 @@ export async function readContainerLimits(machine: Machine): Promise<ContainerLi
   };
 }
 
-/** Read the limit of one file. `parse` answers undefined for a text that is none. */
+/** Read the limit from one file. `parse` returns undefined for a text that it does not understand. */
 async function readLimit(
   machine: Machine,
   file: string,

@@ -195,7 +195,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
       const place = "tailBytes" in from ? { tail: from.tailBytes } : from;
       const value = { id, stream, limit, times: isTimed, ...place };
       const answered = await this.#link.request({ case: "readOutput", value }).catch((error: unknown) => {
-        // One that failed may have the output.
+        // The executor that failed can be the one that has the output.
         if (error instanceof KeeperRefused && !error.hasFailed) return null;
         throw error;
       });

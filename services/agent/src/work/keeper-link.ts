@@ -75,10 +75,10 @@ class KeeperError extends Error {
   override readonly name: string = "KeeperError";
 }
 
-/** The keeper answered, and did not do what was asked. */
+/** The keeper refused a request, or failed to handle it. */
 export class KeeperRefused extends KeeperError {
   override readonly name = "KeeperRefused";
-  /** Whether it tried. */
+  /** Whether it failed, rather than refused. */
   readonly hasFailed: boolean;
 
   constructor(message: string, hasFailed = false) {

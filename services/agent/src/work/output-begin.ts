@@ -3,10 +3,10 @@ import type { LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type LineSearch, searchLines, searchPiece } from "@rollcall/domain";
 import type { OutputNumber, OutputSource } from "./output-source.ts";
 
-/** Where sending begins. */
+/** The position from which output is sent. */
 export interface OutputBegin {
   readonly offset: bigint;
-  /** Whether what was asked for begins before, and is not kept any more. */
+  /** Whether the requested output starts earlier and is no longer kept. */
   readonly isCut: boolean;
 }
 
@@ -17,10 +17,10 @@ export interface OneOutput {
 }
 
 const PIECE_BYTES = 65_536n;
-/** A line that has begun longer ago than this is shown from where it is. */
+/** How far back to search for the beginning of a line. A longer line is shown from the middle. */
 const MOST_LINE_BYTES = PIECE_BYTES;
 
-/** Where to begin with an output: the latest of the places that the request names. Null when nothing of it is kept. */
+/** The latest of the starting points that the request names. Null when none of the output is kept. */
 export async function beginOf(
   source: OutputSource,
   of: OneOutput,
@@ -38,19 +38,19 @@ export async function beginOf(
   for (const place of places) {
     const found = await place();
     if (found === null) return null;
-    // What a later place leaves out is not missing.
+    // Output before a later starting point was not asked for, so it is not missing.
     if (found.offset > begin.offset) begin = found;
   }
   return begin;
 }
 
-/** The wall time of this machine from which on output is asked for; null for all of it. */
+/** The wall time of this machine after which output is requested; null for all output. */
 function sinceOf({ sinceTime, sinceAge }: LogRequest, wallMs: number): bigint | null {
   const times = [
     ...(sinceTime === undefined ? [] : [timestampMs(sinceTime)]),
     ...(sinceAge === undefined ? [] : [wallMs - durationMs(sinceAge)]),
   ];
-  // 0 asks the keeper for nothing.
+  // The keeper takes 0 as unset.
   return times.length === 0 ? null : BigInt(Math.max(1, Math.trunc(Math.max(...times))));
 }
 
@@ -63,7 +63,7 @@ async function placed(
   return piece === null ? null : { offset: piece.offset, isCut: piece.isCut };
 }
 
-/** The beginning of the line at a place. */
+/** The beginning of the line at a position. */
 async function lineOf(
   source: OutputSource,
   of: OneOutput,
@@ -81,7 +81,7 @@ async function lineOf(
 
 const LINE_BREAK = 0x0a;
 
-/** The beginning of the last lines, searched from the end: no more is read than they take. */
+/** The beginning of the last N lines, searched backwards so that only those lines are read. */
 async function lastLines(source: OutputSource, of: OneOutput, lines: number): Promise<OutputBegin | null> {
   const { executionId, output } = of;
   const last = await source.read(executionId, output, { tailBytes: 1n }, { limitBytes: 1 });
@@ -101,7 +101,7 @@ async function lastLines(source: OutputSource, of: OneOutput, lines: number): Pr
   return { offset: 0n, isCut: false };
 }
 
-/** What is kept of a part of an output: it begins later where its beginning is gone. */
+/** Read the part of an output that is still kept. It starts later if its beginning is gone. */
 async function readBetween(
   source: OutputSource,
   { executionId, output }: OneOutput,

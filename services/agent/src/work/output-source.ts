@@ -10,7 +10,7 @@ export interface OutputPiece {
   readonly data: Uint8Array;
   /** Whether nothing follows: it is read to its end, and the execution has ended. */
   readonly isEnd: boolean;
-  /** Whether what was asked for begins before it, and is not kept any more. */
+  /** Whether the requested output starts earlier and is no longer kept. */
   readonly isCut: boolean;
   /** When it was written, where that was asked for and is known. */
   readonly times: readonly OutputTime[];

@@ -19,7 +19,7 @@ export interface OutputCall {
 const PIECE_BYTES = 65_536;
 /** How long to wait for more output. */
 const LOOK_EVERY_MS = 250;
-/** A message of this many letters fits its field in every encoding. */
+/** The most characters of a message that fit its field in every encoding. */
 const MOST_MESSAGE = 160;
 
 interface Cursor {
@@ -58,9 +58,9 @@ export async function sendOutput(
   }
 }
 
-/** Refuse a LogRequest, because so many others are answered at the moment. */
+/** Refuse a LogRequest because too many others are in progress. */
 export async function refuseOutput({ token }: LogRequest, most: number, call: OutputCall): Promise<void> {
-  const failureMessage = `its agent sends ${most} outputs at a time, and no more`;
+  const failureMessage = `its agent sends at most ${most} outputs at a time`;
   await call.send({ token, failure: "TOO_MANY_STREAMS", failureMessage });
   call.end();
 }

@@ -121,9 +121,9 @@ export class SessionWork {
     return [...ids];
   }
 
-  /** Output goes up a call of its own. */
+  /** Output is sent on a separate call. */
   #sendOutput(request: LogRequest, openOutput: () => OutputCall): void {
-    // A server asks for less: one that has lost sight of its readings is refused, without what that would cost.
+    // A server stays below this limit. One that lost track of its readings is refused at little cost.
     if (this.#readings >= 2 * MOST_READINGS) return;
     this.#readings += 1;
     const call = openOutput();

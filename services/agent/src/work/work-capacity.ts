@@ -3,10 +3,10 @@ import type { Greeting } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type WorkCapacity, WorkCapacitySchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 
-/** A share of what the machine has, which above 1 is promised several times; or an amount of it, in cores or bytes. */
+/** A share of the machine, where more than 1 means overcommitment, or an amount in cores or bytes. */
 export type Allocation = { readonly share: number } | { readonly amount: number };
 
-/** How much of a machine its operator gives to executions. */
+/** How much of a machine the operator allocates to executions. */
 export interface AllocatedCapacity {
   readonly cpu: Allocation;
   readonly memory: Allocation;

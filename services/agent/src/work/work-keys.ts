@@ -122,9 +122,9 @@ export function checkWorkConfig(
   ];
 }
 
-/** Above it a number is no user id: the kernel says "unchanged" by the last one. */
+/** The largest user id. The next number means "unchanged" to the kernel. */
 const MOST_USER_ID = 4_294_967_293;
-/** Ids that a distribution gives to its own users end before this. */
+/** Distributions use smaller ids for their own accounts. */
 const LEAST_USER_ID = 1_000;
 const MOST_USER_IDS = 65_536;
 

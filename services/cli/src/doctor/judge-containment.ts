@@ -1,6 +1,6 @@
 import { type Finding, finding, fine } from "./finding.ts";
 
-/** Judge whether every node can end what it runs, with all that it has started. */
+/** Check that every node can end all processes of its executions. */
 export function judgeContainment(uncontained: readonly string[]): readonly Finding[] {
   if (uncontained.length === 0) return [fine("containment", "nodes", "every node can end all processes that it runs")];
   return uncontained.map((nodeId) =>

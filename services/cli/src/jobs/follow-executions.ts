@@ -41,7 +41,7 @@ export async function followExecutions(
   const watching = (async () => {
     const messages = keepWatching({
       ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
-      // The watch of the job tells of broken connections.
+      // The watch of the job reports broken connections.
       shell: { interrupted: AbortSignal.any([over.signal, shell.interrupted]), err: SILENT_SINK },
       open: (call) => {
         return client.watchExecutions({ job: name }, { ...call, signal: AbortSignal.any([call.signal, over.signal]) });
@@ -55,7 +55,7 @@ export async function followExecutions(
       }
     }
   })().catch(() => {
-    // It ends with the job; what else breaks it the watch of the job says.
+    // It ends with the job. The watch of the job reports any other failure.
   });
   try {
     for await (const { state } of watchJob(shell, control, client, name)) if (state !== JobState.ACTIVE) break;
@@ -73,7 +73,7 @@ export async function followExecutions(
   if (readings.count === 0) throw new Failure(`no execution of job ${name} has started`);
 }
 
-/** Readings under way, each execution once. */
+/** Readings in progress, one for each execution. */
 class Readings {
   readonly #screen: LogScreen;
   readonly #begun = new Set<string>();
@@ -86,7 +86,7 @@ class Readings {
     this.#screen = screen;
   }
 
-  /** How many were begun, or wait. */
+  /** How many have started or are waiting. */
   get count(): number {
     return this.#begun.size;
   }
@@ -101,7 +101,7 @@ class Readings {
     this.#screen.note(`${MOST_READ} executions are followed at a time; others are shown when one of these ends`);
   }
 
-  /** Throws what ended a reading that was not to end. */
+  /** Throws the error that ended a reading early. */
   async ended(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
     if (this.#failure !== null) throw this.#failure;

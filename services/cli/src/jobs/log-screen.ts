@@ -12,7 +12,7 @@ import { type LineLook, OutputWriter, SharedSink } from "./output-writer.ts";
 import { gapWords, type OneStream, type OutputWanted, readOutput } from "./read-output.ts";
 import { isEnded } from "./words.ts";
 
-/** What a screen is made of. */
+/** What a LogScreen needs. */
 export interface ScreenOptions {
   readonly streams: readonly OneStream[];
   readonly wanted: Omit<OutputWanted, "executionId">;
@@ -20,7 +20,7 @@ export interface ScreenOptions {
   readonly paints: Record<"out" | "err", ReturnType<typeof choosePaint>>;
 }
 
-/** Where the output of executions is shown, each with its prefix as soon as it is not alone. */
+/** Shows the output of executions. Lines have a prefix once there is more than one execution. */
 export class LogScreen {
   readonly #shell: Shell;
   readonly #control: ControlPlane;
@@ -49,7 +49,7 @@ export class LogScreen {
     for (const execution of executions) this.#options.labels.of(execution);
   }
 
-  /** Show the output of an execution to its end. What cannot be read is said, and reported at the end. */
+  /** Show the output of an execution to its end. Failures are printed at once, and counted for the end. */
   async show(execution: Execution, { isPatient = false } = {}): Promise<void> {
     const { streams, wanted, labels } = this.#options;
     const { id } = execution;

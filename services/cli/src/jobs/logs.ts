@@ -105,7 +105,7 @@ function absent<T>(error: unknown, instead: T): T {
 
 /** Show one execution after the other. */
 async function showExecutions(executions: readonly Execution[], screen: LogScreen): Promise<void> {
-  // One that is alone is read whatever its state: the reason why it has no output is the answer.
+  // A single execution is read in any state: the reason why it has no output is the answer.
   const shown = executions.length === 1 ? executions : executions.filter(hasOutput);
   if (shown.length === 0) throw new Failure("none of its executions has started yet; `rollcall job why` says why");
   if (shown.length > 1) screen.usePrefixes(shown);

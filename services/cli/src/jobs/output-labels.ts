@@ -1,12 +1,12 @@
 import type { Execution } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { Style } from "../output/style.ts";
 
-/** Letters of an id's end: ids that were made together begin alike. */
+/** How many of the last characters of an id to show: ids made at the same time have equal beginnings. */
 const ID_LETTERS = 6;
 
 const STYLES = ["cyan", "warning", "good", "magenta", "blue"] as const satisfies readonly Style[];
 
-/** What names an execution before its lines. */
+/** The prefix of an execution's lines. */
 export interface OutputLabel {
   readonly text: string;
   readonly style: Style;

@@ -24,7 +24,7 @@ const MOST_LINE_BYTES = 65_536;
 /** A time has this many letters: lines of unknown times line up. */
 const TIME_LETTERS = 24;
 
-/** A sink that several outputs share: what one of them has begun is ended before another one writes. */
+/** A sink that several outputs share. A line that one of them started is ended before another one writes. */
 export class SharedSink {
   readonly #sink: Sink;
   /** The output whose line is not ended. */
@@ -111,7 +111,7 @@ export class OutputWriter {
 
   /** @param isNext whether it is written next, after what this output wrote last. */
   #takeLine(isNext: boolean): Uint8Array {
-    // A line that was begun before goes on: it was too long, or nothing else had written yet.
+    // Continue a line that is already on the screen: it was too long, or no other output has written since.
     const goesOn = isNext && this.#sink.isOpenFor(this);
     const line = Buffer.concat([Buffer.from(goesOn ? "" : this.#head), ...this.#pending]);
     this.#pending = [];

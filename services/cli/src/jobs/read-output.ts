@@ -11,17 +11,17 @@ import { keepWatching } from "../client/keep-watching.ts";
 import type { Shell } from "../shell.ts";
 import type { OutputWriter } from "./output-writer.ts";
 
-/** An output that has a name: not both. */
+/** One output, standard output or standard error. */
 export type OneStream = typeof OutputStream.STDOUT | typeof OutputStream.STDERR;
 
-/** From when on output is wanted: an age, or a wall time. */
+/** The earliest time of the output to read: an age, or a wall time. */
 export type Since = { readonly kind: "age"; readonly ms: number } | { readonly kind: "time"; readonly atMs: number };
 
-/** What of an execution's output is read. */
+/** Which part of an execution's output to read. */
 export interface OutputWanted {
   readonly executionId: string;
   readonly follow: boolean;
-  /** Only so many lines from the end of each output; 0 for all that is kept. */
+  /** How many lines from the end of each output to read; 0 for all that is kept. */
   readonly tailLines: number;
   readonly since: Since | null;
   /** Whether the times at which it was written are wanted. */
@@ -40,7 +40,7 @@ export interface OutputTarget {
   readonly isPatient: boolean;
 }
 
-/** What of an execution's output could not be read, because it is not kept any more. */
+/** How much of an execution's output could not be read because it is no longer kept. */
 export interface MissingOutput {
   /** Bytes before what was read first. */
   readonly beginning: bigint;
@@ -50,7 +50,7 @@ export interface MissingOutput {
 
 const NAMES = { [OutputStream.STDOUT]: "standard output", [OutputStream.STDERR]: "standard error" } as const;
 
-/** Say what is missing: "12,345,678 bytes of the standard output of execution ... are no longer kept". */
+/** Format a gap: "12,345,678 bytes of the standard output of execution ... are no longer kept". */
 export function gapWords(executionId: string, stream: OneStream, gap: OutputGap & { readonly bytes: bigint }): string {
   const isOne = gap.bytes === 1n;
   const bytes = `${gap.bytes.toLocaleString("en-US")} ${isOne ? "byte" : "bytes"}`;
@@ -93,14 +93,14 @@ export async function readOutput(
     }
     positions.set(stream, { next: piece.offset + BigInt(piece.data.byteLength), hasBegun: true });
     writer.write(piece);
-    // No more is read than is written.
+    // Read no faster than the writer takes it.
     await writer.taken();
   }
   for (const writer of writers.values()) writer.end();
   return missing;
 }
 
-/** Of an output that is not read from its beginning, where it begins is seen with its first piece. */
+/** Where to begin. Unknown until the first piece if the output is not read from its start. */
 function beginningOf({ tailLines, since }: OutputWanted): OutputPosition {
   return { next: tailLines > 0 || since !== null ? null : 0n, hasBegun: false };
 }
@@ -120,7 +120,7 @@ function requestOf(wanted: OutputWanted, positions: ReadonlyMap<OneStream, Outpu
   return {
     ...{ executionId, stream, follow, times: hasTimes || since !== null },
     ...from,
-    // An output that has not begun by then had no line.
+    // An output without a first piece by then had no lines.
     tailLines: hasBegun ? 0 : tailLines,
     ...(since?.kind === "age" && { sinceAge: durationFromMs(since.ms + passedMs) }),
     ...(since?.kind === "time" && { sinceTime: timestampFromMs(since.atMs) }),

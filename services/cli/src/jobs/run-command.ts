@@ -216,7 +216,7 @@ async function tellExecutions(
 ): Promise<void> {
   const messages = keepWatching({
     ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
-    // The watch of the job tells of broken connections.
+    // The watch of the job reports broken connections.
     shell: { interrupted: AbortSignal.any([over, shell.interrupted]), err: SILENT_SINK },
     open: (call) => client.watchExecutions({ job: name }, { ...call, signal: AbortSignal.any([call.signal, over]) }),
     pause: (ms, signal) => sleep(ms, undefined, { signal }),
@@ -234,7 +234,7 @@ async function tellExecutions(
       }
     }
   } catch {
-    // It ends with the job; what else breaks it the watch of the job says.
+    // It ends with the job. The watch of the job reports any other failure.
   }
 }
 

@@ -6,7 +6,7 @@ import { formatTime } from "../output/units.ts";
 
 const INDENT = "    ";
 
-/** What waits, moves or is lost: what holds it, since when, until when at the latest, and the command that helps. */
+/** Format why executions wait, move or are lost: since when, until when at the latest, and the command that helps. */
 export function waitLines(waits: readonly ExecutionWait[], width: number): readonly string[] {
   return waits.flatMap((wait) => {
     const { text, command } = wait;

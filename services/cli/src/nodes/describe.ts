@@ -188,7 +188,7 @@ function workFields(node: Node): Field[] {
   ];
 }
 
-/** Which executions of a node can read each other, and how they are ended; nothing where the node does not say. */
+/** Which executions of a node can read each other, and how they are ended; empty when the node does not report it. */
 export function isolationTexts({ isolation, users, executors }: WorkCapacity): readonly string[] {
   if (isolation === undefined) return [];
   const { namespaces, problem } = isolation;

@@ -125,10 +125,10 @@ async function followDrains(shell: Shell, control: ControlPlane, nodes: readonly
   }
 }
 
-/** What holds the executions that a drain waits for, as lines; nothing where the scheduler does not answer. */
+/** What holds the executions that a drain waits for, one per line; empty when the scheduler does not answer. */
 async function heldText(control: ControlPlane, { nodeId, state, waitingCount }: Drain): Promise<string> {
   if (state !== DrainState.DRAINING || waitingCount === 0) return "";
-  // The drain shows in any case what it waits for.
+  // The drain itself already shows what it waits for.
   const waits = await readNodeWaits(control, nodeId, () => {});
   return waitLines(waits, Number.POSITIVE_INFINITY)
     .map((line) => `${line}\n`)

@@ -70,13 +70,13 @@ export function defineJob(job: Command, shell: Shell): void {
   addNotes(why, "-o json|yaml prints a rollcall.scheduler.v1.ExplainExecutionResponse in proto JSON.");
   const logs = job
     .command("logs")
-    .description("Show what the executions of a job wrote, or what an execution did")
+    .description("Show the output of a job's executions, or of one execution")
     .argument("<job-or-execution>", READ_SUBJECT)
-    .option("-f, --follow", "Continue with what is written, until the job or the execution ends")
+    .option("-f, --follow", "Follow the output until the job or the execution ends")
     .option("--stdout", "Only standard output")
     .option("--stderr", "Only standard error")
-    .option("--tail <lines>", "Only so many lines from the end of each output of each execution")
-    .option("--since <time>", "Only what was written since: a duration ago such as 10m, or a time in RFC 3339")
+    .option("--tail <lines>", "Show only the last lines of each output of each execution")
+    .option("--since <time>", "Show only output since a duration ago, such as 10m, or since a time in RFC 3339")
     .option("--timestamps", "Begin each line with the time at which it was written, in UTC");
   addNotes(
     logs,

@@ -13,7 +13,7 @@ const CODES = {
   good: ["32", "39"],
   warning: ["33", "39"],
   bad: ["31", "39"],
-  // Colours that tell things apart, and say nothing of them.
+  // Colours that distinguish items and have no meaning.
   cyan: ["36", "39"],
   magenta: ["35", "39"],
   blue: ["34", "39"],

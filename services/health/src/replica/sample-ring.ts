@@ -24,7 +24,7 @@ import {
   slotInRow,
 } from "./sample-shape.ts";
 
-/** A stored sample: shares and temperatures to a hundredth, amounts in use below 4 PiB, all else exact. */
+/** A stored sample. Shares and temperatures are rounded to 0.01, amounts in use are below 4 PiB, the rest is exact. */
 export interface Sample {
   /** When it was received, by the clock of `add()`, in milliseconds. */
   readonly atMs: number;

@@ -35,7 +35,7 @@ const NO_PART = 0xffff;
 /** Stands for a share that is not known. */
 const NO_SHARE = 0xfffe;
 const MOST_HUNDREDTHS = NO_SHARE - 1;
-/** Stands for an amount that is not known: 4 PiB are too many to be in use. */
+/** Represents an unknown amount: no machine uses 4 PiB. */
 const NO_AMOUNT = 0xffff_ffff;
 /** Stands for a missing temperature. Absolute zero is 1. */
 const NO_CELSIUS = 0;

@@ -184,7 +184,7 @@ describe("the output of an execution", () => {
     ["LOG_NOT_FOUND", "", "LOG_NOT_FOUND", /keeps no output of the execution$/],
     ["LOG_UNAVAILABLE", "the keeper failed: EIO", "LOG_UNAVAILABLE", /cannot read the output: the keeper failed: EIO$/],
     ["TOO_MANY_STREAMS", "16 outputs", "TOO_MANY_STREAMS", /sends no further output at the moment: 16 outputs$/],
-    // An agent has no say about roles.
+    // An agent cannot refuse a caller for its role.
     ["ROLE_TOO_LOW", "", "LOG_UNAVAILABLE", /cannot send the output, ROLE_TOO_LOW$/],
   ])("should be refused as its node says: %s, %j", async (failure, failureMessage, reason, message) => {
     for (const at of [atOwner, atOther]) {

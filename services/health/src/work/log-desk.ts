@@ -24,7 +24,7 @@ export interface LogPiece {
   /** In bytes of this output since the execution started. */
   readonly offset: bigint;
   readonly data: Uint8Array;
-  /** Whether what was asked for begins before it, and is not kept any more. */
+  /** Whether the requested output starts earlier and is no longer kept. */
   readonly cut: boolean;
   /** When it was written, as far as the node knows. */
   readonly times: readonly OutputTime[];
@@ -40,10 +40,10 @@ export interface LogDeskOptions {
   readonly onTaken?: (peer: string, bytes: number) => void;
 }
 
-/** Readings of one node at a time, of which its agent sends no more, and of all that this replica holds. */
+/** Most concurrent readings of one node, which is also its agent's limit, and of this replica. */
 const MOST_OF_NODE = 16;
 const MOST_READINGS = 200;
-/** What one caller may read through this replica: others can read of the same node, and of other nodes, meanwhile. */
+/** Most concurrent readings of one caller, so that others can read from the same node and from other nodes. */
 const MOST_OF_CALLER = 50;
 const MOST_OF_CALLER_AND_NODE = 8;
 /** Calls that have not said which reading they are for. */
@@ -123,7 +123,7 @@ export class LogDesk {
     const [ofCaller, ofBoth] = [this.#ofCaller.get(keys[0]) ?? 0, this.#ofCaller.get(keys[1]) ?? 0];
     if (ofCaller >= MOST_OF_CALLER || ofBoth >= MOST_OF_CALLER_AND_NODE) {
       const of = ofCaller >= MOST_OF_CALLER ? `${MOST_OF_CALLER} outputs` : `${ofBoth} outputs of node ${nodeId}`;
-      const message = `${actor} reads ${of} already, as many as one caller may; end one first`;
+      const message = `${actor} already reads ${of}, the most for one caller; end one first`;
       throw refuse("TOO_MANY_STREAMS", message, { retryAfterMs: RETRY_AFTER_MS });
     }
     for (const key of keys) this.#ofCaller.set(key, (this.#ofCaller.get(key) ?? 0) + 1);
@@ -259,7 +259,7 @@ function unavailable(nodeId: string, why: string) {
   return refuse("LOG_UNAVAILABLE", message, { retryAfterMs: RETRY_AFTER_MS, metadata: { node: nodeId } });
 }
 
-/** Why an agent sends no output. A reason that no agent has to give is reported as what it is: some failure. */
+/** Why an agent sends no output. A reason that agents cannot give becomes LOG_UNAVAILABLE. */
 function failureOf(nodeId: string, { failure, failureMessage }: ServeLogsRequest) {
   const why = failureMessage === "" ? "" : `: ${failureMessage}`;
   const metadata = { node: nodeId };

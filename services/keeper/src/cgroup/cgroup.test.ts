@@ -36,7 +36,7 @@ describe("a tree of cgroups", () => {
     await group.create(limits);
     expect(await text("rollcall/n1/e1/cpu.max")).toBe("25000 100000");
     expect(await text("rollcall/n1/e1/memory.max")).toBe("1048576");
-    // Two more for those by which it is kept.
+    // Two more for the processes that keep it.
     expect(await text("rollcall/n1/e1/pids.max")).toBe("102");
     expect(await text("rollcall/n1/e1/memory.oom.group")).toBe("1");
     await writeFile(join(place, "e1/memory.events"), "low 0\noom 2\noom_kill 1\n");

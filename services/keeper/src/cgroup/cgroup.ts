@@ -8,7 +8,7 @@ import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 export interface CgroupLimits {
   readonly millicores: number;
   readonly memoryBytes: number;
-  /** Processes and threads, beside those by which it is kept. */
+  /** Processes and threads, without those that keep it. */
   readonly pids: number;
 }
 
@@ -23,7 +23,7 @@ const KEEPING_PIDS = 2;
 const MOST_REMOVALS = 50;
 const REMOVAL_PAUSE_MS = 100;
 
-/** What reading a file of a cgroup fails with once the cgroup was removed, before and while the file is open. */
+/** Error codes of reading a file of a cgroup that was removed, before or after the file was opened. */
 const GONE: ReadonlySet<string> = new Set(["ENOENT", "ENODEV"]);
 
 /** A process forks while its cgroup is killed: each pass kills the children of those before. */
@@ -99,7 +99,7 @@ export class Cgroup {
       .filter((pid) => pid > 1);
   }
 
-  /** Kill all processes in it, and those that they make meanwhile. Rejects when its processes cannot be read. */
+  /** Kill all processes in it, including those that they start while this runs. Rejects when they cannot be read. */
   async kill(): Promise<void> {
     const { version, roots } = this.#hierarchy;
     if (version === 2) {

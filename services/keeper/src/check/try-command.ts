@@ -7,7 +7,7 @@ export interface CommandContext {
   readonly timeoutMs: number;
   /** Directories of cgroups that it enters. */
   readonly cgroups: readonly string[];
-  /** The words that come before `sh`: those that make it enter namespaces, and another user's. */
+  /** The words before `sh`, which enter the namespaces and change the user. */
   readonly words: readonly string[];
 }
 

@@ -113,7 +113,7 @@ export class ContainerProgram implements Program {
     const isSure = exit.memoryKill.kind === "yes" || exit.code === 0 || this.#context.plan.memoryBytes === 0;
     if (isSure) return exit;
     const memoryKill = await kernelKilled(containerId);
-    // Where the log tells nothing, the engine's answer stands, but for a container that something killed.
+    // Without an entry in the log the engine's answer counts, except for a container that was killed.
     return memoryKill.kind === "unknown" && exit.code !== KILLED_CODE ? exit : { ...exit, memoryKill };
   }
 

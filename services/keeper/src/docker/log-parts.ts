@@ -1,4 +1,4 @@
-/** Output of a container, with the time that the engine has for it. */
+/** Output of a container with the engine's time. */
 export interface LogPart {
   /** Milliseconds since 1970. */
   readonly atMs: number;
@@ -8,7 +8,7 @@ export interface LogPart {
 /** The store has no finer times. */
 const JOINED_MS = 1_000;
 
-/** Join what was written within a second, so that a log of many short lines is stored in few writes. */
+/** Join parts that were written within a second, so that many short lines are stored in few writes. */
 export function joinParts(parts: readonly LogPart[]): readonly LogPart[] {
   const groups: { readonly atMs: number; readonly pieces: Uint8Array[] }[] = [];
   for (const { atMs, data } of parts) {

@@ -14,8 +14,8 @@ const CLOSED_GROUPS: readonly string[] = [
 ];
 
 /**
- * The group for which executions never run as a user, although the configuration names it; null when there is none, and
- * for a user that is not known.
+ * The group because of which executions never run as this user, although the configuration names it. Null when there is
+ * none, and for a user that does not exist. Throws when the groups cannot be read.
  */
 export async function closedGroupOf(user: string): Promise<string | null> {
   if (user.startsWith("-")) return null;
@@ -25,6 +25,16 @@ export async function closedGroupOf(user: string): Promise<string | null> {
 }
 
 async function groupsOf(user: string, option: "-Gn" | "-G"): Promise<readonly string[]> {
-  const found = await run("id", [option, user], { timeout: LIMIT_MS }).catch(() => ({ stdout: "" }));
-  return found.stdout.trim().split(/\s+/);
+  const { stdout } = await run("id", [option, user], { timeout: LIMIT_MS }).catch((error: IdFailure) => {
+    // Exit code 1: there is no such user, and nothing is printed; or one group has no name, and all are printed.
+    if (error.code === 1) return error;
+    throw new Error(`the groups of ${user} cannot be read: ${error.message}`, { cause: error });
+  });
+  return stdout.trim().split(/\s+/);
+}
+
+interface IdFailure {
+  readonly code?: unknown;
+  readonly stdout: string;
+  readonly message: string;
 }

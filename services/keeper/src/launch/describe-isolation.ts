@@ -30,7 +30,7 @@ function identityOf({ rules }: IsolationFacts): WorkIdentity {
   return rules.userIds === null ? WorkIdentity.AGENT : WorkIdentity.OWN;
 }
 
-/** The weakest of what ends executions here: those of a user who has others as well cannot be found by it. */
+/** The weakest way in which executions are ended here. A user id that executions share identifies none of them. */
 function containmentOf({ rules, isolation, hasCgroups }: IsolationFacts): WorkContainment {
   if (hasCgroups) return WorkContainment.CGROUP;
   if (isolation.hasNamespaces) return WorkContainment.NAMESPACE;

@@ -10,14 +10,14 @@ export interface Isolation {
   readonly privileges: readonly string[];
   /** Whether processes can be started in PID, mount and IPC namespaces. */
   readonly hasNamespaces: boolean;
-  /** What cannot be done, and why, for people; empty where all can. */
+  /** What is not possible here and why, for people; empty when everything is. */
   readonly problem: string;
 }
 
 /** The namespaces of an execution with a user id of its own. */
 export const NAMESPACES = ["pid", "mount", "ipc"] as const;
 
-/** No way back to privileges that the keeper has, from the most complete to the least. */
+/** Options that give up the keeper's privileges for good, the most complete first. */
 const PRIVILEGES: readonly (readonly string[])[] = [
   ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"],
   // Without CAP_SETPCAP, as in some containers, and for users other than root. With no-new-privs no program gains any.
@@ -49,7 +49,7 @@ export async function probeIsolation(): Promise<Isolation> {
   const privileges = await firstThatWorks(PRIVILEGES);
   const tried = await tryRun([...unsharing(true), "sh", "-c", TRY_MOUNTS]);
   const problems = [
-    ...(privileges === null ? ["setpriv of util-linux is missing, so that executions can gain privileges"] : []),
+    ...(privileges === null ? ["setpriv of util-linux is missing: executions can gain privileges"] : []),
     ...(tried === "" ? [] : [`no namespaces can be made (${tried})`]),
   ];
   return { privileges: privileges ?? [], hasNamespaces: tried === "", problem: problems.join("; ") };

@@ -50,8 +50,10 @@ export async function prepareLaunch(
     const choice = chooseUser(plan.user, rules);
     if (!choice.ok) throw new Refusal(choice.problem);
     const isOwn = choice.kind === "own";
+    // Before a user id is claimed for it, which only counts as used while there is a directory.
+    const home = await makeHome(path);
     const account = isOwn ? await ownAccount(path, userIds) : await accountOf(choice, rules);
-    const home = await makeHome(path, account);
+    if (account !== null) await chown(home, account.uid, account.gid);
     const directory = plan.directory === "" ? home : await allowedDirectory(plan.directory, rules);
     const env = await environmentOf(identity, plan, rules, { PATH: SEARCH_PATH, HOME: home });
     return { ok: true, command: { argv: wordsOf(plan.argv, env), env, directory }, account, isOwn, home };
@@ -64,7 +66,7 @@ export async function prepareLaunch(
 /** The user id by which the directory of an execution is its own; null for one that has none. */
 export async function ownUserId(home: string, userIds: readonly number[] | null): Promise<number | null> {
   const [first = 0, last = -1] = userIds ?? [];
-  // Nothing but root changes whom it belongs to.
+  // Only root can change its owner.
   const uid = await stat(home).then(
     (found) => found.uid,
     () => 0,
@@ -74,9 +76,9 @@ export async function ownUserId(home: string, userIds: readonly number[] | null)
 
 async function ownAccount(home: string, userIds: UserIds | null): Promise<Account> {
   if (userIds === null) throw new Refusal("the node gives executions no user ids of their own");
-  const found = await stat(home).catch(() => null);
-  // That of an execution that runs: the configuration may have changed since it was started.
-  if (found !== null && found.uid !== 0) return { name: null, uid: found.uid, gid: found.gid };
+  const found = await stat(home);
+  // An execution that is running keeps its user id, also when the configuration has changed since it was started.
+  if (found.uid !== 0) return { name: null, uid: found.uid, gid: found.gid };
   const uid = await userIds.claim(home);
   return { name: null, uid, gid: uid };
 }
@@ -95,13 +97,12 @@ async function accountOf(
   throw new Refusal(`executions never run as ${choice.user}, whose group ${group} can have the rights of root`);
 }
 
-async function makeHome(path: string, account: Account | null): Promise<string> {
+async function makeHome(path: string): Promise<string> {
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     if (errorCode(error) !== "EEXIST") throw error;
   });
   // A link in its place, however it came there, would give away what it points to.
   if (!(await lstat(path)).isDirectory()) throw new Refusal(`${path} is no directory`);
-  if (account !== null) await chown(path, account.uid, account.gid);
   return path;
 }
 

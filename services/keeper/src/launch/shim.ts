@@ -11,13 +11,13 @@ import { parseExit, type ShimFacts } from "./shim-facts.ts";
 export interface ShimStart {
   /** The execution's directory, with its program and an empty `run`. */
   readonly directory: string;
-  /** The group that may write to the pipes of its output; null for the keeper's own user alone. */
+  /** The group that can write to the output pipes; null for only the keeper's user. */
   readonly groupId: number | null;
   /** See becoming(). */
   readonly becoming: readonly string[];
   /** Directories of cgroups that it enters. */
   readonly cgroups: readonly string[];
-  /** The namespaces that it runs in; null for the machine's own. */
+  /** The namespaces that it runs in; null for those of the machine. */
   readonly namespaces: ShimNamespaces | null;
 }
 
@@ -25,7 +25,7 @@ export interface ShimStart {
 export interface ShimNamespaces {
   /** See unsharing(). */
   readonly unsharing: readonly string[];
-  /** Directories, relative ones to that of the execution, and what they cover. The first may be the word tmpfs. */
+  /** What to mount where. A source is relative to the execution's directory, or the word tmpfs. */
   readonly mounts: readonly (readonly [from: string, to: string])[];
 }
 
@@ -87,7 +87,7 @@ export async function readShim(directory: string): Promise<ShimFacts> {
   return isOver ? readShim(directory) : facts;
 }
 
-/** The first process of the execution's namespaces, while it runs. With its end all that is in them ends. */
+/** The first process of the execution's namespaces while it runs. All processes in them end with it. */
 export async function readInit(directory: string): Promise<ProcessName | null> {
   const name = nameOf(await readFile(join(directory, "run", "init"), "utf8").catch(() => null));
   return name !== null && (await isAlive(name)) ? name : null;

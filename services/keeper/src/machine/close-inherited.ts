@@ -3,8 +3,8 @@ import { closeSync, readdirSync, readFileSync } from "node:fs";
 const CLOSED_ON_EXEC = 0o2000000;
 
 /**
- * Close the descriptors above standard error that this process was given by whoever started it, and would pass on to
- * every process that it starts. Node closes its own in them, and of those it was given the lowest ones alone.
+ * Close the descriptors above standard error that this process inherited and would pass on to every process it starts.
+ * Node.js closes its own descriptors in children, but only the lowest of the inherited ones.
  */
 export function closeInherited(): void {
   for (const name of readdirSync("/proc/self/fd")) {

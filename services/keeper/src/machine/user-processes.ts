@@ -1,11 +1,14 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { promisify } from "node:util";
+import { errorCode } from "@rollcall/process";
 
 const run = promisify(execFile);
 const LIMIT_MS = 10_000;
+/** Error codes of reading the /proc files of a process that has ended. */
+const ENDED: ReadonlySet<string> = new Set(["ENOENT", "ESRCH"]);
 
-/** The user ids of all processes that run. */
+/** The user ids of all running processes. Rejects when one cannot be read. */
 export async function userIdsInUse(): Promise<ReadonlySet<number>> {
   const found = await Promise.all((await processIds()).map(userOf));
   return new Set(found.filter((uid) => uid !== null));
@@ -22,7 +25,7 @@ export async function processesBeside(pid: number): Promise<readonly number[]> {
   return space === null ? [] : select(async (other) => (await namespaceOf(other)) === space);
 }
 
-/** The processes that were started in the environment of an execution, and have kept it. */
+/** The processes that still have the environment of an execution. */
 export async function processesOfExecution(id: string): Promise<readonly number[]> {
   const mark = `ROLLCALL_EXECUTION=${id}`;
   return select(async (pid) => {
@@ -32,13 +35,13 @@ export async function processesOfExecution(id: string): Promise<readonly number[
 }
 
 /**
- * Kill all processes of a user, which has to be a user of one execution alone. The kernel does it as one step, so that
- * none that forks escapes.
+ * Kill all processes of a user, which must belong to one execution only. The kernel does this in one step, so that no
+ * fork escapes.
  */
 export async function killUser(uid: number): Promise<void> {
   if (uid <= 0) throw new Error("processes of root are never killed together");
   const words = [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "sh", "-c", "kill -KILL -1"];
-  // It ends with a failure where there is no process to kill.
+  // It fails when there is no process to kill.
   await run("setpriv", words, { timeout: LIMIT_MS }).catch(() => {});
 }
 
@@ -54,7 +57,10 @@ async function processIds(): Promise<readonly number[]> {
 
 /** The real user id of a process that runs; null for one that has ended. */
 async function userOf(pid: number): Promise<number | null> {
-  const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  const text = await readFile(`/proc/${pid}/status`, "utf8").catch((error: unknown) => {
+    if (ENDED.has(errorCode(error) ?? "")) return "";
+    throw error;
+  });
   if (/^State:\s+[ZX]/m.test(text)) return null;
   const [, uid] = /^Uid:\s+(\d+)/m.exec(text) ?? [];
   return uid === undefined ? null : Number(uid);

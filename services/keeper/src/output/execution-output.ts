@@ -10,7 +10,7 @@ export interface OutputReader {
   close(): Promise<void>;
 }
 
-/** A place in a stream: an offset, so many bytes before its end, or what was written at a wall time. */
+/** A position in a stream: an offset, a number of bytes before its end, or a wall time. */
 export type OutputPlace =
   | { readonly kind: "offset"; readonly offset: number }
   | { readonly kind: "tail"; readonly bytes: number }
@@ -57,7 +57,7 @@ export class ExecutionOutput {
     return isTimed ? store.readTimed(offset, limitBytes) : { ...(await store.read(offset, limitBytes)), times: [] };
   }
 
-  /** Where to begin to read a stream, and whether some of what is asked for is not kept any more. */
+  /** The offset at which to start reading, and whether some of the requested output is no longer kept. */
   async begin(name: StreamName, from: OutputPlace): Promise<{ readonly offset: number; readonly isCut: boolean }> {
     const store = this.#stores[name];
     if (from.kind === "since") return store.since(from.wallMs);

@@ -77,7 +77,7 @@ describe("OutputStore", () => {
   it("should skip what is removed while it is read", async () => {
     const store = await open(4, 2);
     await store.append(Buffer.from("aaaabbbb"), 0);
-    // As it is between the removal of a file and its being noted.
+    // The state between removing a file and recording that.
     for (const name of (await readdir(directory)).filter((one) => one.endsWith("00"))) await rm(join(directory, name));
     const piece = await store.read(0, 100);
     expect([piece.offset, text(piece.data)]).toEqual([4, "bbbb"]);

@@ -18,7 +18,7 @@ export interface TimedPiece extends Piece {
 }
 
 const FILE_MODE = 0o600;
-/** A piece ends where it would have more times. */
+/** Most times of a piece. It ends before the next one. */
 const MOST_TIMES = 256;
 const DIGITS = 16;
 
@@ -59,7 +59,7 @@ export class OutputStore {
     return new OutputStore(options, files, await TimeIndex.open(directory, name, endOf(files)));
   }
 
-  /** Where the oldest output begins that is kept. */
+  /** Where the oldest output that is kept begins. */
   get begin(): number {
     return this.#files[0]?.start ?? 0;
   }
@@ -80,7 +80,7 @@ export class OutputStore {
     this.#files = files;
   }
 
-  /** Read from an offset on; at the end, an empty piece. What is not kept any more is skipped. */
+  /** Read from an offset. Returns an empty piece at the end. Output that is no longer kept is skipped. */
   async read(offset: number, limitBytes: number): Promise<Piece> {
     for (let from = offset; ; ) {
       const plan = planRead(this.#files, from, limitBytes);

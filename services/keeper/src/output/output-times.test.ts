@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { beginSince, MOST_MARKS, markAt, marksOf, needsMark, type TimeMark, thinMarks } from "./output-times.ts";
 
-/** What was written: so many bytes, so long after what came before. */
+/** A write: its number of bytes, and the time since the previous one. */
 const WRITES = fc.array(fc.record({ afterMs: fc.nat(3_000), bytes: fc.integer({ min: 1, max: 9 }) }), {
   maxLength: 60,
 });

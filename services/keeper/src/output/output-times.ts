@@ -6,16 +6,16 @@ export interface TimeMark {
   readonly untilMs: number;
 }
 
-/** What is written within this is one part. */
+/** Writes within this time share a mark. */
 const PART_MS = 1_000;
 /** Marks of one stream, 24 bytes each on the disk. */
 export const MOST_MARKS = 8_192;
 /** The newest ones, which are never thinned out. */
 const PRECISE_MARKS = 4_096;
 
-/** Whether bytes that come now need a mark of their own. */
+/** Whether bytes written now need a new mark. */
 export function needsMark(last: TimeMark | null, nowMs: number): boolean {
-  // A clock that was set back begins a part too: nothing is taken as older than it is.
+  // A clock that was set back needs a new mark too, or the bytes would seem older than they are.
   return last === null || nowMs < last.atMs || nowMs >= last.untilMs;
 }
 
@@ -48,7 +48,7 @@ export function marksOf(
   return beyond === undefined ? { marks: found, end: to } : { marks: found.slice(0, most), end: beyond.offset };
 }
 
-/** Where a stream begins and ends that is kept. */
+/** Where the kept part of a stream begins and ends. */
 interface KeptBounds {
   readonly begin: number;
   readonly end: number;

@@ -7,8 +7,8 @@ const FILE_MODE = 0o600;
 const MARK_BYTES = 24;
 
 /**
- * The times of one stream of output, in a file beside it. Nothing of it but the last mark stays in memory. What it
- * lacks is not known: a time is never guessed.
+ * The times of one stream of output, in a file next to it. Only the last mark stays in memory. Times that are missing
+ * are unknown: they are never guessed.
  */
 export class TimeIndex {
   readonly #path: string;
@@ -19,7 +19,7 @@ export class TimeIndex {
     this.#path = path;
   }
 
-  /** @param end where the stream ends: a mark behind it is of bytes that were lost with the power. */
+  /** @param end where the stream ends. Marks after it belong to bytes that were lost in a power failure. */
   static async open(directory: string, name: StreamName, end: number): Promise<TimeIndex> {
     const index = new TimeIndex(join(directory, `times-${name}`));
     const { marks, isWhole } = await index.#read();
@@ -39,7 +39,7 @@ export class TimeIndex {
       this.#last = mark;
       this.#count += 1;
     } catch {
-      // A full disk costs the times, and not the output. Without this mark the bytes would be taken as older.
+      // On a full disk the times are lost, not the output. Without a mark, these bytes would seem older than they are.
       this.#note([]);
       await rm(this.#path, { force: true }).catch(() => {});
     }

@@ -32,13 +32,13 @@ const LOOPBACK = "127.0.0.1";
 const run = promisify(execFile);
 const LIMIT_MS = 600_000;
 
-/** Where the files are that an execution in namespaces sees in /tmp and /var/tmp, in its directory. */
+/** The folder, in an execution's directory, of what it sees as /tmp and /var/tmp. */
 const PRIVATE = "private";
 
 /** Directories that all users of a machine share. */
 const SHARED_DIRECTORIES = ["/tmp", "/var/tmp"] as const;
 
-/** A process forks while others are killed: each pass kills the children of those before. */
+/** Processes can fork while others are killed. Each pass kills the children of the one before. */
 const MOST_PASSES = 50;
 const PASS_PAUSE_MS = 100;
 
@@ -177,19 +177,19 @@ class ProcessProgram implements Program {
     this.#watcher?.close();
   }
 
-  /** The words that make a command another user's, and bound its processes where no cgroup does. */
+  /** The words that run a command as another user, and limit its processes where no cgroup does. */
   #becoming({ account, isOwn }: PreparedCommand): readonly string[] {
     const { cgroups, isolation } = this.#services;
     const { pids } = this.#context.plan;
-    // The kernel counts the processes of a user: only those of one execution where it has the user id to itself.
+    // The kernel counts per user, so this only works for an execution with its own user id.
     const isBounded = isOwn && cgroups?.roots.pids == null;
     const bound = isBounded ? ["prlimit", `--nproc=${pids}:${pids}`] : [];
     return [...bound, ...becoming(account, isolation.privileges)];
   }
 
   /**
-   * An execution with a user id of its own sees no process and no shared file of others. One of a user who has others
-   * as well is a process like any of that user; its namespace only serves to end it where there is no cgroup.
+   * An execution with its own user id sees no processes and no shared files of others. For other executions a namespace
+   * only serves to end them where there is no cgroup.
    */
   async #namespacesFor({ isOwn, home, command }: PreparedCommand): Promise<ShimNamespaces | null> {
     const { isolation, cgroups } = this.#services;
@@ -206,7 +206,7 @@ class ProcessProgram implements Program {
     return ownUserId(this.#home, this.#services.userIds?.range ?? null);
   }
 
-  /** Its processes where it has no cgroup, and whether these are all; null before anything is known of them. */
+  /** Its processes when it has no cgroup, and whether these are all of them; null when none are known yet. */
   async #members(): Promise<{ readonly pids: readonly number[]; readonly areAll: boolean } | null> {
     const { directory, identity } = this.#context;
     const init = await readInit(directory);
@@ -222,7 +222,7 @@ class ProcessProgram implements Program {
     return { pids: [...new Set([...own, ...(await processesOfExecution(identity.id))])], areAll: false };
   }
 
-  /** Kill those of its session, which no other process can enter, and those that have kept its environment. */
+  /** Kill the processes of its session, which no other process can enter, and those with its environment. */
   async #killMembers(): Promise<number> {
     const pids = (await this.#members())?.pids ?? [];
     for (const pid of pids) sendSignal(pid, "SIGKILL");
@@ -238,6 +238,7 @@ class ProcessProgram implements Program {
       if (left === 0) return;
       await new Promise((resolve) => setTimeout(resolve, PASS_PAUSE_MS));
     }
+    this.#context.log.warn({}, "processes of an execution that has ended are still running");
   }
 
   /** Hear of what the shim writes down. */
@@ -263,7 +264,7 @@ class ProcessProgram implements Program {
   }
 }
 
-/** An execution whose processes cannot be read may well have the port. */
+/** Find out whether a process of the cgroup owns a port. Unknown when its processes cannot be read. */
 export async function ownerInCgroup(port: number, cgroup: Pick<Cgroup, "processes">): Promise<PortOwner> {
   let processes: readonly number[];
   try {
@@ -275,19 +276,19 @@ export async function ownerInCgroup(port: number, cgroup: Pick<Cgroup, "processe
 }
 
 /**
- * Make the directories that an execution sees in place of those that all users share. What it needs stays where it is:
- * its own directories may be below one of those.
+ * Make the directories that an execution sees instead of those that all users share. The directories in `needed` stay
+ * visible, also below a shared one.
  */
 async function privateMounts(directory: string, needed: readonly string[]): Promise<ShimNamespaces["mounts"]> {
   const kept: (readonly [string, string])[] = [];
   const covered: (readonly [string, string])[] = [["tmpfs", "/dev/shm"]];
   for (const shared of SHARED_DIRECTORIES) {
     const real = await realpath(shared).catch(() => null);
-    // One that is missing covers nothing, and a link leads to another of them.
+    // Skip a missing directory, and a link, which leads to another of them.
     if (real !== shared) continue;
     const own = join(PRIVATE, shared.slice(1).replace("/", "-"));
     await mkdir(join(directory, own), { recursive: true });
-    // The mode of mkdir() is cut by the umask.
+    // The umask reduces the mode of mkdir().
     await chmod(join(directory, own), 0o1777);
     const below = [...new Set(needed)].filter((path) => path.startsWith(`${shared}/`));
     kept.push(...below.map((path) => [path, join(own, path.slice(shared.length + 1))] as const));

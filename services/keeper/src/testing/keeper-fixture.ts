@@ -85,7 +85,7 @@ export class KeeperFixture {
   /** Open a keeper, after the one before. */
   async open(options: FixtureOptions = {}): Promise<Keeper> {
     await this.#keeper?.close();
-    // As a keeper does that is a process.
+    // As a keeper does in a separate process.
     closeInherited();
     const places = await keeperPlaces(this.stateDirectory);
     const clock = options.clock ?? machineClock;

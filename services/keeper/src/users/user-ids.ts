@@ -16,11 +16,11 @@ const SWEEP_PAUSE_MS = 60_000;
 /** The column of the owner in lists of System V IPC objects. */
 const IPC_OWNER_COLUMNS = { shm: 7, sem: 4, msg: 7 } as const;
 
-/** What user ids are given from. */
+/** Where user ids come from. */
 export interface UserIdsOptions {
   readonly first: number;
   readonly last: number;
-  /** One for the machine: keepers beside each other give no id twice. */
+  /** The same for all keepers of the machine, so that no two of them give one id. */
   readonly directory: string;
   /** Directories in which executions may leave files. */
   readonly shared: readonly string[];
@@ -28,12 +28,12 @@ export interface UserIdsOptions {
 }
 
 /**
- * User ids, each for one execution. What was given is a link in a directory, named after the id, that leads to the
- * directory of its execution. An id whose directory is gone stays taken until no process and no file has it any more.
+ * User ids, each for one execution. A link in a directory, named after the id, records that it was given, and points to
+ * the directory of its execution. Once that directory is gone, the id is free when no process and no file has it.
  */
 export class UserIds {
   readonly #options: UserIdsOptions;
-  /** Those that cannot be given at the moment, as far as this keeper knows. */
+  /** Ids that this keeper knows it cannot give at the moment. */
   readonly #taken = new Set<number>();
   #turn: Promise<unknown> = Promise.resolve();
   #sweeping: Promise<boolean> | null = null;
@@ -48,7 +48,10 @@ export class UserIds {
     return [this.#options.first, this.#options.last];
   }
 
-  /** Give an id to the execution that has this directory, which is not made yet. Throws Refusal when none is left. */
+  /**
+   * Give an id to the execution that has this directory. The directory must exist: an id without one is freed. Throws
+   * Refusal when none is left, or when it cannot be determined whether an id belongs to an account.
+   */
   async claim(home: string): Promise<number> {
     const given = this.#turn.then(() => this.#claimNow(home));
     this.#turn = given.catch(() => {});
@@ -58,7 +61,7 @@ export class UserIds {
   async #claimNow(home: string): Promise<number> {
     const { first, last, log } = this.#options;
     const size = last - first + 1;
-    // Before none is left: looking for files that were left behind takes a while, which no launch waits for.
+    // Start early and in the background: searching for files left behind takes a while.
     if (this.#taken.size > size / 2) void this.#sweep().catch((err: unknown) => log.warn({ err }, SWEEP_FAILED));
     const id = (await this.#takeFirst(home)) ?? ((await this.#sweep()) ? await this.#takeFirst(home) : null);
     if (id !== null) return id;
@@ -76,19 +79,28 @@ export class UserIds {
   }
 
   async #take(id: number, home: string): Promise<boolean> {
+    const link = join(this.#options.directory, String(id));
     this.#taken.add(id);
-    if (await isNamed(id)) return false;
     try {
-      await symlink(home, join(this.#options.directory, String(id)));
-      return true;
+      await symlink(home, link);
     } catch (error) {
       if (errorCode(error) === "EEXIST") return false;
       this.#taken.delete(id);
       throw error;
     }
+    try {
+      if (!(await isNamed(id))) return true;
+    } catch (error) {
+      // The lookup of every other id would fail as well, each after seconds.
+      await unlink(link);
+      this.#taken.delete(id);
+      throw error;
+    }
+    await unlink(link);
+    return false;
   }
 
-  /** Take back the ids of executions that are gone, with all that they had. Returns whether it did so now. */
+  /** Free the ids of executions that are gone, with all that they had. Returns whether it did so now. */
   #sweep(): Promise<boolean> {
     this.#sweeping ??= this.#sweepNow().finally(() => {
       this.#sweeping = null;
@@ -105,14 +117,15 @@ export class UserIds {
     const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
     const over: number[] = [];
     for (const id of ids) if (id >= first && id <= last && !(await this.#hasHome(id))) over.push(id);
-    // Processes first: what has ended leaves no more files.
-    const [running, objects] = [await userIdsInUse(), await ownersOfObjects()];
-    const owners = await this.#ownersOfFiles().catch((error: unknown) => {
+    let inUse: readonly ReadonlySet<number>[];
+    try {
+      // Processes first: one that has ended leaves no more files.
+      inUse = [await userIdsInUse(), await ownersOfObjects(), await this.#ownersOfFiles()];
+    } catch (error) {
       log.warn({ err: error }, SWEEP_FAILED);
-      return null;
-    });
-    if (owners === null) return false;
-    const free = over.filter((id) => !running.has(id) && !objects.has(id) && !owners.has(id));
+      return false;
+    }
+    const free = over.filter((id) => !inUse.some((ids) => ids.has(id)));
     for (const id of free) {
       await unlink(join(directory, String(id)));
       this.#taken.delete(id);
@@ -141,7 +154,7 @@ export class UserIds {
   }
 }
 
-/** What find prints. Files that are removed meanwhile are no failure. */
+/** Run find and return its output. Files that disappear during the search are not a failure. */
 async function find(words: readonly string[]): Promise<string> {
   const limits = { timeout: SEARCH_LIMIT_MS, maxBuffer: MOST_SEARCH_BYTES };
   try {
@@ -154,17 +167,20 @@ async function find(words: readonly string[]): Promise<string> {
   }
 }
 
-const SWEEP_FAILED = "files that executions have left behind cannot be searched for, no user id is reused";
+const SWEEP_FAILED = "cannot determine which user ids are still in use, none is reused";
 const GONE = ": No such file or directory";
 
-/** Whether a user or a group of the machine has this number. */
+/** Whether a user or a group of the machine has this number. Throws Refusal when that cannot be determined. */
 async function isNamed(id: number): Promise<boolean> {
   const found = await Promise.all(
     (["passwd", "group"] as const).map((base) =>
       run("getent", [base, String(id)], { timeout: LOOKUP_LIMIT_MS }).then(
         () => true,
-        // It ends with 2 when there is none. Where it cannot be asked, nothing is known.
-        (error: { readonly code?: unknown }) => error.code !== 2,
+        (error: { readonly code?: unknown; readonly message: string }) => {
+          // Exit code 2: there is none.
+          if (error.code === 2) return false;
+          throw new Refusal(`cannot determine whether the user id ${id} belongs to an account: ${error.message}`);
+        },
       ),
     ),
   );
@@ -174,7 +190,11 @@ async function isNamed(id: number): Promise<boolean> {
 async function ownersOfObjects(): Promise<ReadonlySet<number>> {
   const owners = new Set<number>();
   for (const [kind, column] of Object.entries(IPC_OWNER_COLUMNS)) {
-    const text = await readFile(`/proc/sysvipc/${kind}`, "utf8").catch(() => "");
+    const text = await readFile(`/proc/sysvipc/${kind}`, "utf8").catch((error: unknown) => {
+      // A kernel without System V IPC has no objects.
+      if (errorCode(error) === "ENOENT") return "";
+      throw error;
+    });
     for (const line of text.split("\n").slice(1)) owners.add(Number(line.trim().split(/\s+/)[column] ?? Number.NaN));
   }
   return owners;

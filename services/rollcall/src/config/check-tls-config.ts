@@ -26,7 +26,7 @@ export function checkTlsConfig(config: ProcessConfig) {
   ];
 }
 
-/** Why others could reach what listens in clear text, though that is not configured; null where they cannot. */
+/** Why other machines could reach a clear-text port although that is not allowed; null if they cannot. */
 export function plaintextProblem(config: ProcessConfig): string | null {
   const host = config["Listen.Host"];
   if (!isBeyondLoopback(host) || speaksTls(config) || config["Listen.InsecurePlaintext"]) return null;
@@ -37,7 +37,7 @@ export function plaintextProblem(config: ProcessConfig): string | null {
   );
 }
 
-/** Throws UsageError when others could reach what listens in clear text, unless that is configured. */
+/** Throws UsageError when other machines could reach a clear-text port, unless that is allowed. */
 export function refusePlaintext(config: ProcessConfig): void {
   const problem = plaintextProblem(config);
   if (problem !== null) throw new UsageError(problem);

@@ -51,7 +51,7 @@ async function startProblems(
   return result.ok ? [] : result.problems;
 }
 
-/** What `up`, `serve` and `agent` check, of values that are each right by itself. */
+/** The combinations of values that `up`, `serve` and `agent` check. */
 async function startCheck(): Promise<NonNullable<LoadOptions<AllValues>["check"]>> {
   const { checkAgentConfig } = await import("@rollcall/agent");
   const { checkControlPlaneConfig } = await import("./control-plane-config.ts");
@@ -66,7 +66,7 @@ async function startCheck(): Promise<NonNullable<LoadOptions<AllValues>["check"]
   };
 }
 
-/** What `up`, `serve` or `agent` would refuse, though each value is right by itself; a line each. */
+/** The combinations that `up`, `serve` or `agent` would refuse, one per line. */
 async function contradictions({ values, origins }: Config<AllValues>): Promise<readonly string[]> {
   const { formatProblem } = await import("@rollcall/config");
   const problems = (await startCheck())(values);

@@ -3,8 +3,8 @@ import { Failure } from "@rollcall/cli";
 import { closedGroupOf } from "@rollcall/keeper";
 
 /**
- * Refuse users of executions whose groups have the rights of root. Throws Failure that tells every problem. A user that
- * is not known yet is looked at again when an execution is to run as it.
+ * Refuse users whose groups can become root. Throws Failure that lists every problem. A user that does not exist yet is
+ * checked again when an execution is to run as it.
  */
 export async function checkWorkUsers(values: Pick<WorkConfig, "Work.User" | "Work.Users">): Promise<void> {
   const { "Work.User": user, "Work.Users": users } = values;

@@ -29,7 +29,7 @@ import { findExecution } from "./read-executions.ts";
 import { readWaits, waitingText, waitToProto } from "./read-waits.ts";
 
 const MOST_ENTRIES = 50;
-/** Executions of a node, the newest, and jobs among them, that are explained. */
+/** Most executions of a node, newest first, and most of their jobs, that are explained. */
 const MOST_ON_NODE = 5_000;
 const MOST_JOBS = 20;
 const JOB_EVENTS = [
@@ -95,7 +95,7 @@ function summaryOf(found: StoredExecution): string {
   return parts.join("; ");
 }
 
-/** Explain what of all that is on a node waits, moves or is lost. */
+/** Explain which executions on a node wait, move or are lost. */
 async function explainNode(
   services: SchedulerServices,
   node: string,
@@ -116,7 +116,7 @@ async function explainNode(
   return create(ExplainExecutionResponseSchema, { summary: parts.join("; "), waits: waits.map(waitToProto) });
 }
 
-/** What has not ended on a node, or holds resources there. */
+/** The executions on a node that have not ended or still hold resources. */
 async function readLiveOnNode(db: Db, nodeId: string): Promise<readonly StoredExecution[]> {
   const found = await readExecutions(db, { below: null, limit: MOST_ON_NODE, filter: { nodeId } });
   return found.filter(({ execution, isOrphan }) => isOrphan || !isTerminal(execution.state) || execution.holds);

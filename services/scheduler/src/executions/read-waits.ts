@@ -25,11 +25,11 @@ const MOST_EVENTS = 50;
 /** What to explain. */
 export interface WaitSubject extends WaitScope {
   readonly jobs: readonly StoredJob[];
-  /** Executions of which those that are orphaned are explained, with or without a job; null for those of the jobs. */
+  /** Executions to search for orphans, with or without a job; null to search those of the jobs. */
   readonly found: readonly StoredExecution[] | null;
 }
 
-/** Read what of jobs waits, moves or is lost, and what holds it. */
+/** Read which executions of jobs wait, move or are lost, and why. */
 export async function readWaits(
   { store, nodes }: SchedulerServices,
   { jobs, found, ...scope }: WaitSubject,
@@ -58,7 +58,7 @@ export function waitToProto(wait: JobWait): ExecutionWait {
   });
 }
 
-/** How much waits, in words; null for nothing. */
+/** How many executions wait, in words; null for none. */
 export function waitingText(waits: readonly JobWait[]): string | null {
   const count = waits.reduce((sum, { executions, reason }) => sum + (reason === LEADERLESS ? 0 : executions), 0);
   if (count === 0) return null;
@@ -112,11 +112,11 @@ async function haltedAtMs(db: Db, job: string): Promise<number | null> {
   return halt?.atMs ?? null;
 }
 
-/** What waits, waits for this too where no scheduler leads. */
+/** The wait that everything else has as well while no scheduler leads. */
 async function leaderWaits(db: Db, waits: readonly JobWait[]): Promise<readonly JobWait[]> {
   const [first] = waits;
   if (first === undefined || (await readLease(db, SCHEDULER_LEASE)) !== null) return [];
-  const text = "no scheduler leads, so that nothing is placed, moved or replaced";
+  const text = "no scheduler leads: nothing is placed, moved or replaced";
   return [
     {
       ...{ reason: LEADERLESS, text, command: "rollcall doctor", job: first.job },
@@ -126,7 +126,7 @@ async function leaderWaits(db: Db, waits: readonly JobWait[]): Promise<readonly 
   ];
 }
 
-/** What nodes run of a job without the store knowing it. */
+/** Executions of a job that nodes run and the store does not know. */
 function orphanWaits(executions: readonly StoredExecution[]): readonly JobWait[] {
   const found = executions.filter(({ execution, isOrphan }) => isOrphan && !isTerminal(execution.state));
   const [first] = found;

@@ -122,7 +122,7 @@ export class NodeView {
     );
   }
 
-  /** What of jobs waits, moves or is lost, and what holds it: by job, in the order given. */
+  /** Which executions wait, move or are lost, and why, by job in the order given. */
   async explainWaits(
     viewed: readonly ViewedJob[],
     factsOf: (job: string) => WaitFacts,

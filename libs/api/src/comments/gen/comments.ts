@@ -1392,7 +1392,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.node.v1.ErrorReason.ERROR_REASON_SERVER_SHUTTING_DOWN": "[UNAVAILABLE] The server is ending; connect again, there or elsewhere.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_SERVICE_ACCOUNT_NOT_ADMITTED": "[PERMISSION_DENIED] Machines may not join by this Kubernetes service account: see Join.Kubernetes.ServiceAccounts.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_SERVICE_ACCOUNT_TOKEN_INVALID": "[UNAUTHENTICATED] The token of a Kubernetes service account is not signed by the configured issuer, is for another audience, or has expired.",
-  "rollcall.node.v1.ErrorReason.ERROR_REASON_SERVICE_BEHIND": "[UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by what was true before. RetryInfo says when to try again.",
+  "rollcall.node.v1.ErrorReason.ERROR_REASON_SERVICE_BEHIND": "[UNAVAILABLE] The service did not read the log up to the present, or up to the revision that the call names, within 5 s. It would decide on stale data. RetryInfo says when to try again.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_SESSION_NOT_ALLOWED": "[FAILED_PRECONDITION] What is called is not for a session of the console, or for nothing else.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_SESSION_SUPERSEDED": "[ABORTED] Another stream of the same node took a higher session epoch.",
   "rollcall.node.v1.ErrorReason.ERROR_REASON_SESSION_TOKEN_INVALID": "[UNAUTHENTICATED] The token of a unary session was not made by this cluster, or is another node's; open a session without one.",

@@ -117,7 +117,7 @@ export function mismatches(facts: ClassFacts, { spec, selector, needs }: Placeme
   return found;
 }
 
-/** A GPU that is not among those that were last known may still be there. */
+/** A GPU that is missing from the last known list can still exist. */
 function gpuMismatches(
   { gpus, areGpusKnown }: ClassFacts,
   { constraints, resources }: PlacementRequest["spec"],

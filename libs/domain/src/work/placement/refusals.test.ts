@@ -59,7 +59,7 @@ describe("countRefusals()", () => {
     expect(reasons({ gpuModel: "h100" })).toEqual([unknown, { reason: "GPU_MODEL_NOT_THERE", nodes: 1 }]);
     expect(reasons({ gpuIndices: [0] })).toEqual([unknown, { reason: "GPU_INDEX_NOT_THERE", nodes: 1 }]);
     const text = refusalsText({ nodes: 2, counts: reasons({}) });
-    expect(text).toBe("1 of 2 nodes: GPUs unknown, since their probe fails; 1 of 2 nodes: insufficient GPUs");
+    expect(text).toBe("1 of 2 nodes: GPUs unknown: their probe fails; 1 of 2 nodes: insufficient GPUs");
   });
 
   it("should tell ports that are taken", () => {

@@ -2,7 +2,7 @@ import type { OneWait } from "../wait.ts";
 import { scheduling, type WaitContext, waitOf } from "./wait-context.ts";
 import type { KnownExecution } from "./work-state.ts";
 
-/** Explain what an execution waits for that is to leave its node; null for one whose node is not draining. */
+/** Explain what an execution on a draining node waits for; null when its node is not draining. */
 export function drainWait(context: WaitContext, live: KnownExecution): OneWait | null {
   const { facts, job } = context;
   const { record } = live;

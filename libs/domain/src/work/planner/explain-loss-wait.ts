@@ -4,7 +4,7 @@ import type { OneWait } from "../wait.ts";
 import { nodeWhy, scheduling, type WaitContext, waitOf } from "./wait-context.ts";
 import type { KnownExecution } from "./work-state.ts";
 
-/** Explain what an execution on a lost node waits for; null for one whose node is well and has it. */
+/** Explain what an execution on a lost node waits for; null when its node is healthy and runs it. */
 export function lossWait(context: WaitContext, live: KnownExecution): OneWait | null {
   const { state, facts } = context;
   const { record } = live;
@@ -16,7 +16,7 @@ export function lossWait(context: WaitContext, live: KnownExecution): OneWait | 
   const of = { executionId: record.id, nodeId: record.nodeId, sinceMs: loss?.sinceMs ?? null };
   if (node === undefined || node.reactionAllowed) return scheduling(of);
   if (loss?.reaction === "PENDING") return pendingReaction(context, of, loss);
-  const text = `its node is ${node.health}, and nothing is concluded from that yet`;
+  const text = `its node is ${node.health}, which does not count as a loss yet`;
   return waitOf({ ...of, reason: "NODE_LOST", text, command: nodeWhy(record.nodeId) });
 }
 
@@ -44,7 +44,7 @@ function pendingReaction(
   return waitOf({ ...of, reason: "BRAKE_HOLDS", text, untilMs, command: `rollcall brake release --now${option}` });
 }
 
-/** A loss that the scheduler has recorded: whether and when it is replaced is the job's policy. */
+/** A loss that the scheduler has recorded. The job's policy decides whether and when it is replaced. */
 function recordedLoss(
   context: WaitContext,
   { record }: KnownExecution,

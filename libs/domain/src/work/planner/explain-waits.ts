@@ -20,13 +20,13 @@ import {
   type WorkState,
 } from "./work-state.ts";
 
-/** What to explain of a job; all of it where both are null. */
+/** Which part of a job to explain; the whole job when both are null. */
 export interface WaitScope {
   readonly executionId: string | null;
   readonly nodeId: string | null;
 }
 
-/** Explain what of a job waits, moves or is lost. Empty for a job that is unknown, or has all that it wants. */
+/** Explain which executions of a job wait, move or are lost. Empty when none do, and for an unknown job. */
 export function explainWaits(
   state: WorkState,
   name: string,
@@ -94,7 +94,7 @@ function placeWaits(context: WaitContext, place: Place): readonly OneWait[] {
   return [...stopping, ...liveWaits(context, place, live)];
 }
 
-/** Of an execution that should run, what holds it first. That its update halted is said of each that it concerns. */
+/** What holds an execution that should run. A halted update is reported for every execution that it affects. */
 function liveWaits(context: WaitContext, place: Place, live: KnownExecution): readonly OneWait[] {
   const first =
     lossWait(context, live) ??
@@ -113,7 +113,7 @@ function vacantWaits(context: WaitContext, place: Place): readonly OneWait[] {
   const blocking = place.executions.find((known) => known.record.replacedBy === null);
   if (blocking !== undefined && record.spec.type !== "service") {
     const { id, nodeId } = blocking.record;
-    const text = "the execution before it has not ended, and only services start another meanwhile";
+    const text = "the previous execution has not ended, and only services start a new one before that";
     return [waitOf({ reason: "EARLIER_NOT_ENDED", text, executionId: id, nodeId, command: nodeWhy(nodeId) })];
   }
   if (last === null) return [emptyWait(context, record.submittedAtMs, place)];
@@ -248,8 +248,8 @@ function stoppingWait({ state, job, facts }: WaitContext, { record }: KnownExecu
   const { stopGraceMs } = job.record.spec;
   const lost = "its node is away; it frees what it holds once the node confirms the end, or is deleted";
   const text = isAway
-    ? `it was told to stop (${record.reason}), and ${lost}`
-    : `it was told to stop (${record.reason}), and its node gives it ${stopGraceMs / 1_000} s`;
+    ? `it was asked to stop (${record.reason}), and ${lost}`
+    : `it was asked to stop (${record.reason}), and its node gives it ${stopGraceMs / 1_000} s`;
   return waitOf({
     ...{ reason: "STOPPING", text, executionId: record.id, nodeId: record.nodeId },
     sinceMs: facts.losses.get(record.nodeId)?.sinceMs ?? null,

@@ -3,7 +3,7 @@ import type { ShownBrake } from "../../brake/shown-brakes.ts";
 import type { OneWait } from "../wait.ts";
 import type { KnownJob, WorkState } from "./work-state.ts";
 
-/** The drain of a node, as far as waiting for it is concerned. */
+/** The part of a node's drain that explains waiting. */
 export interface WaitingDrain {
   readonly startedAtMs: number;
   readonly deadlineAtMs: number | null;
@@ -39,13 +39,13 @@ export interface WaitContext {
   readonly isPaced: boolean;
 }
 
-/** What is about to be done: a scheduler has to commit it first. */
+/** A change that is planned and that a scheduler has not committed yet. */
 export function scheduling(of: Pick<OneWait, "executionId" | "nodeId" | "sinceMs">): OneWait {
   const text = "nothing holds it any more, and the scheduler has not planned it yet";
   return waitOf({ ...of, reason: "SCHEDULER_PENDING", text, command: "rollcall doctor" });
 }
 
-/** A wait with what is not given: unknown, without a limit and without a command. */
+/** Fill in a wait: what is not given is unknown, unlimited, or without a command. */
 export function waitOf(one: Pick<OneWait, "reason" | "text"> & Partial<OneWait>): OneWait {
   return { executionId: null, nodeId: null, sinceMs: null, untilMs: null, command: "", ...one };
 }

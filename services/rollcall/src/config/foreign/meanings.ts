@@ -9,7 +9,7 @@ export function nothing(why: string, paths: readonly string[]): readonly Foreign
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why }) }));
 }
 
-/** Keys, or sections, that protect something there and do nothing here: the reader is warned of each, and why. */
+/** Keys or sections that protect something there and do nothing here. Each is a warning with its reason. */
 export function protection(why: string, paths: readonly string[]): readonly ForeignKey[] {
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why, isProtection: true }) }));
 }
@@ -19,7 +19,7 @@ export function same(path: string, ours: string, note = ""): ForeignKey {
   return { path, meaning: (written) => ({ kind: "sets", path: ours, written, note }) };
 }
 
-/** A key that sets one of ours, which has a meaning only with another one of ours. */
+/** A key that sets one of our keys, which only has an effect together with another one. */
 export function sameWith(path: string, ours: string, needed: string): ForeignKey {
   return {
     path,
@@ -50,7 +50,7 @@ export function turnsOn(path: string, ours: string, unless?: string): ForeignKey
   };
 }
 
-/** A switch that turns one of ours off; turned on, it means nothing. */
+/** A switch that turns one of our keys off. It has no effect when it is on. */
 export function turnsOff(path: string, ours: string): ForeignKey {
   return {
     path,
@@ -81,7 +81,7 @@ const SECURE_SCHEME = /^(tls|wss|https):\/\//i;
 
 /**
  * Where a node finds its orchestrator, or several: the agent registers at the same host, at the port of Rollcall's API.
- * Their ports speak other protocols. What is encrypted there is encrypted here.
+ * Their ports speak other protocols. A connection that is encrypted there is encrypted here too.
  */
 export function serverOf(path: string): ForeignKey {
   return {
@@ -120,7 +120,7 @@ export function portsOf(path: string, other: string, isFirst: boolean): ForeignK
   };
 }
 
-/** Limits of what executions are given, by resource. An empty one is not set. */
+/** Limits for executions, by resource. An empty limit is not set. */
 export function capacityOf(path: string): ForeignKey {
   return {
     path,
@@ -134,8 +134,8 @@ export function capacityOf(path: string): ForeignKey {
 }
 
 /**
- * A secret without which no node joins there. Rollcall does not take it for its own, but a machine must not join more
- * easily here: it needs a join token, unless an operator approves each.
+ * A secret that nodes need to join there. Rollcall does not use it, but joining must not become easier: nodes need a
+ * join token, unless an operator approves each.
  */
 export function joinSecret(path: string): ForeignKey {
   const notTaken = "it is no join token; `rollcall token create` makes one for Compute.JoinToken";

@@ -284,8 +284,8 @@ const (
 	ErrorReason_ERROR_REASON_UPSTREAM_UNAVAILABLE ErrorReason = 165
 	// [FAILED_PRECONDITION] The execution cannot be adopted: the time in its id is still to come. Stop it instead.
 	ErrorReason_ERROR_REASON_EXECUTION_ID_AHEAD ErrorReason = 166
-	// [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
-	// what was true before. RetryInfo says when to try again.
+	// [UNAVAILABLE] The service did not read the log up to the present, or up to the revision that the call names, within 5 s. It would decide
+	// on stale data. RetryInfo says when to try again.
 	ErrorReason_ERROR_REASON_SERVICE_BEHIND ErrorReason = 167
 	// [FAILED_PRECONDITION] The job has completed or failed already: nothing of it can be stopped, scaled or restarted; metadata has its state.
 	ErrorReason_ERROR_REASON_JOB_ENDED ErrorReason = 168

@@ -5,7 +5,7 @@ import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Notice } from "../../ui/notices.tsx";
 import { Time } from "../../ui/time.tsx";
 
-/** What waits, moves or is lost: what holds it, since when, until when at the latest, and the command that helps. */
+/** Shows why executions wait, move or are lost: since when, until when at the latest, and the command that helps. */
 export function WaitList({ waits }: { readonly waits: readonly ExecutionWait[] }) {
   return waits.map(({ reason, text, executions, since, until, command, job, nodeIds }) => (
     <Notice key={`${reason} ${job} ${text}`} tone="warn">

@@ -144,7 +144,7 @@ export function toRow(node: Node): NodeRow {
   };
 }
 
-/** How many GPUs a node has, for people. Its agent may know it no longer, or not yet. */
+/** How many GPUs a node has, for people. The number can be unknown, or the last known one. */
 export function gpusText({ gpus, unknownFacts }: Pick<NodeRow, "gpus" | "unknownFacts">): string {
   if (!unknownFacts.includes("gpus")) return gpus === 0 ? "" : String(gpus);
   return gpus === 0 ? "unknown" : `${gpus} (last known)`;

@@ -903,8 +903,8 @@ export const ErrorReason = {
   EXECUTION_ID_AHEAD: 166,
 
   /**
-   * [UNAVAILABLE] The service has not read the log within 5 s, up to the present or to the revision that the call names, and would decide by
-   * what was true before. RetryInfo says when to try again.
+   * [UNAVAILABLE] The service did not read the log up to the present, or up to the revision that the call names, within 5 s. It would decide
+   * on stale data. RetryInfo says when to try again.
    *
    * @generated from enum value: ERROR_REASON_SERVICE_BEHIND = 167;
    */
