@@ -207,7 +207,7 @@ describe("refuseOutput()", () => {
     await refuseOutput(logRequest, 16, named);
     expect([first, sent, ends()]).toEqual([
       "7",
-      ["TOO_MANY_STREAMS: its agent sends 16 outputs at a time, and no more"],
+      ["TOO_MANY_STREAMS: its agent sends at most 16 outputs at a time"],
       1,
     ]);
   });

@@ -53,10 +53,14 @@ export class WorkFixture {
     return this.#up;
   }
 
-  /** Start an agent, and wait until its node is HEALTHY. `server` is HOST:PORT. */
+  /** Start an agent, and wait until its node is HEALTHY and its executors are known. `server` is HOST:PORT. */
   async startAgent(name: string, server = this.#up.server, flags: readonly string[] = RUNS_WORK): Promise<void> {
     this.#agents.set(name, this.#up.agentAt(server, name, ...flags));
     await this.client.becomes(name, "APPROVED CONNECTED HEALTHY");
+    // It reports a condition until its keeper has answered.
+    await until(`${name} to know its executors`, async () => {
+      return (await this.client.node(name))?.info?.conditions.length === 0;
+    });
   }
 
   /** Start the agent of a node that is not taken in. */
