@@ -205,10 +205,6 @@ describe("refuseOutput()", () => {
       },
     };
     await refuseOutput(logRequest, 16, named);
-    expect([first, sent, ends()]).toEqual([
-      "7",
-      ["TOO_MANY_STREAMS: its agent sends at most 16 outputs at a time"],
-      1,
-    ]);
+    expect([first, sent, ends()]).toEqual(["7", ["TOO_MANY_STREAMS: its agent sends at most 16 outputs at a time"], 1]);
   });
 });
