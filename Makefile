@@ -13,7 +13,7 @@ MAKEOVERRIDES =
 unexport ARGS NAME BASE FILE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test check acceptance dist sdk conformance check-stubs lint gen probes docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test check acceptance dist sdk release conformance check-stubs lint gen probes docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -41,6 +41,9 @@ dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, images, w
 
 sdk: $(INSTALLED) ## Make the SDKs in dist/sdk (NAME: go, java, python or typescript; ARGS: --check checks types and style too)
 	@node scripts/sdk/main.mjs $(NAME) $(ARGS)
+
+release: $(INSTALLED) ## Cut, build and sign a release, and check what would be published (NAME: its version, ARGS=--publish publishes)
+	@node scripts/release/main.mjs $(NAME) $(ARGS)
 
 conformance: build ## Put an agent before the scenarios of sdk/conformance (ARGS: -- PROGRAM [ARGUMENT...]; without it they are listed)
 	$(BIN)/tsc -b bench

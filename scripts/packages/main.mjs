@@ -2,12 +2,12 @@
 //   node scripts/packages/main.mjs [--out DIR] [--platform linux-x64,linux-arm64] [--images none]
 // Container images as well, where the machine has what they are made with; `--images` names the platforms of those.
 // Nothing in them depends on the machine, the time or the folder: made twice from one commit, they are the same bytes.
-import { cp, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { commitInfo } from "../../services/rollcall/commit-info.mjs";
-import { digestOf, writeTarGz } from "./archive.mjs";
+import { writeTarGz } from "./archive.mjs";
 import { writeDeb } from "./deb.mjs";
 import { makeImage, missingTools } from "./images.mjs";
 import { askProgram, manualOf } from "./manual.mjs";
@@ -16,6 +16,7 @@ import { layOutPrefix } from "./prefix-tree.mjs";
 import { buildProgram, KINDS } from "./program.mjs";
 import { mapBounded, run } from "./run.mjs";
 import { sbomOf } from "./sbom.mjs";
+import { writeSums } from "./sums.mjs";
 import { lockedIntegrity, PLATFORMS, POSTGRES_PACKAGES, VERSION, WORKSPACE } from "./workspace.mjs";
 
 const SHELLS = ["bash", "zsh", "fish"];
@@ -58,7 +59,8 @@ await mapBounded(
   addImage,
 );
 await makeNpm(built.find(({ kind }) => kind === "rollcall").program);
-await writeSums();
+const listed = await writeSums(out);
+say(`${relative(process.cwd(), out) || "."}/SHA256SUMS lists ${listed} files`);
 
 /** The platforms that images are made for: those that are named, or all that packages are made for. */
 function imagePlatforms() {
@@ -129,14 +131,6 @@ async function makeNpm(program) {
     sbomOf({ name: "rollcall", version: VERSION, commit: commit.commit, timeS, components }),
   );
   say(`${name}.tgz`);
-}
-
-/** In the form of sha256sum, which checks it: `sha256sum --check SHA256SUMS`. */
-async function writeSums() {
-  const names = (await readdir(out)).sort();
-  const lines = await mapBounded(names, 1, async (name) => `${await digestOf(join(out, name))}  ${name}\n`);
-  await writeFile(join(out, "SHA256SUMS"), lines.join(""));
-  say(`${relative(process.cwd(), out) || "."}/SHA256SUMS lists ${names.length} files`);
 }
 
 function say(text) {

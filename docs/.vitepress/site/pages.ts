@@ -21,6 +21,9 @@ const OTHERS: Readonly<Record<string, string>> = {
   "ARCHITECTURE.md": "project/architecture.md",
   "CONTRIBUTING.md": "project/contributing.md",
   "CHANGELOG.md": "project/changelog.md",
+  "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
+  "RELEASING.md": "project/releasing.md",
+  "SECURITY.md": "project/security-policy.md",
   "bench/README.md": "project/benchmarks.md",
 };
 
