@@ -70,6 +70,18 @@ describe("bin/rollcall", () => {
     expect((await start(named)).stdout).toBe(`${folder}:/opt/lib\n`);
   });
 
+  it.each([
+    ["node", "EBADF"],
+    ["up", "written"],
+    ["agent", "written"],
+  ])("should make writing to a closed output fail, and let servers work without one: %s", async (verb, outcome) => {
+    installNode("node_modules/.bin/node");
+    const program = 'let said = "written"; try { require("fs").writeSync(1, "x"); } catch ({ code }) { said = code; }';
+    write("services/rollcall/bundle/src/start.cjs", `${program} console.error(said);`);
+    const words = ["-c", 'exec "$0" "$@" >&-', join(root, "bin/rollcall"), verb];
+    for (const shell of ["sh", "bash"]) expect((await run(shell, words)).stderr).toBe(`${outcome}\n`);
+  });
+
   it("should report a Node.js that cannot be executed", async () => {
     write("node_modules/.bin/node", "");
     write("services/rollcall/bundle/src/start.cjs", PRINTS_ARGUMENTS);

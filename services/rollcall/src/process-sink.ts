@@ -97,9 +97,7 @@ export class ProcessSink implements Sink {
   #fail(error: unknown): void {
     if (this.#failure !== null) return;
     const { fd, name, onFailure } = this.#output;
-    const place = placeOf(fd);
-    const where = place === null ? name : `${place} (${name})`;
-    this.#failure = new Failure(`cannot write ${where}: ${systemErrorWords(error)}`, { cause: error });
+    this.#failure = new Failure(`cannot write ${failureWords(fd, name, error)}`, { cause: error });
     onFailure(this.#failure);
   }
 }
@@ -117,6 +115,13 @@ function isFile({ fd, stream }: ProcessOutput): boolean {
 
 function writeWhole(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.byteLength; ) at += writeSync(fd, bytes, at);
+}
+
+function failureWords(fd: number, name: string, error: unknown): string {
+  // `bin/rollcall` replaces a closed standard output with one that is not open for writing.
+  if (errorCode(error) === "EBADF") return `${name}: it is closed; redirect it to /dev/null to discard the output`;
+  const place = placeOf(fd);
+  return `${place === null ? name : `${place} (${name})`}: ${systemErrorWords(error)}`;
 }
 
 /** The path of a file or device, where the system has one for it. */

@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { until } from "@rollcall/testkit/time";
 import { bundledMain } from "./bundled-main.ts";
 
@@ -10,6 +13,7 @@ export interface LogLine {
 }
 
 const MAIN = await bundledMain();
+const LAUNCHER = fileURLToPath(new URL("../../../../bin/rollcall", import.meta.url));
 
 /** Instead of a line, when none can come any more. */
 const ENDED = { msg: "" } as const satisfies LogLine;
@@ -138,15 +142,31 @@ export interface Redirection {
   readonly env?: Readonly<Record<string, string>>;
   /** A command that runs it, for example as another user. */
   readonly within?: readonly string[];
+  /** The launcher that starts it, see builtLauncher(); Node.js when absent. */
+  readonly launcher?: string;
+}
+
+/** Lay out a built checkout in a folder. Returns its `bin/rollcall`. */
+export function builtLauncher(folder: string): string {
+  const launcher = join(folder, "bin/rollcall");
+  const links = [
+    [join(folder, "node_modules/.bin/node"), process.execPath],
+    [join(folder, "services/rollcall/bundle"), join(MAIN, "../..")],
+  ] as const;
+  for (const path of [launcher, ...links.map(([link]) => link)]) mkdirSync(dirname(path), { recursive: true });
+  copyFileSync(LAUNCHER, launcher);
+  for (const [link, target] of links) symlinkSync(target, link);
+  return launcher;
 }
 
 /** Run a process of ours to its end, with a file or a device as its standard output, or a pipe that nobody reads. */
 export async function runInto(
   out: number | "closed pipe",
   args: readonly string[],
-  { env = {}, within = [] }: Redirection = {},
+  { env = {}, within = [], launcher }: Redirection = {},
 ): Promise<RedirectedEnd> {
-  const [program = "", ...rest] = [...within, process.execPath, MAIN, ...args];
+  const own = launcher === undefined ? [process.execPath, MAIN] : [launcher];
+  const [program = "", ...rest] = [...within, ...own, ...args];
   const child = spawn(program, rest, {
     env: { ...cleanEnvironment(), ...env },
     stdio: ["ignore", out === "closed pipe" ? "pipe" : out, "pipe"],
