@@ -136,7 +136,7 @@ describe("checkJob()", () => {
       sizeBytes: MOST_SPEC_BYTES + 1,
     };
     const checked = checkJob(draft);
-    const text = "the job has 65537 bytes as JSON, where quotes and control characters are escaped; it may have 65536";
+    const text = "the job has 65537 bytes as a protobuf message, the limit is 65536; shorten it";
     expect(checked).toMatchObject({ violations: expect.arrayContaining([{ field: "", message: text }]) });
     expect(fieldsOf(draft)).toEqual([
       ...["name", "count", "selector", ""],

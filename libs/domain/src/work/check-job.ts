@@ -19,7 +19,7 @@ export interface KeptJob {
 
 /** Executions of a job at most. */
 const MOST_JOB_EXECUTIONS = 100_000;
-/** Size of a spec at most, as protobuf JSON. */
+/** The largest spec, in the binary encoding of protobuf: JSON would count the escapes of quotes and line feeds. */
 export const MOST_SPEC_BYTES = 65_536;
 
 const MOST_PORTS = 32;
@@ -71,8 +71,8 @@ function checkHead({ name, type, count, selector, sizeBytes }: JobDraft): readon
   const parsed = parseSelector(selector);
   if (!parsed.ok) found.push({ field: "selector", message: parsed.message });
   if (sizeBytes > MOST_SPEC_BYTES) {
-    const size = `the job has ${sizeBytes} bytes as JSON, where quotes and control characters are escaped`;
-    found.push({ field: "", message: `${size}; it may have ${MOST_SPEC_BYTES}` });
+    const message = `the job has ${sizeBytes} bytes as a protobuf message, the limit is ${MOST_SPEC_BYTES}; shorten it`;
+    found.push({ field: "", message });
   }
   return found;
 }

@@ -37,7 +37,7 @@ export interface JobDraft {
   };
   readonly queueTimeoutMs: number | null;
   readonly maxRunTimeMs: number | null;
-  /** Size of the spec as protobuf JSON. */
+  /** Size of the spec in the binary encoding of protobuf. */
   readonly sizeBytes: number;
 }
 

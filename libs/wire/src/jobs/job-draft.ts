@@ -1,4 +1,4 @@
-import { toJsonString } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import {
   Backoff,
@@ -63,7 +63,7 @@ export function toJobDraft(spec: JobSpec): JobDraft {
     },
     queueTimeoutMs: toMs(spec.queueTimeout),
     maxRunTimeMs: toMs(spec.maxRunTime),
-    sizeBytes: Buffer.byteLength(toJsonString(JobSpecSchema, spec)),
+    sizeBytes: toBinary(JobSpecSchema, spec).length,
   };
 }
 

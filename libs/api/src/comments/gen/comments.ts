@@ -2142,7 +2142,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.HttpCheck": "HttpCheck names the port and the path.",
   "rollcall.work.v1.HttpCheck.path": "The path. Empty: \"/\".",
   "rollcall.work.v1.HttpCheck.port": "Label of the port.",
-  "rollcall.work.v1.JobSpec": "JobSpec is what a submitter asks for, whole. It is at most 64 KiB as protobuf JSON.",
+  "rollcall.work.v1.JobSpec": "JobSpec is what a submitter asks for, whole. It is at most 64 KiB in the binary encoding of protobuf.",
   "rollcall.work.v1.JobSpec.annotations": "Notes for people and tools; the scheduler ignores them.",
   "rollcall.work.v1.JobSpec.check": "When an execution counts as ready. Absent: as soon as it runs.",
   "rollcall.work.v1.JobSpec.constraints": "What else a node must be.",
