@@ -15,9 +15,24 @@ const OF_EVERY_COMMAND = [
     "1",
     "Refused or failed, or the output could not be written. The list below names the commands with another code for that.",
   ],
-  ["2", "Wrong usage: an unknown command, option, word or file, or a missing one. Nothing was sent."],
+  [
+    "2",
+    "Wrong usage: an unknown command, option or word, or a missing one; or an input file that is missing, cannot be " +
+      "read, or is not what it should be. Nothing was sent or changed.",
+  ],
   ["130", "Interrupted with Ctrl-C. What was sent before may have happened."],
 ];
+
+const INPUT_FILES = `Input files are those that you name, on the command line, in the environment or in a context:
+job files, declared state, policies, configuration files, archives and their passphrases, access tokens, and the PEM
+files of \`--ca-file\`, \`--client-cert\` and \`--client-key\`. Files that Rollcall itself keeps, such as contexts and
+the data directory, are not: 1 where they cannot be used. \`up\`, \`serve\`, \`agent\` and \`keeper\` read certificates and
+other files again while they run: 1 where they cannot start with them.
+
+Standard output has to be open, for example into \`/dev/null\`: with \`>&-\` a command fails before it does anything that
+it would have to report. In the npm package Node.js itself opens \`/dev/null\` in the place of a closed output, which
+Rollcall cannot notice.
+`;
 
 /** docs/reference/exit-codes.md: what the exit codes of each command mean. */
 export function exitCodesPage(): string {
@@ -36,6 +51,7 @@ export function exitCodesPage(): string {
     "## Of every command",
     "",
     ...table(["code", "meaning"], OF_EVERY_COMMAND),
+    INPUT_FILES,
     "## By command",
     "",
     ...table(["command", "0", "1", "others"], rows),

@@ -105,7 +105,9 @@ describe("job run", () => {
     expect(refused).toMatchObject({ code: 1, out: "" });
     expect(refused.err).toMatch(/^failed to submit job -web:\nbad\.yaml:1:7: name: /);
     expect(refused.err).toMatch(/^bad\.yaml:8:22: check\.http\.port: /m);
-    expect((await rig.run("job run nowhere.yaml")).err).toMatch(/^cannot read nowhere\.yaml: ENOENT/);
+    expect((await rig.run("job run nowhere.yaml")).err).toMatch(
+      /^cannot read nowhere\.yaml: no such file or directory/,
+    );
   });
 
   it("should run several jobs of one file, and not wait with --detach", async () => {

@@ -25,7 +25,8 @@ const CHANGES_NODES: ExitCodes = {
 };
 const CHANGES_ONE: ExitCodes = { done: "changed", failed: `nothing was changed: ${UNREACHABLE}` };
 const PRINTS_LOCALLY: ExitCodes = { done: "printed", failed: "the output could not be written" };
-const LOCAL: ExitCodes = { done: "done", failed: "a file is missing, unreadable or wrong" };
+const NO_CONTEXT = "there is no such context, or the file of contexts cannot be read or written";
+const OF_CONTEXTS: ExitCodes = { done: "done", failed: NO_CONTEXT };
 const JOB_RESULT: ExitCodes = {
   done: "every job is ready (services, daemons) or has completed (batch, ops)",
   failed: `a job failed, was stopped or replaced by another version, its update halted, or ${UNREACHABLE}`,
@@ -120,30 +121,34 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   },
   export: PRINTS,
   "audit list": PRINTS,
-  "audit verify": { done: "the log is intact", failed: `the log is not intact, or ${UNREACHABLE}` },
+  "audit verify": {
+    done: "the log is intact",
+    failed: "the log is not intact",
+    others: { "3": `could not be verified: ${UNREACHABLE}; or it is intact, and the output could not be written` },
+  },
   "audit export": { done: "everything was written", failed: `could not be read or written whole, or ${UNREACHABLE}` },
   "audit prune": CHANGES_ONE,
   status: PRINTS,
   doctor: {
     done: "no problem, warnings or not",
     failed: "at least one problem",
-    others: { "3": "no problem, but not everything could be checked, or the output could not be written" },
+    others: { "3": "no problem was found, but not everything could be checked, or doctor itself failed" },
   },
-  "config list": { done: "printed", failed: "the configuration is wrong" },
-  "config convert": { done: "printed", failed: "the file is missing, unreadable or wrong" },
-  "config default": LOCAL,
+  "config list": { done: "printed", failed: "printed, and some values contradict each other" },
+  "config convert": PRINTS_LOCALLY,
+  "config default": PRINTS_LOCALLY,
   login: { done: "the context is saved", failed: `the token was refused, or ${UNREACHABLE}` },
-  logout: LOCAL,
+  logout: { done: "the context has no token anymore", failed: `${NO_CONTEXT}; with --revoke also: ${UNREACHABLE}` },
   whoami: PRINTS,
   console: { done: "signed in, or the address is printed", failed: `nobody signed in in time, or ${UNREACHABLE}` },
   "access create": CHANGES_ONE,
   "access list": PRINTS,
   "access revoke": CHANGES,
-  "context list": LOCAL,
-  "context use": LOCAL,
-  "context show": LOCAL,
-  "context delete": LOCAL,
-  "context rename": LOCAL,
+  "context list": OF_CONTEXTS,
+  "context use": OF_CONTEXTS,
+  "context show": OF_CONTEXTS,
+  "context delete": OF_CONTEXTS,
+  "context rename": OF_CONTEXTS,
   version: PRINTS_LOCALLY,
   completion: PRINTS_LOCALLY,
   up: SERVES,

@@ -1,8 +1,17 @@
-import { isSystemError, systemErrorText } from "@rollcall/process";
+import { isSystemError, systemErrorText, systemErrorWords } from "@rollcall/process";
 
 /** The user asked for something that does not exist or does not fit together: exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
+}
+
+/**
+ * The error for an input file that the user named and that cannot be read: on the command line, in the environment or
+ * in a context. `what` says what the file is. Files that Rollcall itself keeps, such as contexts, are Failures instead.
+ */
+export function unreadableFile(file: string, cause: unknown, what = ""): UsageError {
+  const named = what === "" ? file : `${what} ${file}`;
+  return new UsageError(`cannot read ${named}: ${systemErrorWords(cause)}`, { cause });
 }
 
 /** The work was refused or could not be done: exit code 1. The message is what the user reads. */

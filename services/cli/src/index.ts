@@ -7,7 +7,7 @@ export {
   type RunFile,
   readRunFile,
 } from "./client/data-directory.ts";
-export { Failure, UsageError } from "./failure.ts";
+export { Failure, UsageError, unreadableFile } from "./failure.ts";
 export { columnsOf } from "./output/style.ts";
 export { wrap } from "./output/text.ts";
 export { formatBytes } from "./output/units.ts";

@@ -53,7 +53,9 @@ async function report(error: unknown, shell: Shell): Promise<number> {
   }
   if (error instanceof UsageError) {
     const { printable } = await import("./output/text.ts");
-    shell.err.write(`${printable(error.message)}\n`);
+    // One line for each problem of a configuration.
+    const lines = error.message.split("\n").map((line) => `${printable(line)}\n`);
+    shell.err.write(lines.join(""));
     return MISUSED;
   }
   if (error instanceof Exit) {

@@ -17,7 +17,7 @@ describe("an `up` whose agent would refuse the configuration", () => {
     const file = join(dir, "c.yaml");
     await writeFile(file, "Compute: {AllocatedCapacity: {Memory: 4XB}}\n");
     const up = fixture.launch("--config", file);
-    expect(await up.exit()).toBe(1);
+    expect(await up.exit()).toBe(2);
     expect(up.err).toContain("Compute.AllocatedCapacity: Memory is neither");
     await rm(dir, { recursive: true });
   });

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import type { Failure, Shell } from "@rollcall/cli";
+import { type Failure, type Shell, UsageError } from "@rollcall/cli";
 import { ProcessSink } from "./process-sink.ts";
 
 /** What of Node's process and of the user's signals the command line needs. */
@@ -92,14 +92,15 @@ function createAskSecret(process: NodeJS.Process, interrupted: AbortSignal): She
   };
 }
 
-/** More than any token has: what is longer is not one. */
-const MOST_INPUT = 65_536;
+/** More than all declared state of one call takes. */
+const MOST_INPUT = 16_777_216;
 
+/** Throws UsageError for a longer input: a part of declared state would mean that the rest is no longer declared. */
 async function readAll(input: NodeJS.ReadStream): Promise<string> {
   let text = "";
   for await (const chunk of input.setEncoding("utf8")) {
     text += chunk;
-    if (text.length > MOST_INPUT) break;
+    if (text.length > MOST_INPUT) throw new UsageError("standard input has more than 16 MiB; divide it");
   }
   return text;
 }

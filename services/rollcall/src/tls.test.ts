@@ -166,7 +166,7 @@ describe("rollcall up --tls-cert", () => {
     expect(await wrong.exit()).toBe(1);
     expect(wrong.err).toContain(`${keyFile}: not the key of the certificate in ${certFile}`);
     const half = new RollcallProcess(["up", ...dir, "--tls-cert", certFile]);
-    expect(await half.exit()).toBe(1);
+    expect(await half.exit()).toBe(2);
     expect(half.err).toContain("TLS.CertFile and TLS.KeyFile go together");
   });
 });

@@ -12,11 +12,12 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { runInto } from "./testing/rollcall-process.ts";
+import { builtLauncher, runInto } from "./testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
 const FULL = "cannot write /dev/full (standard output): no space left on device\n";
 const CLOSED = "cannot write standard output: its reader has closed the pipe\n";
+const CLOSED_OUTPUT = "cannot write standard output: it is closed; redirect it to /dev/null to discard the output\n";
 /** Files end after 1 KiB. The signal would end the process before it could say why. */
 const SMALL_FILES = ["sh", "-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "sh"];
 const SETPRIV = "setpriv";
@@ -99,6 +100,32 @@ describe("output that cannot be written", () => {
   });
 });
 
+describe("standard output that is closed", () => {
+  const nowhere = openSync("/dev/null", "w");
+  let launcher: string;
+  beforeAll(() => {
+    launcher = builtLauncher(join(folder, "checkout"));
+  });
+  afterAll(() => closeSync(nowhere));
+  const redirected = (words: string, how: string) =>
+    runInto(nowhere, wordsOf(words), { env, launcher, within: ["sh", "-c", `exec "$@" ${how}`, "sh"] });
+
+  it.each([...COMMANDS, "job list", "whoami"])("should end a command with one sentence: %s", async (words) => {
+    expect(await redirected(words, ">&-")).toEqual({ code: 1, err: CLOSED_OUTPUT });
+  });
+
+  it.each([
+    ["run --detach --queue-timeout 1h -- true", 75],
+    ["audit verify", 3],
+  ])("should end a command with its own code for that: %s", async (words, code) => {
+    expect(await redirected(words, ">&-")).toEqual({ code, err: CLOSED_OUTPUT });
+  });
+
+  it.each(["2>&-", "<&-", "<&- 2>&-"])("should not be confused with other descriptors: %s", async (how) => {
+    expect(await redirected("node list", how)).toEqual({ code: 0, err: "" });
+  });
+});
+
 describe("backup", () => {
   const nowhere = openSync("/dev/null", "w");
   afterAll(() => closeSync(nowhere));
@@ -141,8 +168,8 @@ const canBecomeNobody =
     ["node list", /^cannot read \S+run\.json: permission denied; run this as the user of that data directory[^\n]*\n$/],
     ["whoami", /^cannot read \S+run\.json: permission denied; [^\n]*\n$/],
     ["backup /tmp/x.backup", /^the data directory \S+ cannot be used: [^\n]*permission denied[^\n]*\n$/],
-    ["restore /etc/shadow", /^cannot open \/etc\/shadow: permission denied\n$/],
-    ["backup verify /etc/shadow", /^cannot open \/etc\/shadow: permission denied\n$/],
+    ["restore /etc/shadow", /^cannot read \/etc\/shadow: permission denied\n$/],
+    ["backup verify /etc/shadow", /^cannot read \/etc\/shadow: permission denied\n$/],
     ["config list --config /etc/shadow", /^[^\n]*\/etc\/shadow[^\n]*permission denied[^\n]*\n$/],
   ])("should be one sentence for %s", async (words, sentence) => {
     chmodSync(dirname(fixture.dataDirectory), 0o711);

@@ -68,7 +68,7 @@ asRoot("executions that are kept apart", () => {
     const state = await mkdtemp(join(tmpdir(), "rollcall-closed-groups-"));
     const words = ["--server", "127.0.0.1:1", "--state-dir", state, "--executors", "process"];
     const agent = new RollcallProcess(["agent", ...words, "--set", "Work.Users=root"]);
-    expect(await agent.exit()).toBe(1);
+    expect(await agent.exit()).toBe(2);
     expect(agent.err).toContain("Work.Users: root belongs to the group root");
     await rm(state, { recursive: true });
   });

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { systemErrorWords } from "@rollcall/process";
 import type { ChosenContext } from "../contexts/context.ts";
 import { type RenewedToken, renewedToken } from "../contexts/context-token.ts";
-import { Failure, UsageError } from "../failure.ts";
+import { Failure, UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { isLoopback } from "./addresses.ts";
 import { ADMIN_TOKEN_FILE, type RunFile, readIfThere } from "./data-directory.ts";
@@ -16,7 +16,7 @@ export interface TokenFlags {
 /** Finds the access token for an address. */
 export interface TokenSource {
   /**
-   * The token to send there, or how to get it; null when there is none. Throws Failure when a named file cannot be
+   * The token to send there, or how to get it; null when there is none. Throws UsageError when a named file cannot be
    * read.
    */
   tokenFor(baseUrl: string): string | RenewedToken | null;
@@ -81,15 +81,17 @@ function tokenOf(chosen: ChosenContext, shell: TokenShell): string | RenewedToke
   return tokenFile === null ? token : readToken(tokenFile, true);
 }
 
-function readToken(path: string, required: boolean): string | null {
+/** @param isNamed whether the user named the file, which then has to hold a token. */
+function readToken(path: string, isNamed: boolean): string | null {
   let token: string | null;
   try {
     token = readIfThere(path);
   } catch (cause) {
+    if (isNamed) throw unreadableFile(path, cause, "the access token in");
     throw new Failure(`cannot read the access token in ${path}: ${systemErrorWords(cause)}`, { cause });
   }
-  if (required && (token === null || token === "")) {
-    throw new Failure(`cannot read the access token: there is none in ${path}`);
+  if (isNamed && (token === null || token === "")) {
+    throw new UsageError(`cannot read the access token: there is none in ${path}`);
   }
   return token === "" ? null : token;
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { Failure, UsageError } from "../failure.ts";
+import { UsageError } from "../failure.ts";
 import { createClientTls, type TlsFlags } from "./client-tls.ts";
 
 const OWN = {
@@ -69,7 +69,7 @@ describe("createClientTls()", () => {
     expect(() => createClientTls({}, shell, null)).toThrow(UsageError);
     const tls = createClientTls({ caFile: "nowhere.pem" }, { env: {}, cwd }, null);
     const read = () => tls.optionsFor("https://elsewhere:7700");
-    expect(read).toThrow(Failure);
-    expect(read).toThrow(`cannot read ${join(cwd, "nowhere.pem")}: ENOENT`);
+    expect(read).toThrow(UsageError);
+    expect(read).toThrow(`cannot read ${join(cwd, "nowhere.pem")}: no such file or directory`);
   });
 });

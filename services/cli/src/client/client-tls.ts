@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { Failure, systemCodeOf, UsageError } from "../failure.ts";
+import { UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import type { RunFile } from "./data-directory.ts";
 
@@ -32,7 +32,7 @@ export interface Trust {
 export interface ClientTls {
   /** Whether HOST:PORT, without a scheme, means https:// here. */
   isMeant(hostAndPort: string): boolean;
-  /** What to connect to a base URL with; nothing for clear text. Throws Failure when a file cannot be read. */
+  /** What to connect to a base URL with; nothing for clear text. Throws UsageError when a file cannot be read. */
   optionsFor(baseUrl: string): TlsOptions;
   /** What the clients of a base URL trust. */
   trustFor(baseUrl: string): Trust;
@@ -85,7 +85,6 @@ function readPem(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (cause) {
-    const why = systemCodeOf(cause) ?? String(cause);
-    throw new Failure(`cannot read ${path}: ${why}`, { cause });
+    throw unreadableFile(path, cause);
   }
 }

@@ -7,8 +7,8 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Invocation, Verb } from "../command.ts";
-import { Exit, Failure, failureText, UsageError } from "../failure.ts";
-import { finishOutput } from "../output/finish-output.ts";
+import { Exit, Failure, UsageError } from "../failure.ts";
+import { withFailureCode } from "../failure-code.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
@@ -33,18 +33,8 @@ export interface ApplyOptions extends DiffOptions {
 /** The exit code of a diff that could not be made: 1 says that something differs, and 2 is wrong usage. */
 const DIFF_FAILED = 3;
 
-/** `diff -f FILE...`: tell what `apply` would do, field by field. */
-export const diffState: Verb<DiffOptions> = async (invocation) => {
-  try {
-    await showDifferences(invocation);
-  } catch (error) {
-    if (error instanceof Exit || error instanceof UsageError) throw error;
-    throw new Exit(DIFF_FAILED, failureText(error), { cause: error });
-  }
-  await finishOutput(invocation.shell, DIFF_FAILED);
-};
-
-const showDifferences: Verb<DiffOptions> = async (invocation) => {
+/** `diff -f FILE...`: show what `apply` would do, field by field. */
+export const diffState: Verb<DiffOptions> = withFailureCode(DIFF_FAILED, async (invocation) => {
   const { shell, options } = invocation;
   const format = outputFormat(options, ANSWER_FORMATS);
   const { control, client, request } = await reach(invocation);
@@ -55,7 +45,7 @@ const showDifferences: Verb<DiffOptions> = async (invocation) => {
   await writeAnswer(shell, format, [PlanStateResponseSchema, answer], lines.map((line) => `${line}\n`).join(""));
   if (answer.more) shell.err.write(MORE);
   if (changed.length > 0) throw new Exit(1, summaryOf(answer.changes, "would be"));
-};
+});
 
 /** `apply -f FILE...`: make objects as files declare them. */
 export const applyState: Verb<ApplyOptions> = async (invocation) => {

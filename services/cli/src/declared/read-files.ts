@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { DeclaredObject } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { MISUSED } from "../exit-codes.ts";
-import { Exit, UsageError } from "../failure.ts";
+import { Exit, UsageError, unreadableFile } from "../failure.ts";
 import { type FileProblem, problemLine } from "../jobs/job-file.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
@@ -80,6 +80,6 @@ async function filesOf(shell: Shell, name: string): Promise<readonly string[]> {
 
 function unreadable(name: string) {
   return (cause: unknown): never => {
-    throw new UsageError(`cannot read ${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw unreadableFile(name, cause);
   };
 }

@@ -60,12 +60,12 @@ const NOT_KNOWN = 75;
 export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => {
   outputFormat(options, ["table"]);
   const spec = specOf(args, options);
-  const control = reachControlPlane(shell, options);
-  const client = control.client("scheduler", JobService);
   const { name } = spec;
   const { message: reason = "" } = options;
   let submitted = false;
   try {
+    const control = reachControlPlane(shell, options);
+    const client = control.client("scheduler", JobService);
     const { warnings, job } = await control.attempt("scheduler", "run the command", () => {
       submitted = true;
       return client.submitJob({ spec, reason });

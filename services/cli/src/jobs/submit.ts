@@ -5,7 +5,7 @@ import { BadRequestSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import type { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { MISUSED } from "../exit-codes.ts";
-import { Exit, Failure, UsageError } from "../failure.ts";
+import { Exit, Failure, UsageError, unreadableFile } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { type FiledJob, parseJobFile, problemLine } from "./job-file.ts";
@@ -37,7 +37,7 @@ export async function readJobFiles(shell: Shell, files: readonly string[]): Prom
 async function readText(shell: Shell, name: string): Promise<string> {
   if (name !== "-") {
     return readFile(resolve(shell.cwd, name), "utf8").catch((cause: unknown) => {
-      throw new UsageError(`cannot read ${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+      throw unreadableFile(name, cause);
     });
   }
   if (shell.readInput === undefined) throw new UsageError("there is no standard input to read the job from");

@@ -15,7 +15,8 @@ import type { Command } from "commander";
 import { parseHead } from "../audit/audit-verbs.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, type Verb } from "../command.ts";
-import { Failure, parseCount, parseMoment } from "../failure.ts";
+import { Exit, parseCount, parseMoment } from "../failure.ts";
+import { withFailureCode } from "../failure-code.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { type Column, optionalCell, timeCell } from "../output/table.ts";
@@ -47,9 +48,9 @@ export function defineAudit(audit: Command, shell: Shell): void {
     .action(action(shell, auditVerify));
   addNotes(
     verify,
-    "Exits with 1 when the log is broken; the error names the first broken entry. An attacker who can write to " +
-      "the whole database can also rewrite the whole log: keep the printed head somewhere else, and pass it to " +
-      "--expect-head the next time.",
+    "Exits with 1 when the log is broken; the error names the first broken entry. Exits with 3 when the log could " +
+      "not be verified. An attacker who can write to the whole database can also rewrite the whole log: keep the " +
+      "printed head somewhere else, and pass it to --expect-head the next time.",
     "-o json|yaml prints a rollcall.admin.v1.VerifyAuditLogResponse.",
   );
   defineRetention(audit, shell);
@@ -166,7 +167,11 @@ interface AuditVerifyOptions {
   readonly expectHead?: string;
 }
 
-const auditVerify: Verb<AuditVerifyOptions> = async ({ shell, options }) => {
+/** The exit codes of `audit verify`: a log that is not intact differs from one that could not be read. */
+const BROKEN = 1;
+const NOT_VERIFIED = 3;
+
+const auditVerify: Verb<AuditVerifyOptions> = withFailureCode(NOT_VERIFIED, async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const expected = options.expectHead === undefined ? null : parseHead("expect-head", options.expectHead);
   const control = reachControlPlane(shell, options);
@@ -186,14 +191,15 @@ const auditVerify: Verb<AuditVerifyOptions> = async ({ shell, options }) => {
       `Head: ${head.sequence}:${head.hash}\n` +
       "Keep the head somewhere else: --expect-head then shows that the log was not rewritten since.\n",
   );
-};
+});
 
-function broken({ sequence, kind, message }: AuditProblem, checked: bigint): Failure {
+function broken({ sequence, kind, message }: AuditProblem, checked: bigint): Exit {
   const sound =
     kind === AuditProblemKind.EXPECTED_HEAD_DIFFERS
       ? "the chain itself does not show where"
       : `the ${checked} entries before it are intact`;
-  return new Failure(
+  return new Exit(
+    BROKEN,
     `the audit log is broken at entry ${sequence}: ${message}\n` +
       `${sound}; compare the log with the events, the servers' logs and a backup`,
   );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { Failure } from "../failure.ts";
+import { UsageError } from "../failure.ts";
 import type { ListedSetting } from "../parts.ts";
 import { lines, run } from "../testing/run.ts";
 
@@ -34,7 +34,7 @@ function config(
     list: async (file: string | undefined) => ({ settings: await list(file), problems, warnings }),
     defaultYaml: async () => "Log:\n  Level: info\n",
     convert: async (file: string) => {
-      if (file !== "b.yaml") throw new Failure(`cannot read the configuration file ${file}`);
+      if (file !== "b.yaml") throw new UsageError(`cannot read the configuration file ${file}`);
       return { settings: [CONVERTED], leftAside: [ASIDE], yaml: "Compute:\n  Server: o:7700\n" };
     },
   };
@@ -72,9 +72,10 @@ describe("config list", () => {
 
   it("should hand on the file, and tell what is wrong with it", async () => {
     const answer = await config("config list --config bad.yaml", async (file) => {
-      throw new Failure(`${file}:2: unknown key Foo`);
+      throw new UsageError(`${file}:2: unknown key Foo\n${file}:3: unknown key Bar`);
     });
-    expect(answer).toEqual({ code: 1, out: "", err: "bad.yaml:2: unknown key Foo\n" });
+    const err = "bad.yaml:2: unknown key Foo\nbad.yaml:3: unknown key Bar\n";
+    expect(answer).toEqual({ code: 2, out: "", err });
   });
 });
 
@@ -129,7 +130,7 @@ describe("config convert", () => {
   });
 
   it.each([
-    ["config convert gone.yaml", 1, "cannot read the configuration file gone.yaml"],
+    ["config convert gone.yaml", 2, "cannot read the configuration file gone.yaml"],
     ["config convert", 2, "missing required argument 'file'"],
     ["config convert b.yaml --output csv", 2, "should be one of"],
   ])("should fail %s with %i", async (line, code, message) => {

@@ -31,8 +31,8 @@ export function defineConfig(config: Command, shell: Shell, { configuration }: P
       "of the YAML. Secrets are printed as they are in the file.",
     '-o json prints {"settings": [{"key", "value", "source", "alias", "note"}], "leftAside": [{"key", ' +
       '"source", "why"}]}.',
-    "Exit codes: 0 when it was converted, 1 when the file cannot be read or holds keys that neither program " +
-      "knows, 2 for wrong usage.",
+    "Exit codes: 0 when it was converted; 2 for wrong usage, which includes a file that is missing, that cannot be " +
+      "read, or that holds keys that neither program knows.",
   );
   config
     .command("default")

@@ -4,7 +4,7 @@ import { action, addNotes, type Verb } from "../command.ts";
 import { examine } from "../doctor/examine.ts";
 import { type Finding, type Verdict, worstOf } from "../doctor/finding.ts";
 import { Exit } from "../failure.ts";
-import { finishOutput } from "../output/finish-output.ts";
+import { withFailureCode } from "../failure-code.ts";
 import { ANSWER_FORMATS, outputFormat, writePlain } from "../output/format.ts";
 import { choosePaint, columnsOf, type Style } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
@@ -13,7 +13,8 @@ import type { Shell } from "../shell.ts";
 
 /** Exit codes, as the help lists them. */
 const PROBLEM = 1;
-const NOT_ALL_CHECKED = 3;
+/** No problem was found, but there may be one. */
+const NO_VERDICT = 3;
 
 /** Define `doctor`. */
 export function defineDoctor(command: Command, shell: Shell): void {
@@ -23,15 +24,15 @@ export function defineDoctor(command: Command, shell: Shell): void {
       "and admin, and judges: ports, TLS chains and when certificates end, clocks, the version, settings, latency, " +
       "connections and standbys of Postgres, descriptors, NATS, upkeep, and the versions of processes and agents.",
     "Facts about the deployment need a token of the role admin. What could not be checked is said, and is no problem.",
-    "Exit codes: 0 when nothing is wrong, warnings or not; 1 when there is a problem; 3 when there is none, but not " +
-      "everything could be checked; 2 wrong usage.",
+    "Exit codes: 0 when nothing is wrong, warnings or not; 1 when there is a problem; 3 when none was found, but not " +
+      "everything could be checked, or doctor itself failed; 2 for wrong usage.",
     '-o json|yaml prints {"verdict", "findings": [{"check", "subject", "verdict", "found", "advice"}]}; a verdict is ' +
       "one of ok, warning, unknown and problem.",
   );
   command.action(action(shell, doctor));
 }
 
-const doctor: Verb = async ({ shell, options }) => {
+const doctor: Verb = withFailureCode(NO_VERDICT, async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const control = reachControlPlane(shell, options);
   const findings = await examine(control, shell);
@@ -44,9 +45,8 @@ const doctor: Verb = async ({ shell, options }) => {
     await writePlain(shell, format, { verdict, findings: findings.map((it) => ({ ...it })) });
   }
   if (verdict === "problem") throw new Exit(PROBLEM);
-  if (verdict === "unknown") throw new Exit(NOT_ALL_CHECKED);
-  await finishOutput(shell, NOT_ALL_CHECKED);
-};
+  if (verdict === "unknown") throw new Exit(NO_VERDICT);
+});
 
 const STYLES: Readonly<Record<Verdict, Style>> = { ok: "good", warning: "warning", unknown: "warning", problem: "bad" };
 

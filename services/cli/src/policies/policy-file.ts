@@ -7,7 +7,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { POLICY_FIELD_NAMES, POLICY_FIELDS } from "@rollcall/domain/policy-fields";
 import { parse } from "yaml";
-import { UsageError } from "../failure.ts";
+import { UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { parsePolicyValue } from "./policy-options.ts";
 
@@ -33,11 +33,14 @@ export async function readPolicyFile(
 }
 
 async function readDocument(shell: Shell, file: string): Promise<JsonObject> {
+  const text = await readFile(resolve(shell.cwd, file), "utf8").catch((cause: unknown) => {
+    throw unreadableFile(file, cause);
+  });
   let document: unknown;
   try {
-    document = parse(await readFile(resolve(shell.cwd, file), "utf8"));
+    document = parse(text);
   } catch (error) {
-    throw new UsageError(`cannot read ${file}: ${messageOf(error)}`, { cause: error });
+    throw new UsageError(`${file} is not YAML: ${messageOf(error)}`, { cause: error });
   }
   if (!isObject(document)) throw new UsageError(`${file} is not a health policy`);
   // `policy show` prints the policy within its answer.

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Failure, formatBytes, type Shell } from "@rollcall/cli";
+import { Failure, formatBytes, type Shell, UsageError, unreadableFile } from "@rollcall/cli";
 import { defineKeys, oneOf, optional, text } from "@rollcall/config";
+import { isSystemError } from "@rollcall/process";
 import { ArchiveError, type ArchiveSummary, type TableSum, verifyArchive } from "@rollcall/store";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 
@@ -42,22 +43,32 @@ export function withLongFlags(words: readonly string[]): readonly string[] {
   return words.map((word) => (word === "-o" ? "--output" : word));
 }
 
-/** Read the passphrase that was named; null when none was. Throws Failure when there is none in the file. */
+/** Read the passphrase that was named; null when none was. Throws UsageError when the file does not have one. */
 export async function readPassphrase(values: ArchiveValues, shell: Shell): Promise<string | null> {
   const named = values["Archive.PassphraseFile"];
   if (named === undefined) return null;
-  const content = named === "-" ? await shell.readInput?.() : await readFile(resolve(shell.cwd, named), "utf8");
+  const content = named === "-" ? await shell.readInput?.() : await readNamed(resolve(shell.cwd, named));
   const [line = ""] = (content ?? "").split(/\r?\n/);
-  if (line === "") throw new Failure(`there is no passphrase in the first line of ${named}`);
+  if (line === "") throw new UsageError(`there is no passphrase in the first line of ${named}`);
   return line;
 }
 
-/** Read a whole archive and compare it with its checksums. Throws Failure when it is not as it was written. */
+async function readNamed(path: string): Promise<string> {
+  return readFile(path, "utf8").catch((cause: unknown) => {
+    throw unreadableFile(path, cause, "the passphrase in");
+  });
+}
+
+/**
+ * Read a whole archive and compare it with its checksums. Throws Failure when it is not as it was written, and
+ * UsageError when it cannot be read.
+ */
 export async function verified(path: string, passphrase: string | null): Promise<ArchiveSummary> {
   try {
     return await verifyArchive(path, passphrase);
   } catch (error) {
-    throw error instanceof ArchiveError ? new Failure(error.message, { cause: error }) : error;
+    if (error instanceof ArchiveError) throw new Failure(error.message, { cause: error });
+    throw isSystemError(error) ? unreadableFile(path, error) : error;
   }
 }
 

@@ -33,8 +33,8 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
       // What is converted also starts: `up` and the agent check the same.
       const problems = result.ok ? await startProblems({ keys: ALL_KEYS, foreign, file }) : result.problems;
       if (!result.ok || problems.length > 0) {
-        const { Failure } = await import("@rollcall/cli");
-        throw new Failure(`${named} cannot be converted:\n${formatProblems(problems)}`);
+        const { UsageError } = await import("@rollcall/cli");
+        throw new UsageError(`${named} cannot be converted:\n${formatProblems(problems)}`);
       }
       return { ...result.config, yaml: printConverted(result.config, named) };
     },

@@ -32,7 +32,7 @@ export type ControlPlaneConfig = ProcessConfig &
   EventsConfig &
   ConsoleConfig;
 
-/** Load the configuration of a process of the control plane. Throws Failure that tells every problem. */
+/** Load the configuration of a process of the control plane. Throws a UsageError that lists every problem. */
 export function loadControlPlaneConfig(sources: ConfigurationSources): Promise<Config<ControlPlaneConfig>> {
   return loadConfiguration<ControlPlaneConfig>(
     { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check: checkControlPlaneConfig },

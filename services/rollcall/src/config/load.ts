@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
-import { isNativeError } from "node:util/types";
-import { CLIENT_VARIABLES, Failure, type Shell, UsageError } from "@rollcall/cli";
+import { CLIENT_VARIABLES, type Shell, UsageError, unreadableFile } from "@rollcall/cli";
 import {
   type Config,
   type ConfigFile,
@@ -27,10 +26,7 @@ export type WantedConfiguration<T> = Pick<LoadOptions<T>, "keys" | "check"> & {
   readonly alsoKnown?: ConfigKeys<unknown>;
 };
 
-/**
- * Load a configuration from its file, the environment and flags. Throws Failure that tells every problem, or UsageError
- * when all of them are flags'.
- */
+/** Load a configuration from its file, the environment and flags. Throws a UsageError that lists every problem. */
 export async function loadConfiguration<T>(
   wanted: WantedConfiguration<T>,
   { shell, file, flags }: ConfigurationSources,
@@ -45,10 +41,7 @@ export async function loadConfiguration<T>(
     ...(read === undefined ? {} : { file: read }),
   });
   if (result.ok) return result.config;
-  const text = `the configuration is not right:\n${formatProblems(result.problems)}`;
-  // What stands on the command line is known to be wrong before anything was read or asked.
-  const isUsage = result.problems.every(({ where }) => where?.startsWith("flag "));
-  throw isUsage ? new UsageError(text) : new Failure(text);
+  throw new UsageError(`the configuration is not right:\n${formatProblems(result.problems)}`);
 }
 
 /** Loaded only where there is a file: an agent without one need not spend the memory. */
@@ -62,13 +55,12 @@ export function configurationPath({ env }: Pick<Shell, "env">, file: string | un
   return file ?? (env.ROLLCALL_CONFIG || undefined);
 }
 
-/** Read a file as the user names it. Throws Failure. */
+/** Read a file as the user names it. Throws UsageError. */
 export async function readNamedFile({ cwd }: Pick<Shell, "cwd">, named: string): Promise<ConfigFile> {
   try {
     return { ...(await readConfigFile(resolve(cwd, named))), name: named };
   } catch (cause) {
-    const why = isNativeError(cause) ? cause.message : String(cause);
-    throw new Failure(`cannot read the configuration file ${named}: ${why}`, { cause });
+    throw unreadableFile(named, cause, "the configuration file");
   }
 }
 

@@ -87,8 +87,8 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
 }
 
 /**
- * Load the configuration of an agent, as `rollcall agent` and the `up` that starts one do. Throws Failure that names
- * every problem.
+ * Load the configuration of an agent, as `rollcall agent` and the `up` that starts one do. Throws a UsageError that
+ * names every problem.
  */
 export async function loadAgentConfig(
   args: Pick<Arguments, "file" | "flags">,

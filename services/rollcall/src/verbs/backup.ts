@@ -34,7 +34,7 @@ const HELP: VerbHelp = {
     "Without a file, or with a directory, the archive is named after the time. It holds what opens the whole " +
       "cluster: its secret, and of a data directory the first access token, the authority of `up --tls` and the " +
       "local agent's key. Encrypt it, or keep it as you keep keys.",
-    "Exits with 0 when the archive is whole and on the disk, 1 when not, 2 for wrong usage.",
+    "Exits with 0 when the archive is whole and on the disk, 1 when not, 2 for wrong usage, such as a missing file.",
   ],
 };
 

@@ -62,7 +62,7 @@ const HELP: VerbHelp = {
       "after the backup is not in the record.",
     "A restore into a data directory that is cut short, by a crash or a kill, leaves a note there: nothing starts " +
       "in that directory until the restore is run again with --replace, or undone as the message says.",
-    "Exits with 0 when everything is restored, 1 when it is not, 2 for wrong usage.",
+    "Exits with 0 when everything is restored, 1 when it is not, 2 for wrong usage, such as a missing file.",
   ],
 };
 

@@ -110,7 +110,7 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   });
 }
 
-/** Throws Failure when the agent would refuse its configuration: it would be restarted again and again. */
+/** Throws UsageError when the agent would refuse its configuration: it would be restarted again and again. */
 async function checkLocalAgent(values: ControlPlaneConfig, { file, flags }: Arguments, shell: Shell): Promise<void> {
   if (!values["Up.Agent"]) return;
   const server = speaksTls(values) ? "https://127.0.0.1:7700" : "127.0.0.1:7700";

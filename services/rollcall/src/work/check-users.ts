@@ -1,10 +1,10 @@
 import type { WorkConfig } from "@rollcall/agent";
-import { Failure } from "@rollcall/cli";
+import { UsageError } from "@rollcall/cli";
 import { closedGroupOf } from "@rollcall/keeper";
 
 /**
- * Refuse users whose groups can become root. Throws Failure that lists every problem. A user that does not exist yet is
- * checked again when an execution is to run as it.
+ * Refuse users whose groups can become root. Throws a UsageError that lists every problem. A user that does not exist
+ * yet is checked again when an execution is to run as it.
  */
 export async function checkWorkUsers(values: Pick<WorkConfig, "Work.User" | "Work.Users">): Promise<void> {
   const { "Work.User": user, "Work.Users": users } = values;
@@ -18,5 +18,5 @@ export async function checkWorkUsers(values: Pick<WorkConfig, "Work.User" | "Wor
     if (group === null) continue;
     problems.push(`  ${key}: ${name} belongs to the group ${group}, whose members can have the rights of root`);
   }
-  if (problems.length > 0) throw new Failure(`the configuration is not right:\n${problems.join("\n")}`);
+  if (problems.length > 0) throw new UsageError(`the configuration is not right:\n${problems.join("\n")}`);
 }
