@@ -18,6 +18,8 @@ export async function makeTypescript({ schema, out, check }) {
     await rm(join(STAGE, folder), { recursive: true, force: true });
   // What was installed is kept: npm looks only whether it is what the lock file says.
   await cp(SOURCE, STAGE, { recursive: true });
+  const { scripts: _, ...manifest } = JSON.parse(await readFile(join(SOURCE, "package.json"), "utf8"));
+  await writeFile(join(STAGE, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   await generate(schema);
   await run("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"], { cwd: STAGE });
   await run(join(BIN, "tsc"), ["-p", "."], { cwd: STAGE });

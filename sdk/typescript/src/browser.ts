@@ -31,8 +31,10 @@ function transportOf({ server, token, fetch, timeoutMs = DEFAULT_TIMEOUT_MS, ret
     useBinaryFormat: true,
     ...(fetch === undefined ? {} : { fetch }),
   });
+  // The connections are the browser's: a page cannot replace one.
+  const path = { transport, replace: () => {}, release: () => {} };
   return callingTransport({
-    connect: () => Promise.resolve(transport),
+    connect: () => Promise.resolve(path),
     token: async () => (typeof token === "function" ? await token() : (token ?? null)),
     timeoutMs,
     retry: { ...DEFAULT_RETRY, ...retry },

@@ -1,16 +1,25 @@
 // How one call is made: deadline, credentials, request ids, retries and errors, alike in Node and in browsers.
 import { create, type DescMessage, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { Transport } from "@connectrpc/connect";
-import { ConfigurationError, errorOf, TimedOutError } from "./errors.ts";
-import { type RetryPolicy, waitBeforeRetry } from "./retry.ts";
+import { Code, type Transport } from "@connectrpc/connect";
+import { ConfigurationError, errorOf, SilentStreamError, TimedOutError, UnreachableError } from "./errors.ts";
+import { attemptLimitMs, type RetryPolicy, SHORTEST_ATTEMPT_MS, waitBeforeRetry } from "./retry.ts";
 import { MIN_REVISION_HEADER, REVISION_HEADER, type SeenRevision } from "./seen-revision.ts";
 import { pause } from "./time.ts";
+
+/** What one attempt of a call uses. */
+export interface Path {
+  readonly transport: Transport;
+  /** Nothing came over this path, so later calls use a new one. Called before `release`. */
+  readonly replace: () => void;
+  /** The attempt has ended. Called once. */
+  readonly release: () => void;
+}
 
 /** What holds for every call to one address. */
 export interface Calling {
   /** Connects; called for each attempt, and cheap once it has succeeded. */
-  readonly connect: () => Promise<Transport>;
+  readonly connect: () => Promise<Path>;
   /** The token to send; null for none. Called for each attempt. */
   readonly token: () => Promise<string | null>;
   /** What a call may take, its retries included, unless it says otherwise. */
@@ -20,19 +29,23 @@ export interface Calling {
   readonly seen: SeenRevision;
 }
 
+const NO_ANSWER = new UnreachableError({ code: Code.Unavailable, message: "no answer" });
+
 /** A transport that makes calls as every client of Rollcall does. */
 export function callingTransport(calling: Calling): Transport {
   return {
     unary: async (method, signal, timeoutMs, header, input, contextValues) => {
-      const endsAtMs = performance.now() + (timeoutMs || calling.timeoutMs);
+      const mostMs = timeoutMs || calling.timeoutMs;
+      const endsAtMs = performance.now() + mostMs;
       const { message, isRepeatable } = prepared(method, input);
       for (let attempt = 1; ; attempt++) {
+        const limitMs = attemptLimitMs(calling.retry, { timeoutMs: mostMs, attempt, isRepeatable });
         try {
           const headers = await authorized(calling, header);
-          const transport = await calling.connect();
-          const leftMs = Math.ceil(endsAtMs - performance.now());
-          if (leftMs <= 0) throw new TimedOutError({ code: 4, message: "the deadline passed" });
-          const answer = await transport.unary(method, signal, leftMs, headers, message, contextValues);
+          const leftMs = Math.ceil(Math.min(limitMs ?? mostMs, endsAtMs - performance.now()));
+          const answer = await attemptCall(calling, leftMs, (transport) =>
+            transport.unary(method, signal, leftMs, headers, message, contextValues),
+          );
           calling.seen.answered(answer.header.get(REVISION_HEADER));
           return answer;
         } catch (cause) {
@@ -41,7 +54,9 @@ export function callingTransport(calling: Calling): Transport {
           const failure = errorOf(cause);
           if (failure instanceof ConfigurationError) throw failure;
           calling.seen.failed(failure.reason);
-          const wait = waitBeforeRetry(calling.retry, failure, { attempt, isRepeatable, random: Math.random() });
+          // Where an attempt has a limit, only the attempt is over.
+          const seen = limitMs !== null && failure instanceof TimedOutError ? NO_ANSWER : failure;
+          const wait = waitBeforeRetry(calling.retry, seen, { attempt, isRepeatable, random: Math.random() });
           if (wait === null || performance.now() + wait >= endsAtMs) throw failure;
           await pause(wait, signal);
           signal?.throwIfAborted();
@@ -49,12 +64,15 @@ export function callingTransport(calling: Calling): Transport {
       }
     },
     stream: async (method, signal, timeoutMs, header, input, contextValues) => {
+      let end = () => {};
       try {
         const headers = await authorized(calling, header);
-        const transport = await calling.connect();
-        const answer = await transport.stream(method, signal, timeoutMs, headers, input, contextValues);
-        return { ...answer, message: typedMessages(answer.message, calling.seen, signal) };
+        const path = await calling.connect();
+        end = endOnce(path, signal);
+        const answer = await path.transport.stream(method, signal, timeoutMs, headers, input, contextValues);
+        return { ...answer, message: typedMessages(answer.message, { seen: calling.seen, signal, end }) };
       } catch (cause) {
+        end();
         signal?.throwIfAborted();
         throw errorOf(cause);
       }
@@ -62,10 +80,43 @@ export function callingTransport(calling: Calling): Transport {
   };
 }
 
+async function attemptCall<T>(
+  { connect }: Calling,
+  limitMs: number,
+  call: (transport: Transport) => Promise<T>,
+): Promise<T> {
+  const path = await connect();
+  try {
+    if (limitMs <= 0) throw new TimedOutError({ code: Code.DeadlineExceeded, message: "the deadline passed" });
+    return await call(path.transport);
+  } catch (cause) {
+    const failure = errorOf(cause);
+    // A server that says so is reached. What a caller gives less time than that says nothing about the path.
+    const isSilent = failure instanceof TimedOutError && failure.reason === "" && limitMs >= SHORTEST_ATTEMPT_MS;
+    if (isSilent) path.replace();
+    throw cause;
+  } finally {
+    path.release();
+  }
+}
+
+/** What is called when a stream has ended, by its signal or otherwise. Only the first call has an effect. */
+function endOnce(path: Path, signal: AbortSignal | undefined): () => void {
+  let isOpen = true;
+  const end = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    signal?.removeEventListener("abort", end);
+    if (signal?.reason instanceof SilentStreamError) path.replace();
+    path.release();
+  };
+  signal?.addEventListener("abort", end, { once: true });
+  return end;
+}
+
 async function* typedMessages<T extends object>(
   messages: AsyncIterable<T>,
-  seen: SeenRevision,
-  signal: AbortSignal | undefined,
+  { seen, signal, end }: { readonly seen: SeenRevision; readonly signal: AbortSignal | undefined; end(): void },
 ): AsyncIterable<T> {
   try {
     for await (const message of messages) {
@@ -77,6 +128,8 @@ async function* typedMessages<T extends object>(
     const failure = errorOf(cause);
     if (!(failure instanceof ConfigurationError)) seen.failed(failure.reason);
     throw failure;
+  } finally {
+    end();
   }
 }
 

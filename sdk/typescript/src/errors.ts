@@ -55,6 +55,13 @@ export class UnreachableError extends RollcallError {
   override readonly name = "UnreachableError";
 }
 
+/** The reason for which a stream is aborted that carries nothing, although the server sends a message every 10 s. */
+export class SilentStreamError extends UnreachableError {
+  constructor() {
+    super({ code: Code.Unavailable, message: "the stream fell silent" });
+  }
+}
+
 /** The server understood the call and refused it; the same call fails again until something changes. */
 export class RefusedError extends RollcallError {
   override readonly name = "RefusedError";

@@ -17,7 +17,7 @@ export type UnaryMethod<I extends DescMessage, O extends DescMessage> = ((
 ) => Promise<MessageShape<O>>) &
   Paged<I, MessageShape<O>>;
 
-/** A method that answers a stream. Iterating throws RollcallError. */
+/** A method that answers a stream: iterating opens it, and ends it. Iterating throws RollcallError. */
 export type StreamMethod<I extends DescMessage, O extends DescMessage> = (
   request?: MessageInitShape<I>,
   settings?: CallSettings,
@@ -52,7 +52,9 @@ export function methodsOf<S extends DescService>(service: S, transport: Transpor
   const methods = service.methods.map((method) => {
     const call = calls[method.localName] as Call;
     const items = itemsOf(method);
-    const unaryOrStream: Call = (request = {}, settings = {}) => call(request, settings);
+    const isStream = method.methodKind === "server_streaming";
+    const unaryOrStream: Call = (request = {}, settings = {}) =>
+      isStream ? streamOf(call, request, settings) : call(request, settings);
     return [
       method.localName,
       items === null ? unaryOrStream : Object.assign(unaryOrStream, { each: eachOf(call, items) }),
@@ -71,6 +73,17 @@ function itemsOf({ methodKind, output }: DescMethod): string | null {
     ({ fieldKind, ...field }) => fieldKind === "list" && "listKind" in field && field.listKind === "message",
   );
   return list?.localName ?? null;
+}
+
+/** Connect leaves a stream open that is no longer iterated. */
+async function* streamOf(call: Call, request: Fields, settings: CallSettings): AsyncGenerator<unknown, void> {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([ending.signal, ...(settings.signal === undefined ? [] : [settings.signal])]);
+  try {
+    yield* call(request, { ...settings, signal }) as AsyncIterable<unknown>;
+  } finally {
+    ending.abort();
+  }
 }
 
 function eachOf(call: Call, items: string) {

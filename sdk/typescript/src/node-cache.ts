@@ -69,7 +69,7 @@ export class NodeCache {
     return [...this.#view.nodes.values()];
   }
 
-  /** Stop following. What is there stays as it is. */
+  /** Stop following. What is there stays as it is, and `onChange` is not called again. */
   close(): void {
     this.#ending.abort();
     this.#wake();
@@ -86,6 +86,7 @@ export class NodeCache {
       try {
         for (;;) {
           const next = await messages.next();
+          if (signal.aborted) return;
           if (next.done) break;
           breaks = 0;
           this.#take(this.#view.apply(next.value));
@@ -109,7 +110,10 @@ export class NodeCache {
   #take(changes: readonly NodeChange[]): void {
     this.#wake();
     try {
-      changes.forEach(this.#onChange);
+      for (const change of changes) {
+        if (this.#ending.signal.aborted) return;
+        this.#onChange(change);
+      }
     } catch (cause) {
       throw new ListenerError("a listener failed", { cause });
     }

@@ -43,6 +43,25 @@ export function waitBeforeRetry(
   return Math.max(backoff, failure.retryAfterMs ?? 0);
 }
 
+/** Milliseconds that an attempt is given at least, however short its call may take. */
+export const SHORTEST_ATTEMPT_MS = 1_000;
+
+/**
+ * Milliseconds that an attempt may take, so that one without an answer leaves time for others; null for all the time
+ * that its call has left. `timeoutMs` is what the call may take in total.
+ */
+export function attemptLimitMs(
+  policy: RetryPolicy,
+  {
+    timeoutMs,
+    attempt,
+    isRepeatable,
+  }: { readonly timeoutMs: number; readonly attempt: number; readonly isRepeatable: boolean },
+): number | null {
+  if (!isRepeatable || attempt >= policy.attempts) return null;
+  return Math.max(timeoutMs / 3, SHORTEST_ATTEMPT_MS);
+}
+
 const BREAKS: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.Aborted,

@@ -1,11 +1,10 @@
-import { Code } from "@connectrpc/connect";
-import { UnreachableError } from "./errors.ts";
+import { SilentStreamError } from "./errors.ts";
 
 /** The server sends a message every 10 s: a stream that is silent for so long is broken. */
 export const SILENCE_MS = 30_000;
 
 /**
- * The messages of a stream until it ends, breaks, or falls silent. Throws UnreachableError for silence. Time that the
+ * The messages of a stream until it ends, breaks, or falls silent. Throws SilentStreamError for silence. Time that the
  * consumer takes does not count.
  */
 export async function* untilSilent<T>(
@@ -17,21 +16,14 @@ export async function* untilSilent<T>(
   const end = () => ending.abort();
   signal.addEventListener("abort", end, { once: true });
   if (signal.aborted) end();
-  let isSilent = false;
   const messages = open(ending.signal)[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const timer = setTimeout(() => {
-        isSilent = true;
-        end();
-      }, silenceMs);
+      const timer = setTimeout(() => ending.abort(new SilentStreamError()), silenceMs);
       const { done, value } = await messages.next().finally(() => clearTimeout(timer));
       if (done) return;
       yield value;
     }
-  } catch (error) {
-    if (isSilent) throw new UnreachableError({ code: Code.Unavailable, message: "the stream fell silent" });
-    throw error;
   } finally {
     signal.removeEventListener("abort", end);
     end();

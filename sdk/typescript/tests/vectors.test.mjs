@@ -13,7 +13,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const DIST = dirname(fileURLToPath(import.meta.resolve("@rollcall/client")));
 /** @param {string} name @returns {Promise<any>} */
 const inner = (name) => import(String(pathToFileURL(join(DIST, name))));
-const { waitBeforeRetry, waitBeforeResume, DEFAULT_RETRY } = await inner("retry.js");
+const { attemptLimitMs, waitBeforeRetry, waitBeforeResume, DEFAULT_RETRY } = await inner("retry.js");
 const { parseBookmark } = await inner("bookmark.js");
 const { SeenRevision } = await inner("seen-revision.js");
 const { resolveTarget } = await inner("target.js");
@@ -33,10 +33,14 @@ function failureOf({ code, reason = "", retry_after_ms: retryAfterMs = null }) {
 }
 
 test("repeats calls and opens watches again by the table", () => {
-  const { retries, resumes } = read("retries.json");
+  const { retries, attempts, resumes } = read("retries.json");
   for (const one of retries) {
     const made = { attempt: one.attempt, isRepeatable: one.repeatable, random: one.random };
     assert.equal(waitBeforeRetry(DEFAULT_RETRY, failureOf(one), made), one.wait_ms, JSON.stringify(one));
+  }
+  for (const one of attempts) {
+    const made = { timeoutMs: one.timeout_ms, attempt: one.attempt, isRepeatable: one.repeatable };
+    assert.equal(attemptLimitMs(DEFAULT_RETRY, made), one.limit_ms, JSON.stringify(one));
   }
   for (const one of resumes) {
     assert.equal(waitBeforeResume(failureOf(one), one.breaks, one.random), one.wait_ms, JSON.stringify(one));

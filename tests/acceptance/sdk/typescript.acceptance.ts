@@ -31,11 +31,24 @@ describe("the SDK for TypeScript", () => {
 
   it("should call, follow and keep nodes over crashes of the control plane", async () => {
     const env = { ...process.env, ROLLCALL_BIN: join(workspaceRoot, "bin/rollcall"), NODE_OPTIONS: "" };
-    const files = ["client", "going-away", "login", "vectors"].map((name) => `tests/${name}.test.mjs`);
-    const tests = ["--test", "--test-reporter=tap", "--test-concurrency=1", ...files];
+    const tests = ["--test", "--test-reporter=tap", "--test-concurrency=1", "tests/*.test.mjs"];
     const { stdout } = await run("node", tests, { cwd: folder, timeout: LIMIT_MS, env });
     expect(stdout).toMatch(/^# fail 0$/m);
     expect(stdout).toMatch(/^# skipped 0$/m);
+  });
+
+  it("should refuse to install a bare checkout", async () => {
+    const user = mkdtempSync(join(tmpdir(), "rollcall-typescript-"));
+    const checkout = join(user, "checkout");
+    // As git has it: without what is generated and built.
+    cpSync(sources, checkout, { recursive: true });
+    writeFileSync(join(user, "package.json"), JSON.stringify({ private: true }));
+    try {
+      const install = run("npm", ["install", "--no-audit", "--no-fund", checkout], { cwd: user, timeout: LIMIT_MS });
+      await expect(install).rejects.toMatchObject({ stderr: expect.stringContaining("make sdk NAME=typescript") });
+    } finally {
+      rmSync(user, { recursive: true, force: true });
+    }
   });
 
   it("should lose and double none of 100,000 events over 50 breaks", async () => {
