@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -31,6 +31,14 @@ describe("the SDK for Java", () => {
     const examples = ["Follow", "WhoAmI"].map((name) => join(workspaceRoot, `sdk/java/examples/${name}.java`));
     await run("javac", ["-cp", classpath, "-d", folder, ...examples], { timeout: LIMIT_MS });
     java = ["java", "-XX:TieredStopAtLevel=1", "-cp", `${folder}:${classpath}`];
+  });
+
+  it("should refuse to compile a bare checkout", async () => {
+    const checkout = join(folder, "checkout");
+    // As git has it: without what is generated.
+    cpSync(join(workspaceRoot, "sdk/java"), checkout, { recursive: true });
+    const compile = run("mvn", ["--batch-mode", "compile"], { cwd: checkout, timeout: LIMIT_MS });
+    await expect(compile).rejects.toMatchObject({ stdout: expect.stringContaining("make sdk NAME=java") });
   });
 
   it("should lose and double none of 100,000 events over 50 breaks", async () => {

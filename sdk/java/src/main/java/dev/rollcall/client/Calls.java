@@ -4,10 +4,11 @@ import com.google.protobuf.DescriptorProtos.MethodOptions.IdempotencyLevel;
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Message;
 import io.grpc.CallOptions;
+import io.grpc.ClientCall;
 import io.grpc.ClientInterceptors;
-import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
+import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.ProtoMethodDescriptorSupplier;
 import io.grpc.stub.ClientCalls;
@@ -19,6 +20,7 @@ import java.util.NoSuchElementException;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -28,23 +30,26 @@ public final class Calls {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
 
-  private final Supplier<ManagedChannel> channel;
+  private static final RollcallException.Failure NO_ANSWER =
+      RollcallException.Failure.of(Status.Code.UNAVAILABLE, "no answer");
+
+  private final Connection connection;
   private final Supplier<String> token;
   private final Duration timeout;
   private final RetryPolicy retry;
   private final SeenRevision seen;
 
   /**
-   * {@code token} answers null for none; it is asked for each attempt, as is the channel. {@code seen} is one for all
-   * addresses of a control plane.
+   * {@code token} answers null for none; it is asked for each attempt. {@code seen} is one for all addresses of a
+   * control plane.
    */
   Calls(
-      Supplier<ManagedChannel> channel,
+      Connection connection,
       Supplier<String> token,
       Duration timeout,
       RetryPolicy retry,
       SeenRevision seen) {
-    this.channel = channel;
+    this.connection = connection;
     this.token = token;
     this.timeout = timeout;
     this.retry = retry;
@@ -53,20 +58,47 @@ public final class Calls {
 
   /** Makes a call with one answer. Throws RollcallException. */
   public <Q extends Message, A> A unary(MethodDescriptor<Q, A> method, Q request, Duration limit) {
-    long endsAt = System.nanoTime() + (limit == null ? timeout : limit).toNanos();
+    Duration most = limit == null ? timeout : limit;
+    long endsAt = System.nanoTime() + most.toNanos();
     Prepared<Q> prepared = prepare(method, request);
     for (int attempt = 1; ; attempt++) {
+      Duration attemptLimit = retry.attemptLimit(most, attempt, prepared.isRepeatable());
       RollcallException failure;
       try {
-        CallOptions options = CallOptions.DEFAULT.withDeadlineAfter(endsAt - System.nanoTime(), TimeUnit.NANOSECONDS);
-        return ClientCalls.blockingUnaryCall(authorized(), method, options, prepared.message());
+        long left = endsAt - System.nanoTime();
+        long given = attemptLimit == null ? left : Math.min(attemptLimit.toNanos(), left);
+        return attempt(method, prepared.message(), Duration.ofNanos(given));
       } catch (StatusRuntimeException | RollcallException cause) {
         failure = Failures.of(cause);
       }
       double random = ThreadLocalRandom.current().nextDouble();
-      Duration wait = retry.waitBeforeRetry(failure.failure(), attempt, prepared.isRepeatable(), random);
+      // Where an attempt has a limit, only the attempt is over.
+      boolean isStuck = attemptLimit != null && failure.code() == Status.Code.DEADLINE_EXCEEDED;
+      RollcallException.Failure known = isStuck ? NO_ANSWER : failure.failure();
+      Duration wait = retry.waitBeforeRetry(known, attempt, prepared.isRepeatable(), random);
       if (wait == null || endsAt - System.nanoTime() <= wait.toNanos()) throw failure;
       pause(wait);
+    }
+  }
+
+  private <Q extends Message, A> A attempt(MethodDescriptor<Q, A> method, Q request, Duration limit) {
+    long endsAt = System.nanoTime() + limit.toNanos();
+    Connection.Path path = connection.acquire();
+    try {
+      io.grpc.Channel channel = authorized(path);
+      CallOptions options = CallOptions.DEFAULT.withDeadlineAfter(endsAt - System.nanoTime(), TimeUnit.NANOSECONDS);
+      return ClientCalls.blockingUnaryCall(channel, method, options, request);
+    } catch (StatusRuntimeException cause) {
+      RollcallException failure = Failures.of(cause);
+      // A server that says so is reached. What a caller gives less time than that says nothing about the path.
+      boolean isSilent =
+          failure.code() == Status.Code.DEADLINE_EXCEEDED
+              && failure.reason().isEmpty()
+              && limit.compareTo(RetryPolicy.SHORTEST_ATTEMPT) >= 0;
+      if (isSilent) connection.replace(path);
+      throw failure;
+    } finally {
+      connection.release(path);
     }
   }
 
@@ -103,22 +135,29 @@ public final class Calls {
 
   /** Opens a stream. It ends with UNAVAILABLE when nothing comes for {@code silence}; null for no such limit. */
   public <Q extends Message, A> MessageStream<A> stream(MethodDescriptor<Q, A> method, Q request, Duration silence) {
+    Connection.Path path = connection.acquire();
+    AtomicBoolean isOpen = new AtomicBoolean(true);
+    Runnable end =
+        () -> {
+          if (isOpen.getAndSet(false)) connection.release(path);
+        };
     try {
-      return new MessageStream<>(authorized().newCall(method, CallOptions.DEFAULT), request, silence);
-    } catch (StatusRuntimeException cause) {
-      throw Failures.of(cause);
+      ClientCall<Q, A> call = authorized(path).newCall(method, CallOptions.DEFAULT);
+      return new MessageStream<>(call, request, silence, () -> connection.replace(path), end);
+    } catch (RuntimeException cause) {
+      end.run();
+      throw cause instanceof StatusRuntimeException ? Failures.of(cause) : cause;
     }
   }
 
-  private io.grpc.Channel authorized() {
-    ManagedChannel connected = channel.get();
+  private io.grpc.Channel authorized(Connection.Path path) {
     // This class decides how long to wait after a failure; the channel would wait up to two minutes.
-    connected.resetConnectBackoff();
+    path.channel().resetConnectBackoff();
     String proof = token.get();
-    if (proof == null || proof.isEmpty()) return ClientInterceptors.intercept(connected, seen);
+    if (proof == null || proof.isEmpty()) return ClientInterceptors.intercept(path.channel(), seen);
     Metadata headers = new Metadata();
     headers.put(AUTHORIZATION, "Bearer " + proof);
-    return ClientInterceptors.intercept(connected, seen, MetadataUtils.newAttachHeadersInterceptor(headers));
+    return ClientInterceptors.intercept(path.channel(), seen, MetadataUtils.newAttachHeadersInterceptor(headers));
   }
 
   record Prepared<Q>(Q message, boolean isRepeatable) {}

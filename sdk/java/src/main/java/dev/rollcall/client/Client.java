@@ -36,7 +36,7 @@ public final class Client extends Services implements AutoCloseable {
               Connection connection = new Connection(service);
               connections.put(name, connection);
               Credential credential = service.credential();
-              calls.put(name, new Calls(connection::channel, credential::token, options.timeout, options.retry, seen));
+              calls.put(name, new Calls(connection, credential::token, options.timeout, options.retry, seen));
             });
     return new Client(calls, connections);
   }
@@ -44,6 +44,10 @@ public final class Client extends Services implements AutoCloseable {
   /** The address of a service, for example "http://127.0.0.1:7700". */
   public String address(String service) {
     return connections.get(service).baseUrl();
+  }
+
+  int openPaths(String service) {
+    return connections.get(service).openPaths();
   }
 
   /** Every event from now on. */

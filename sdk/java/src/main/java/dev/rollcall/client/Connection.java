@@ -11,16 +11,37 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
-/** The connection to one service, which is made at the first call, and again when its files could not be read. */
+/**
+ * The connection to one service. A path can die silently: calls after one without an answer use a new path. The old
+ * path is closed when its last call has ended, because a call that merely takes long does not end the others.
+ */
 final class Connection implements AutoCloseable {
   // Pages are bounded at about 1 MiB; a page of one large item may exceed that.
   private static final int MOST_MESSAGE_BYTES = 16 * 1024 * 1024;
 
+  /** One channel, and how many calls it has. */
+  static final class Path {
+    private final ManagedChannel channel;
+    private int calls;
+
+    private Path(ManagedChannel channel) {
+      this.channel = channel;
+    }
+
+    ManagedChannel channel() {
+      return channel;
+    }
+  }
+
   private final Target.Service service;
-  private ManagedChannel channel;
+  // The current path, and those before it that still have calls.
+  private final Set<Path> open = new HashSet<>();
+  private Path current;
+  private ChannelCredentials credentials;
   private boolean isClosed;
 
   Connection(Target.Service service) {
@@ -31,22 +52,43 @@ final class Connection implements AutoCloseable {
     return service.address().baseUrl();
   }
 
-  synchronized ManagedChannel channel() {
+  /** The path for one call; {@code release} follows when the call has ended. */
+  synchronized Path acquire() {
     if (isClosed) throw new ConfigurationException("the client is closed");
-    if (channel == null) channel = open();
-    return channel;
+    if (current == null) {
+      current = new Path(open());
+      open.add(current);
+    }
+    current.calls += 1;
+    return current;
+  }
+
+  synchronized void release(Path path) {
+    path.calls -= 1;
+    if (path != current && path.calls == 0 && open.remove(path)) path.channel.shutdownNow();
+  }
+
+  /** Nothing came over this path, which is released later. Only the first of several such calls has an effect. */
+  synchronized void replace(Path silent) {
+    if (silent == current) current = null;
+  }
+
+  /** How many paths are open. */
+  synchronized int openPaths() {
+    return open.size();
   }
 
   @Override
   public synchronized void close() {
     isClosed = true;
-    if (channel != null) channel.shutdownNow();
+    for (Path path : open) path.channel.shutdownNow();
+    open.clear();
   }
 
   private ManagedChannel open() {
     Address address = service.address();
     Trust trust = service.trust();
-    ChannelCredentials credentials = address.isTls() ? tls(trust) : InsecureChannelCredentials.create();
+    if (credentials == null) credentials = address.isTls() ? tls(trust) : InsecureChannelCredentials.create();
     ManagedChannelBuilder<?> builder =
         Grpc.newChannelBuilderForAddress(address.host(), address.port(), credentials)
             // A path that drops packets is noticed while a stream waits.
@@ -77,7 +119,7 @@ final class Connection implements AutoCloseable {
     return builder.build();
   }
 
-  private static ByteArrayInputStream stream(Path file) throws IOException {
+  private static ByteArrayInputStream stream(java.nio.file.Path file) throws IOException {
     return new ByteArrayInputStream(Files.readAllBytes(file));
   }
 }

@@ -19,14 +19,17 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
 
   private final ClientCall<?, A> call;
   private final Duration silence;
+  private final Runnable onSilence;
   // One message that was asked for, and the end.
   private final BlockingQueue<Arrival<A>> arrivals = new ArrayBlockingQueue<>(4);
   private Arrival<A> next;
   private volatile boolean isClosed;
 
-  <Q> MessageStream(ClientCall<Q, A> call, Q request, Duration silence) {
+  /** {@code onSilence} is called when nothing came for {@code silence}, {@code onEnd} when the stream has ended. */
+  <Q> MessageStream(ClientCall<Q, A> call, Q request, Duration silence, Runnable onSilence, Runnable onEnd) {
     this.call = call;
     this.silence = silence;
+    this.onSilence = onSilence;
     call.start(
         new ClientCall.Listener<>() {
           @Override
@@ -36,6 +39,7 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
 
           @Override
           public void onClose(Status status, Metadata trailers) {
+            onEnd.run();
             arrivals.add(new Arrival<>(null, status, trailers));
           }
         },
@@ -74,6 +78,7 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
       Arrival<A> arrival =
           silence == null ? arrivals.take() : arrivals.poll(silence.toNanos(), TimeUnit.NANOSECONDS);
       if (arrival != null) return arrival;
+      onSilence.run();
       call.cancel("the stream fell silent", null);
       throw Failures.unreachable("the stream fell silent", null);
     } catch (InterruptedException interrupted) {

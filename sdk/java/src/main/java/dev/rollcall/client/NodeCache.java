@@ -67,7 +67,10 @@ public final class NodeCache implements AutoCloseable {
     }
   }
 
-  /** Stops following. What is there stays as it is. */
+  /**
+   * Stops following. What is there stays as it is. The listener is not called again; a call that has begun in another
+   * thread is not waited for. The listener may call this.
+   */
   @Override
   public void close() {
     isClosed = true;
@@ -135,10 +138,14 @@ public final class NodeCache implements AutoCloseable {
   private void take(WatchNodesResponse message) {
     List<NodeChange> changes;
     synchronized (lock) {
+      if (isClosed) return;
       changes = view.apply(message);
       lock.notifyAll();
     }
-    changes.forEach(onChange);
+    for (NodeChange change : changes) {
+      if (isClosed) return;
+      onChange.accept(change);
+    }
   }
 
   private void throwFailure() {

@@ -13,6 +13,9 @@ public record RetryPolicy(int attempts, Duration firstWait, Duration longestWait
   /** What a client keeps to unless it is told otherwise. */
   public static final RetryPolicy DEFAULT = new RetryPolicy(5, Duration.ofMillis(200), Duration.ofSeconds(5));
 
+  /** What an attempt is given at least, however short its call may take. */
+  static final Duration SHORTEST_ATTEMPT = Duration.ofSeconds(1);
+
   private static final Set<Code> BREAKS =
       Set.of(
           Code.UNAVAILABLE,
@@ -39,6 +42,15 @@ public record RetryPolicy(int attempts, Duration firstWait, Duration longestWait
     boolean isRefused = hasNoRoom || failure.reason().equals(Reason.MIN_REVISION_AHEAD);
     if (!isRefused && !(isRepeatable && isPassing)) return null;
     return longer(backoff(firstWait, longestWait, attempt, random), failure.retryAfter());
+  }
+
+  /**
+   * How long an attempt may take, so that one without an answer leaves time for others; null for all the time that its
+   * call has left. {@code timeout} is what the call may take in total.
+   */
+  Duration attemptLimit(Duration timeout, int attempt, boolean isRepeatable) {
+    if (!isRepeatable || attempt >= attempts) return null;
+    return longer(SHORTEST_ATTEMPT, timeout.dividedBy(3));
   }
 
   /**

@@ -35,8 +35,8 @@ final class VectorsTest {
         Status.Code.valueOf(one.get("code").getAsString()), "no", reason, Map.of(), after, List.of());
   }
 
-  private static Duration wanted(JsonObject one) {
-    return one.get("wait_ms").isJsonNull() ? null : Duration.ofMillis(one.get("wait_ms").getAsLong());
+  private static Duration duration(JsonObject one, String key) {
+    return one.get(key).isJsonNull() ? null : Duration.ofMillis(one.get(key).getAsLong());
   }
 
   @Test
@@ -48,13 +48,20 @@ final class VectorsTest {
       double random = one.get("random").getAsDouble();
       int attempt = one.get("attempt").getAsInt();
       Duration wait = RetryPolicy.DEFAULT.waitBeforeRetry(failure(one), attempt, isRepeatable, random);
-      assertEquals(wanted(one), wait, it.toString());
+      assertEquals(duration(one, "wait_ms"), wait, it.toString());
+    }
+    for (JsonElement it : vectors.getAsJsonArray("attempts")) {
+      JsonObject one = it.getAsJsonObject();
+      Duration timeout = Duration.ofMillis(one.get("timeout_ms").getAsLong());
+      int attempt = one.get("attempt").getAsInt();
+      Duration limit = RetryPolicy.DEFAULT.attemptLimit(timeout, attempt, one.get("repeatable").getAsBoolean());
+      assertEquals(duration(one, "limit_ms"), limit, it.toString());
     }
     for (JsonElement it : vectors.getAsJsonArray("resumes")) {
       JsonObject one = it.getAsJsonObject();
       double random = one.get("random").getAsDouble();
       Duration wait = RetryPolicy.waitBeforeResume(failure(one), one.get("breaks").getAsInt(), random);
-      assertEquals(wanted(one), wait, it.toString());
+      assertEquals(duration(one, "wait_ms"), wait, it.toString());
     }
   }
 
