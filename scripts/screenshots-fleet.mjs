@@ -1,5 +1,5 @@
-// A `rollcall up` of its own with a few machines, whose console has something to show on every page. As root its
-// machines run a job too, since executions are another user's.
+// A separate `rollcall up` with about 60 machines, whose console has something to show on every page. Six of them are
+// real agents, which run a job if this is root; the others are fake agents.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,8 +17,16 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PATIENCE_MS = 120_000;
 const MACHINES = 6;
 const JOB = "web";
-/** A machine with more than this one has: two NUMA nodes and eight GPUs. It is played, and takes no work. */
+/** A fake machine with two NUMA nodes and eight GPUs. It takes no work. */
 const LARGE = "dgx-1";
+/** The other fake machines: name, how many, threads, memory in GiB, and how busy the processors are, in percent. */
+const RACKS = [
+  { name: "web", count: 16, threads: 32, memoryGib: 64, busy: [12, 35] },
+  { name: "db", count: 6, threads: 64, memoryGib: 512, busy: [30, 55] },
+  { name: "batch", count: 24, threads: 96, memoryGib: 256, busy: [60, 97] },
+  { name: "edge", count: 7, threads: 8, memoryGib: 16, busy: [3, 20] },
+];
+const ZONES = ["a", "b", "c"];
 const BEAT_MS = 1_000;
 /** What lets an agent run processes, which only root can let run as another user. */
 const WORK = process.getuid() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
@@ -26,7 +34,7 @@ const WORK = process.getuid() === 0 ? ["--executors", "process", "--work-user", 
 /** Prepare a fleet. `end()` ends what `start()` has started, however far it came. */
 export function createFleet() {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
-  const fleet = { folder, programs: [], played: [] };
+  const fleet = { folder, programs: [], fakes: new Map() };
   return { start: () => start(fleet), end: () => end(fleet) };
 }
 
@@ -48,17 +56,18 @@ async function start(fleet) {
     fleet.programs.push(program);
     await says(program, "waiting for an operator's approval");
   }
-  await playLarge(fleet, `127.0.0.1:${agentPort}`);
+  await addLarge(fleet, `127.0.0.1:${agentPort}`);
+  const others = await addRacks(fleet, `127.0.0.1:${agentPort}`);
   const token = readFileSync(tokenFile, "utf8").trim();
-  return { origin: `http://${server}`, token, executionId: await decide(fleet, server, token) };
+  return { origin: `http://${server}`, token, executionId: await decide(fleet, { server, token, others }) };
 }
 
 /**
  * End everything, in the order in which it can: what runs, the agents, the keepers of what ran, which outlive their
  * agents, and the control plane. Then nothing writes into the folder any more.
  */
-async function end({ folder, programs, played, up, client }) {
-  for (const agent of played) agent.close();
+async function end({ folder, programs, fakes, up, client }) {
+  for (const close of fakes.values()) close();
   // What goes wrong then keeps nothing else from being ended.
   if (client !== undefined) await stopJob(client).catch((cause) => process.stderr.write(`${cause}\n`));
   for (const program of programs) await ended(program, "SIGTERM");
@@ -136,61 +145,103 @@ function plantGpus(folder, machine) {
   return { PATH: `${programs}:${process.env.PATH}` };
 }
 
-/** Have a large machine join, and tell its usage until the end. */
-async function playLarge({ client, played }, agentsAddress) {
-  const node = new TestNode(LARGE);
-  const indices = (count) => Array.from({ length: count }, (_, index) => index);
-  await node.register(client.registry, {
-    hostname: "dgx-1.lab.example",
+/** Let the machines of all racks join and report their usage. Returns their names. */
+async function addRacks(fleet, agentsAddress) {
+  const names = [];
+  for (const { name: rack, count, threads, memoryGib, busy } of RACKS) {
+    for (const index of range(count)) {
+      const name = `${rack}-${String(index + 1).padStart(2, "0")}`;
+      const info = {
+        hostname: `${name}.example.com`,
+        agentVersion: "0.1.0",
+        os: { family: "linux", name: "Debian GNU/Linux 13 (trixie)", kernel: "6.12.48", architecture: "x64" },
+        cpu: {
+          model: "AMD EPYC 9354 32-Core Processor",
+          sockets: 1,
+          cores: threads / 2,
+          threads,
+          usableMillis: threads * 1_000,
+        },
+        memoryBytes: BigInt(memoryGib) * 2n ** 30n,
+        diskBytes: 2n ** 41n,
+        labels: { zone: ZONES[index % ZONES.length], role: rack },
+      };
+      await addFake(fleet, agentsAddress, name, info, (at) => ({
+        ...{ cpuPercent: wave(at + index, ...busy), memoryTotalMib: memoryGib * 1_024 },
+        ...{ memoryUsedMib: Math.round(wave(at + index, 0.3, 0.7) * memoryGib * 1_024) },
+        ...{ diskUsedMib: 600_000 + index * 10_000, diskTotalMib: 2 ** 21 },
+      }));
+      names.push(name);
+    }
+  }
+  return names;
+}
+
+/** Let the large machine join and report its usage. */
+async function addLarge(fleet, agentsAddress) {
+  const info = {
+    hostname: "dgx-1.example.com",
     agentVersion: "0.1.0",
     os: { family: "linux", name: "Debian GNU/Linux 13 (trixie)", kernel: "6.12.48", architecture: "x64" },
     cpu: { model: "AMD EPYC 9654 96-Core Processor", sockets: 2, cores: 192, threads: 384, usableMillis: 384_000 },
     memoryBytes: 2n ** 41n,
     diskBytes: 30n * 2n ** 40n,
-    numaNodes: indices(2).map((id) => ({
+    numaNodes: range(2).map((id) => ({
       ...{ id, cpus: id === 0 ? "0-95,192-287" : "96-191,288-383" },
       ...{ memoryBytes: 2n ** 40n, distances: id === 0 ? [10, 32] : [32, 10] },
     })),
-    gpus: indices(8).map((index) => ({
+    gpus: range(8).map((index) => ({
       ...{ index, name: "NVIDIA H100 80GB HBM3", uuid: `GPU-7d1f0c2${index}-5a3e`, vendor: "NVIDIA" },
       ...{ pciAddress: `0000:${index + 1}b:00.0`, driverVersion: "550.54.15", memoryMib: 81_559 },
     })),
     interfaces: [{ name: "eth0", addresses: ["192.0.2.17"], mac: "02:42:c0:00:02:11", speedMbps: 100_000 }],
-  });
+  };
+  await addFake(fleet, agentsAddress, LARGE, info, (at) => ({
+    ...{ cpuPercent: wave(at, 38, 61), memoryUsedMib: 1_140_000, memoryTotalMib: 2 ** 21 },
+    ...{ diskUsedMib: 9_800_000, diskTotalMib: 30 * 2 ** 20 },
+    ...{ temperatureAverageCelsius: wave(at, 54, 58), temperatureMaxCelsius: wave(at + 1, 66, 73) },
+    gpus: range(8).map((index) => ({
+      ...{ index, utilizationPercent: wave(at + index, 71, 98), memoryTotalMib: 81_559 },
+      ...{ memoryUsedMib: Math.round(wave(at + index, 61_000, 74_000)), temperatureCelsius: wave(at + index, 58, 69) },
+    })),
+    numaNodes: range(2).map((id) => ({
+      ...{ id, cpuPercent: wave(at + 2 * id, 25, 80), memoryTotalMib: 2 ** 20 },
+      memoryUsedMib: Math.round(wave(at + id, 480_000, 640_000)),
+    })),
+  }));
+}
+
+/** Let a fake machine join, and report its usage until the end. `usageAt` maps an angle, which grows with time, to it. */
+async function addFake({ client, fakes }, agentsAddress, name, info, usageAt) {
+  const node = new TestNode(name);
+  await node.register(client.registry, info);
   const agent = new FakeAgent({ nodeId: node.id, keyPair: node.keyPair });
-  played.push(agent);
   const stream = await agent.join(agentsAddress);
-  const wave = (at, low, high) => low + ((high - low) * (1 + Math.sin(at))) / 2;
   const beat = () => {
-    const at = Date.now() / 9_000;
-    stream.beat({
-      ...{ cpuPercent: wave(at, 38, 61), memoryUsedMib: 1_140_000, memoryTotalMib: 2 ** 21 },
-      ...{ diskUsedMib: 9_800_000, diskTotalMib: 30 * 2 ** 20 },
-      ...{ temperatureAverageCelsius: wave(at, 54, 58), temperatureMaxCelsius: wave(at + 1, 66, 73) },
-      gpus: indices(8).map((index) => ({
-        ...{ index, utilizationPercent: wave(at + index, 71, 98), memoryTotalMib: 81_559 },
-        ...{
-          memoryUsedMib: Math.round(wave(at + index, 61_000, 74_000)),
-          temperatureCelsius: wave(at + index, 58, 69),
-        },
-      })),
-      numaNodes: indices(2).map((id) => ({
-        ...{ id, cpuPercent: wave(at + 2 * id, 25, 80), memoryTotalMib: 2 ** 20 },
-        memoryUsedMib: Math.round(wave(at + id, 480_000, 640_000)),
-      })),
-    });
+    stream.beat(usageAt(Date.now() / 9_000));
     stream.take();
   };
   beat();
   const timer = setInterval(beat, BEAT_MS);
-  played.push({ close: () => clearInterval(timer) });
+  fakes.set(name, () => {
+    clearInterval(timer);
+    agent.close();
+  });
+}
+
+function range(count) {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+function wave(at, low, high) {
+  return low + ((high - low) * (1 + Math.sin(at))) / 2;
 }
 
 /**
  * Make a fleet that has something to show: machines that are approved, cordoned, labelled, drained, and that wait; a job
  * where machines take work. Answers the id of an execution, "none" where none runs.
  */
-async function decide({ client }, server, token) {
+async function decide({ client, fakes }, { server, token, others }) {
   const call = async (service, method, body) => {
     const answer = await fetch(`http://${server}/rollcall.${service}/${method}`, {
       method: "POST",
@@ -201,13 +252,20 @@ async function decide({ client }, server, token) {
   };
   const admin = (method, body) => call("admin.v1.AdminService", method, body);
   const nodes = [LARGE, "gpu-1", "gpu-2", "gpu-3", "gpu-4"];
-  await admin("ApproveNode", { selector: { nodes } });
+  const waiting = ["edge-06", "edge-07"];
+  const approved = others.filter((name) => !waiting.includes(name));
+  await admin("ApproveNode", { selector: { nodes: [...nodes, ...approved] } });
   const set = { zone: "a", "rollcall.io/group": "train" };
   await admin("SetNodeLabels", { selector: { nodes: [LARGE, "gpu-1", "gpu-2"] }, set });
   await admin("SetNodeLabels", { selector: { nodes: ["gpu-3", "gpu-4"] }, set: { zone: "b" } });
   const executionId = WORK.length === 0 ? "none" : await runJob(client, call);
   await admin("CordonNode", { node: "gpu-3", reason: "new disks" });
   await admin("MarkNodeUnhealthy", { node: "gpu-4", reason: "fan is loud" });
+  await admin("CordonNode", { selector: { nodes: ["db-02", "web-07"] }, reason: "kernel upgrade" });
+  await admin("DrainNode", { selector: { nodes: ["batch-03"] }, reason: "new memory", deadline: "3600s" });
+  await admin("BanNode", { node: "edge-05", reason: "stolen" });
+  // They crash: disconnected at once, and unhealthy a minute later.
+  for (const name of ["web-11", "batch-17"]) fakes.get(name)();
   await admin("DrainNode", { node: "gpu-2", reason: "new kernel", deadline: "3600s" });
   await call("admin.v1.JoinTokenService", "CreateJoinToken", { description: "rack 12", maxUses: 40, ttl: "86400s" });
   await call("admin.v1.AccessService", "CreateAccessToken", { name: "dashboards", role: "ROLE_VIEWER" });
