@@ -6,10 +6,10 @@ const PREFACE = `# Errors
 
 Generated from \`proto/rollcall/node/v1/error_reason.proto\` by \`make gen\`; do not edit.
 
-Every call that fails carries a \`google.rpc.ErrorInfo\` of the domain \`rollcall.io\`. Its \`reason\` is one of the words
-below, and stays what it is; the text is for people and may change. What varies in the text is in its \`metadata\` too.
-Temporary refusals carry \`RetryInfo\`, malformed requests a \`BadRequest\` with every violation. The command line prints
-the text, and what to type next.
+Every call that fails carries a \`google.rpc.ErrorInfo\` of the domain \`rollcall.io\`. Test its \`reason\`, which is one of
+the words below and does not change; the message is for people and can change. The values in the message are also in
+\`metadata\`. Temporary errors carry \`RetryInfo\`, and malformed requests a \`BadRequest\` with every violation. The command
+line prints the message and the command that helps.
 `;
 
 const PREFIX = "ERROR_REASON_";
@@ -38,13 +38,13 @@ export async function errorsPage(): Promise<string> {
     ...table(["reason", "code", "when", "what to do"], rows),
     "## By code",
     "",
-    "For reasons that a newer release adds, and for programs that look at the code alone:",
+    "For reasons that a newer release adds, and for programs that only read the code:",
     "",
     ...table(["code", "what to do"], codes),
   );
 }
 
-/** The reasons of the schema, in its order. Throws for one whose comment does not begin with a code that is known. */
+/** The reasons of the schema, in its order. Throws if one has no advice or its comment has no code. */
 function documentedReasons(files: readonly SchemaFile[]): readonly DocumentedReason[] {
   for (const source of files) {
     const at = source.file.enumType.findIndex(({ name }) => name === "ErrorReason");
@@ -60,7 +60,8 @@ function documentedReasons(files: readonly SchemaFile[]): readonly DocumentedRea
 
 function documented(name: string, comment: string): DocumentedReason {
   const [, grpcCode = "", when = ""] = /^\[(\w+)\]\s*([\s\S]*)$/.exec(comment) ?? [];
-  const advice = ADVICE[name] ?? ADVICE_BY_CODE[grpcCode];
-  if (advice === undefined) throw new Error(`there is no advice for ${name}, whose comment begins with "${grpcCode}"`);
+  const advice = ADVICE[name];
+  if (advice === undefined) throw new Error(`ADVICE in scripts/reference/error-advice.ts lacks ${name}`);
+  if (!(grpcCode in ADVICE_BY_CODE)) throw new Error(`the comment of ${name} does not start with a code: ${comment}`);
   return { name, code: grpcCode, when, advice };
 }
