@@ -297,7 +297,9 @@ describeOnDebian("packages on fresh machines", () => {
     mkdirSync(join(first.root, "opt"), { recursive: true });
     const tarball = packages.path(`rollcall-VERSION-${PLATFORM}.tar.gz`);
     await run("tar", ["-xzf", tarball, "-C", join(first.root, "opt"), "--strip-components=1"]);
-    const up = first.start(["/opt/bin/rollcall", ..."up --tls --listen 0.0.0.0 --join-tokens strict".split(" ")]);
+    // Workers, like the agent, are processes of the package's Node.js, which needs the library in the package.
+    const words = "up --tls --listen 0.0.0.0 --join-tokens strict --workers 2";
+    const up = first.start(["/opt/bin/rollcall", ...words.split(" ")]);
     await up.prints("everything is up");
     const list = async () => (await first.run(["/opt/bin/rollcall", "node", "list"])).split("\n");
     const isHealthy = (name: string) => async () =>

@@ -2,6 +2,7 @@ import cluster from "node:cluster";
 import { type Logger, systemClock } from "@rollcall/process";
 import { endCrashedProcess, type Store } from "@rollcall/store";
 import type { PoolSizes } from "../control-plane/pool-sizes.ts";
+import { withBundledLibraries } from "../start/bundled-libraries.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 /** What workers are started with. */
@@ -21,7 +22,7 @@ export function openWorkers(options: OpenWorkersOptions): WorkerPool {
   const { count, store, env, log, pools } = options;
   return new WorkerPool({
     count,
-    fork: (number) => cluster.fork({ ...env, ...workerEnvironment({ number, pools }) }),
+    fork: (number) => cluster.fork(workerEnvironment({ number, pools }, { ...process.env, ...env }, process.execPath)),
     onCrashed: async (instance) => {
       const record = store();
       if (record !== null) await endCrashedProcess(record.reserved, instance, "system");
@@ -53,10 +54,12 @@ export function workerRole(env: Readonly<Record<string, string | undefined>>): W
   };
 }
 
-/** The environment of a worker, besides its primary's. */
-function workerEnvironment({ number, pools }: WorkerRole): Record<string, string> {
-  return {
-    [NUMBER]: String(number),
-    ...(pools === undefined ? {} : { [POOL]: JSON.stringify(pools) }),
-  };
+/** The environment of a worker that runs in the Node.js of its primary. */
+export function workerEnvironment(
+  { number, pools }: WorkerRole,
+  env: Readonly<Record<string, string | undefined>>,
+  execPath: string,
+): Readonly<Record<string, string | undefined>> {
+  const role = { [NUMBER]: String(number), ...(pools === undefined ? {} : { [POOL]: JSON.stringify(pools) }) };
+  return withBundledLibraries({ ...env, ...role }, execPath);
 }
