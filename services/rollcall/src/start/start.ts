@@ -6,6 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { removeBundledLibraries } from "./bundled-libraries.ts";
 import { compiledCodeDirectory } from "./compiled-code.ts";
 import { useLightHeaders } from "./light-headers.ts";
+import { nodeProblem } from "./required-node.ts";
 import { isForServers } from "./server-words.ts";
 
 /**
@@ -35,5 +36,11 @@ function spareMemory(): void {
   for (const flag of ["--no-opt", "--no-maglev", "--no-sparkplug"]) setFlagsFromString(flag);
 }
 
-removeBundledLibraries(process.env, process.execPath);
-start(process.argv.slice(2));
+const problem = nodeProblem(process.versions.node);
+if (problem === null) {
+  removeBundledLibraries(process.env, process.execPath);
+  start(process.argv.slice(2));
+} else {
+  process.stderr.write(`${problem}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,9 @@
+/** The oldest supported Node.js; package.json has the same. Servers use functions that it was the first to have. */
+const OLDEST: readonly [major: number, minor: number] = [22, 15];
+
+/** Why a Node.js of this version cannot run the program; null when it can. */
+export function nodeProblem(version: string): string | null {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const isSupported = major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
+  return isSupported ? null : `rollcall needs Node.js ${OLDEST.join(".")} or later, and this is ${version}`;
+}
