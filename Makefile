@@ -12,6 +12,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 MAKEOVERRIDES =
 unexport ARGS NAME BASE FILE
 
+# The link to Node.js may lead to one of this machine that has gone since: another install finds what is there now.
+$(shell test -x $(BIN)/node || rm -f $(INSTALLED))
+
 .DEFAULT_GOAL := help
 .PHONY: help install run build test check acceptance dist sdk release conformance check-stubs lint gen probes docs manifests screenshots fmt bench drill fuzz mutants baseline clean require-node
 

@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 
+const MAKEFILE = fileURLToPath(new URL("../../../Makefile", import.meta.url));
 const LAUNCHER = fileURLToPath(new URL("../../../bin/rollcall", import.meta.url));
 const BUNDLER = fileURLToPath(new URL("../bundle.mjs", import.meta.url));
 const PRINTS_ARGUMENTS = 'console.log(["program", ...process.execArgv, ...process.argv.slice(2)].join());';
@@ -87,6 +88,30 @@ describe("bin/rollcall", () => {
     write("services/rollcall/bundle/src/start.cjs", PRINTS_ARGUMENTS);
     chmodSync(join(root, "node_modules/.bin/node"), 0o644);
     await expect(run(join(root, "bin/rollcall"), ["version"])).rejects.toMatchObject({ code: 1 });
+  });
+});
+
+describe("make", () => {
+  /** What it would run to build in a checkout that was installed. */
+  const commands = async () => {
+    copyFileSync(MAKEFILE, join(root, "Makefile"));
+    for (const manifest of ["package.json", "pnpm-workspace.yaml", "pnpm-lock.yaml"]) write(manifest, "");
+    write("node_modules/.installed", "");
+    return (await run("make", ["--dry-run", "build"], { cwd: root })).stdout;
+  };
+
+  it("should install nothing again while the link to Node.js leads to one", async () => {
+    installNode("node_modules/.bin/node");
+    expect(await commands()).not.toContain("install");
+  });
+
+  it.each([
+    ["is missing", null],
+    ["leads to one that has gone", "/nowhere/node"],
+  ])("should install again when the link to Node.js %s", async (_, target) => {
+    mkdirSync(join(root, "node_modules/.bin"), { recursive: true });
+    if (target !== null) symlinkSync(target, join(root, "node_modules/.bin/node"));
+    expect(await commands()).toContain(" install --frozen-lockfile\n");
   });
 });
 
