@@ -56,6 +56,7 @@ function keeper(): KeeperAccess {
     users: [],
     directories: [],
     secrets: null,
+    secretGrants: [],
     mayBeOwnUser: USER === null,
     dockerHost: null,
   };

@@ -153,7 +153,7 @@ function node(index: number, random: () => number): WorkNode {
         portMax: 30_000,
       },
       memoryBytes: (isLarge ? 256 : 128) * GIB - Math.floor(random() * GIB),
-      ...{ limits: [], users: [], directories: [], lacks: [] },
+      ...{ limits: [], users: [], directories: [], lacks: [], secrets: [] },
     },
   };
 }
@@ -169,7 +169,8 @@ function job(part: { name?: string; count: number; selector?: string; strategy?:
       user: null,
       directory: null,
       checked: false,
-      usesSecrets: false,
+      owner: "token:bench",
+      secrets: [],
       queueTimeoutMs: null,
       stopGraceMs: 5_000,
     },

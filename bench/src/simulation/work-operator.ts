@@ -64,7 +64,7 @@ export class WorkOperator {
     const before = tables.rows.jobs.get(name);
     const version = (before?.version ?? 0) + 1;
     const nowMs = tables.world.wallMs();
-    const { digest, bytes } = executionSpecOf(message, version);
+    const { digest, bytes } = executionSpecOf(message, version, "operator");
     this.#specs.set(name, message);
     tables.begin();
     tables.rows.specs.set(Buffer.from(digest).toString("hex"), {

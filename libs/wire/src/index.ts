@@ -1,3 +1,5 @@
+// The keeper imports no domain.
+export { canUseSecret } from "@rollcall/domain";
 export { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 export {
   connectionStateFromProto,

@@ -3,4 +3,4 @@ export { withTlsOfUp } from "./agent-tls.ts";
 export { type AgentConfig, agentKeys, checkAgentConfig } from "./config.ts";
 export { defaultStateDirectory, startAgent } from "./start-agent.ts";
 export type { KeeperAccess } from "./work/keeper-link.ts";
-export { checkWorkConfig, parseUserIds, type WorkConfig, workKeys } from "./work/work-keys.ts";
+export { checkWorkConfig, parseSecretGrants, parseUserIds, type WorkConfig, workKeys } from "./work/work-keys.ts";

@@ -235,7 +235,7 @@ asRoot("a keeper that inherits descriptors", () => {
     const file = await open(secret);
     const settings = {
       ...{ stateDirectory: fixture.stateDirectory, directory: null, mayBeOwnUser: false, dockerHost: null },
-      ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null },
+      ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null, secretGrants: [] },
     };
     // Node closes low ones in what it starts.
     const socket = keeperSocket(fixture.stateDirectory);
@@ -273,7 +273,7 @@ asRoot("a keeper that is not root", () => {
       await chown(fixture.stateDirectory, NOBODY, NOBODY);
       const settings = {
         ...{ stateDirectory: fixture.stateDirectory, directory: null, mayBeOwnUser: true, dockerHost: null },
-        ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null },
+        ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null, secretGrants: [] },
       };
       const socket = keeperSocket(fixture.stateDirectory);
       const keeper = await KeeperProcess.start(settings, socket, { userId: NOBODY });

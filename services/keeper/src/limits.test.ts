@@ -131,6 +131,11 @@ describe("an execution", () => {
         users: ["daemon", "root"],
         directories: [join(fixture.root, "open")],
         secrets: join(fixture.root, "secrets"),
+        secretGrants: [
+          { name: "password", grants: ["token:ci/job-1"] },
+          { name: "nothing", grants: ["*/*"] },
+          { name: "others", grants: ["token:ops/job-1", "token:ci/job-2"] },
+        ],
       },
     });
   });
@@ -186,9 +191,12 @@ describe("an execution", () => {
     [{ directory: "OPEN/../closed" }, "does not allow the directory"],
     [{ secretEnv: { A: "../agent/node-key.pem" } }, "is not the name of a secret"],
     [{ secretEnv: { A: "nothing" } }, "has no secret nothing"],
+    [{ secretEnv: { A: "others" } }, "does not allow job job-1 of token:ci to use the secret others"],
+    [{ secretEnv: { A: "unlisted" } }, "does not allow job job-1 of token:ci to use the secret unlisted"],
   ])("should be refused %j", async (more, message) => {
     const directory = more.directory?.replace("OPEN", join(fixture.root, "open"));
-    const id = await fixture.start({ task: process(["true"], { ...more, ...(directory && { directory }) }) });
+    const task = process(["true"], { ...more, ...(directory && { directory }) });
+    const id = await fixture.start({ owner: "token:ci", task });
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "START_FAILED" });
     expect(fixture.record(id).state.message).toContain(message);
   });
@@ -197,7 +205,8 @@ describe("an execution", () => {
     const directory = join(fixture.root, "open");
     await chmod(directory, 0o755);
     const more = { user: "daemon", directory, secretEnv: { PASSWORD: "password" } };
-    const id = await fixture.start({ task: process(["sh", "-c", "id -un; pwd; echo $PASSWORD"], more) });
+    const task = process(["sh", "-c", "id -un; pwd; echo $PASSWORD"], more);
+    const id = await fixture.start({ owner: "token:ci", task });
     await fixture.phase(id, "ended");
     await fixture.written(id, `daemon\n${directory}\ns3cret\n`);
   });

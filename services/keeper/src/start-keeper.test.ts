@@ -50,6 +50,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
       users: [],
       directories: [],
       secrets: null,
+      secretGrants: [],
       mayBeOwnUser: false,
     },
     ...{ stateDirectory: join(root, "agent"), directory: own, dockerHost: null, ...changes },

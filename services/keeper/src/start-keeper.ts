@@ -61,7 +61,7 @@ const IDLE_MS = 10_000;
 /** The digest of settings, by which an agent sees that a keeper was started with others. */
 export function settingsDigest(settings: KeeperSettings): string {
   return createHash("sha256")
-    .update(JSON.stringify(settings, Object.keys(settings).sort()))
+    .update(JSON.stringify(Object.entries(settings).sort(([one], [other]) => (one < other ? -1 : 1))))
     .digest("hex");
 }
 
@@ -131,6 +131,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       pid: process.pid,
       users: [...settings.users],
       directories: [...settings.directories],
+      secrets: settings.secretGrants.map(({ name, grants }) => ({ name, grants: [...grants] })),
       ...toOffer({ executors: executors(), problem, limits: limitsOf(cgroups, userIds !== null) }, engine),
       ...(executors().includes("process") && {
         isolation: describeIsolation({ rules, isolation, hasCgroups: cgroups !== null }),

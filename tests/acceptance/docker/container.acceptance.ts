@@ -12,6 +12,7 @@ import { IMAGE, PodmanEngine } from "./podman-engine.ts";
 
 const DISTINCT = "localhost/rollcall-distinct:1";
 const MIB = 1024 ** 2;
+const secretGrants = [{ name: "password", grants: ["token:ci/job-1"] }];
 
 describe("a container", () => {
   let engine: PodmanEngine;
@@ -31,7 +32,7 @@ describe("a container", () => {
   afterEach(() => fixture?.dispose());
 
   const open = (secrets: string | null = null) =>
-    fixture.open({ dockerHost: engine.host, rules: { executors: ["docker"], secrets } });
+    fixture.open({ dockerHost: engine.host, rules: { executors: ["docker"], secrets, secretGrants } });
 
   const run = (command: readonly string[], task = {}, more: SpecInit = {}, identity: Partial<ExecutionIdentity> = {}) =>
     fixture.start(
@@ -76,7 +77,8 @@ describe("a container", () => {
       "grep -E '^(NoNewPrivs|CapPrm|CapBnd)' /proc/self/status; ls /; cat /proc/mounts",
     ].join("; ");
     const task = { env: { A: "one two" }, secretEnv: { B: "password" }, user: "1234" };
-    const id = await run(["sh", "-c", script, "$PORT_WEB-$A-$NONE"], task, {}, { index: 4, ports: { web: 34_567 } });
+    const words = ["sh", "-c", script, "$PORT_WEB-$A-$NONE"];
+    const id = await run(words, task, { owner: "token:ci" }, { index: 4, ports: { web: 34_567 } });
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 0 });
     const lines = (await fixture.output(id)).split("\n").map((line) => line.replace(/\s+/g, " "));
     expect(lines).toEqual(

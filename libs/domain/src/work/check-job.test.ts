@@ -17,6 +17,7 @@ const CONTAINER = { ...PROCESS, kind: "docker", command: [], image: "redis:7" } 
 
 const DRAFT: JobDraft = {
   name: "web",
+  owner: "token:ci",
   type: "batch",
   count: 0,
   selector: "",
@@ -61,7 +62,7 @@ describe("checkJob()", () => {
       user: null,
       directory: null,
       checked: false,
-      usesSecrets: false,
+      ...{ owner: "token:ci", secrets: [] },
       loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
       retry: { attempts: 3, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
       update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000 },
@@ -70,6 +71,11 @@ describe("checkJob()", () => {
       queueTimeoutMs: null,
       stopGraceMs: 5_000,
     });
+  });
+
+  it("should name each secret once that its variables are read from", () => {
+    const secretEnv = { A: "password", B: "key", C: "password" };
+    expect(specOf({ ...DRAFT, task: { ...PROCESS, secretEnv } }).secrets).toEqual(["key", "password"]);
   });
 
   it.each([

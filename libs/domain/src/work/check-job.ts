@@ -190,7 +190,8 @@ function toSpec(draft: JobDraft, type: JobType): JobSpec {
     user: task?.kind === "process" && task.user !== "" ? task.user : null,
     directory: task?.kind === "process" && task.directory !== "" ? task.directory : null,
     checked: draft.check !== null,
-    usesSecrets: Object.keys(task?.secretEnv ?? {}).length > 0,
+    owner: draft.owner,
+    secrets: [...new Set(Object.values(task?.secretEnv ?? {}))].sort(),
     loss: {
       lostAfterMs: loss.lostAfterMs ?? 0,
       stopOnAgentAfterMs: loss.stopOnAgentAfterMs,

@@ -20,6 +20,7 @@ const REASON_TEXTS: Readonly<Record<PlacementReason, string>> = {
   EXECUTOR_NOT_OFFERED: "executor not offered",
   USER_NOT_ALLOWED: "user not allowed",
   DIRECTORY_NOT_ALLOWED: "directory not allowed",
+  SECRET_NOT_ALLOWED: "the node's Work.SecretGrants do not allow the job to use its secrets",
   EXECUTOR_LACKS_SOMETHING: "no checks, secrets or stopOnAgentAfter",
   GPUS_UNKNOWN: "GPUs unknown: their probe fails",
   GPU_MODEL_NOT_THERE: "no such GPU model",

@@ -49,5 +49,6 @@ export { WorkMemory } from "./planner/work-memory.ts";
 export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
 export { failuresInRow, isFailure, ranMsOf } from "./retry-place.ts";
+export { canUseSecret, isSecretGrant, type NodeSecret, type SecretUser } from "./secret-grants.ts";
 export type { Wait } from "./wait.ts";
 export { isUsableGpu, type WorkNode } from "./work-node.ts";

@@ -3,6 +3,8 @@ import type { JobType } from "./job-spec.ts";
 /** A job as it was submitted, before any of it is checked: the fields of the API's JobSpec as plain data. */
 export interface JobDraft {
   readonly name: string;
+  /** Who submits it. */
+  readonly owner: string;
   /** Null when it is not given, or unknown. */
   readonly type: JobType | null;
   /** 0 when it is not given. */

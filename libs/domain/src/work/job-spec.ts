@@ -67,8 +67,10 @@ export interface JobSpec {
   readonly directory: string | null;
   /** Whether a check tells when it is ready; without one it is as soon as it runs. */
   readonly checked: boolean;
-  /** Whether it gets values of the agent's secrets directory. */
-  readonly usesSecrets: boolean;
+  /** Who submitted the version, for example "token:ci". */
+  readonly owner: string;
+  /** Secrets of its node that it asks for, each once. */
+  readonly secrets: readonly string[];
   readonly loss: LossPolicy;
   readonly retry: RetryPolicy;
   readonly update: UpdatePolicy;

@@ -25,6 +25,7 @@ describe("toWorkNode()", () => {
           portMax: 9,
           users: ["web"],
           lacks: ["checks"],
+          secrets: [{ name: "password", grants: ["token:ci/web"] }],
         },
       },
     });
@@ -42,6 +43,7 @@ describe("toWorkNode()", () => {
       capacity: {
         ...{ executors: ["process"], millicores: 6_000, memoryBytes: 8_000, diskBytes: 0, portMin: 1, portMax: 9 },
         ...{ limits: [], users: ["web"], directories: [], lacks: ["checks"] },
+        secrets: [{ name: "password", grants: ["token:ci/web"] }],
       },
       gpus: [{ index: 1, uuid: "u", model: "nvidia h100" }],
       areGpusKnown: true,

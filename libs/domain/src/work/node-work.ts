@@ -53,6 +53,9 @@ function capacityOf(work: JsonObject, factors: AllocatableFactors): NodeCapacity
     users: toTexts(work.users),
     directories: toTexts(work.directories),
     lacks: toTexts(work.lacks),
+    secrets: toList(work.secrets)
+      .filter(isJsonObject)
+      .map(({ name, grants }) => ({ name: toText(name), grants: toTexts(grants) })),
   };
 }
 

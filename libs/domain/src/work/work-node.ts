@@ -1,4 +1,5 @@
 import type { ConnectionState, HealthState, HoldKind, MembershipState, NodeType } from "../states.ts";
+import type { NodeSecret } from "./secret-grants.ts";
 
 /** What a node offers to executions, over-commitment included. */
 export interface NodeCapacity {
@@ -15,6 +16,7 @@ export interface NodeCapacity {
   readonly directories: readonly string[];
   /** What its executors do not do, as an agent of any version names it. */
   readonly lacks: readonly string[];
+  readonly secrets: readonly NodeSecret[];
 }
 
 /** A GPU that executions can be given. */

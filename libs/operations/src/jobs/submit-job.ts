@@ -33,10 +33,10 @@ export interface SubmittedJob {
   readonly changed: boolean;
 }
 
-/** Check a job. Throws INVALID_JOB with all that is wrong. */
-export function acceptJob(submitted: SubmittedSpec | undefined): AcceptedJob {
+/** Check a job that an owner submits. Throws INVALID_JOB with all that is wrong. */
+export function acceptJob(submitted: SubmittedSpec | undefined, owner: string): AcceptedJob {
   if (submitted === undefined) throw invalidJob([{ field: "", message: "is required" }]);
-  const checked = checkJob(toJobDraft(submitted));
+  const checked = checkJob(toJobDraft(submitted, owner));
   if (!checked.ok) throw invalidJob(checked.violations);
   const { spec, warnings } = checked;
   return { submitted, spec, warnings };
@@ -77,7 +77,7 @@ export async function submitJobIn(
     after = await saveJobEdit(tx, name, { isNewRun: isOver, count: spec.count, spec: text, state: "ACTIVE" });
   } else {
     const version = (before?.version ?? 0) + 1;
-    const { digest, bytes } = executionSpecOf(submitted, version);
+    const { digest, bytes } = executionSpecOf(submitted, version, actor);
     await saveSpec(tx, digest, bytes);
     const { type, count } = spec;
     const made = { name, type, version, count, spec: text, specDigest: digest, actor, reason, isNewRun: isOver };

@@ -13,11 +13,12 @@ import {
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { JobType as DomainJobType, DraftCheck, DraftTask, JobDraft } from "@rollcall/domain";
 
-/** A job that was submitted, as the rules of jobs take it. */
-export function toJobDraft(spec: JobSpec): JobDraft {
+/** A job that an owner submitted, as the rules of jobs take it. */
+export function toJobDraft(spec: JobSpec, owner: string): JobDraft {
   const { constraints, resources, loss, retry, update, placement } = spec;
   return {
     name: spec.name,
+    owner,
     type: jobTypeFromProto(spec.type),
     count: spec.count,
     selector: spec.selector,

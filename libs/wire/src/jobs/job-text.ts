@@ -24,9 +24,17 @@ export function jobFromText(text: Json): JobSpec {
   return fromJson(JobSpecSchema, text as JsonValue, { ignoreUnknownFields: true });
 }
 
+/** What of a stored job the rules read. */
+export interface StoredJobText {
+  readonly spec: Json;
+  readonly type: JobType;
+  /** Who submitted its newest version. */
+  readonly actor: string;
+}
+
 /** A job that the record has, as the rules take it; with what they hold against it, where an older release took it. */
-export function keptJobOf({ spec, type }: { readonly spec: Json; readonly type: JobType }): KeptJob {
-  return keptJob(toJobDraft(jobFromText(spec)), type);
+export function keptJobOf({ spec, type, actor }: StoredJobText): KeptJob {
+  return keptJob(toJobDraft(jobFromText(spec), actor), type);
 }
 
 /** Everything that is wrong with a job in one line. */
@@ -43,10 +51,11 @@ export function isSameJob(one: Json, other: Json): boolean {
 export function executionSpecOf(
   spec: JobSpec,
   version: number,
+  owner: string,
 ): { readonly digest: Uint8Array; readonly bytes: Uint8Array } {
   const { name, type, resources, check, loss, maxRunTime, update } = spec;
   const message: ExecutionSpec = create(ExecutionSpecSchema, {
-    ...{ job: name, version, type, task: sortedTask(spec.task) },
+    ...{ job: name, version, type, owner, task: sortedTask(spec.task) },
     ...(resources === undefined ? {} : { resources }),
     ...(check === undefined ? {} : { check }),
     ...(loss?.stopOnAgentAfter === undefined ? {} : { stopOnAgentAfter: loss.stopOnAgentAfter }),

@@ -10,6 +10,7 @@ import {
   StateChangeSchema,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type DeclaredAction, type DeclaredStep, isDeclaredChange } from "@rollcall/domain";
+import { actorOf } from "@rollcall/identity";
 import { type AnswerCodec, bearerIn, commit, type Operation, readOperation } from "@rollcall/operations";
 import { callerOf, definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { Tx } from "@rollcall/store";
@@ -131,7 +132,7 @@ interface KeptAnswer {
 function roleOf(context: Pick<HandlerContext, "values">): RoleHolder {
   const caller = callerOf(context);
   if (!("role" in caller)) throw new Error("a caller without a role got here");
-  return caller;
+  return { role: caller.role, actor: actorOf(caller) };
 }
 
 /** Bytes of changes in one answer whose differences are told: clients take 16 MiB. */

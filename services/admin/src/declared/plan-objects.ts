@@ -19,6 +19,8 @@ import { nodeOfRef, type ObjectRef, ROLE_OF_KIND, readObjects, type WantedObject
 /** A caller, as far as it matters here. */
 export interface RoleHolder {
   readonly role: Role;
+  /** As events name it. */
+  readonly actor: string;
 }
 
 /** What both methods are asked for. */
@@ -54,7 +56,7 @@ export interface StatePlan {
 /** Check what of a request needs no record. Throws INVALID_DECLARED_STATE with all that is wrong, or ROLE_TOO_LOW. */
 export function checkState(request: StateRequest, webhooks: WebhookParts, caller: RoleHolder): CheckedState {
   const { owner, prune, takeOver } = request;
-  const { objects, violations } = readObjects(request.objects, webhooks);
+  const { objects, violations } = readObjects(request.objects, webhooks, caller.actor);
   const ownerless = [
     ...(prune && owner === "" ? [{ field: "prune", description: "takes an owner, whose objects are pruned" }] : []),
     ...(takeOver && owner === "" ? [{ field: "take_over", description: "takes an owner, who gets the objects" }] : []),

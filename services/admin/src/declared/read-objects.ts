@@ -85,12 +85,12 @@ export function nodeOfRef(ref: ObjectRef): string | null {
   return ref.kind === "policy" && ref.scope.kind === "node" ? ref.scope.nodeId : null;
 }
 
-/** Check the objects of a request as far as the schema cannot, all of them. */
-export function readObjects(given: readonly DeclaredObject[], webhooks: WebhookParts): ReadObjects {
+/** Check the objects of a caller's request as far as the schema cannot, all of them. */
+export function readObjects(given: readonly DeclaredObject[], webhooks: WebhookParts, actor: string): ReadObjects {
   const objects = new Map<string, WantedObject>();
   const violations: FieldViolation[] = [];
   for (const [index, { object }] of given.entries()) {
-    const read = readObject(object, webhooks);
+    const read = readObject(object, webhooks, actor);
     for (const { field, description } of read.violations) {
       violations.push({ field: `objects[${index}].${field}`, description });
     }
@@ -102,7 +102,7 @@ export function readObjects(given: readonly DeclaredObject[], webhooks: WebhookP
   return { objects, violations };
 }
 
-function readObject(object: DeclaredObject["object"], webhooks: WebhookParts): ReadObjects {
+function readObject(object: DeclaredObject["object"], webhooks: WebhookParts, actor: string): ReadObjects {
   switch (object.case) {
     case "healthPolicy":
       return readPolicy(object.value);
@@ -111,7 +111,7 @@ function readObject(object: DeclaredObject["object"], webhooks: WebhookParts): R
     case "webhook":
       return readWebhook(object.value, webhooks);
     case "job":
-      return readJob(object.value);
+      return readJob(object.value, actor);
     default:
       return wrong("object", "say what is declared");
   }
@@ -170,9 +170,9 @@ function readWebhook({ name, spec: given }: DeclaredWebhook, { sender }: Webhook
   return { objects: new Map([[webhookName(name), object]]), violations };
 }
 
-function readJob({ spec: submitted }: DeclaredJob): ReadObjects {
+function readJob({ spec: submitted }: DeclaredJob, actor: string): ReadObjects {
   if (submitted === undefined) return wrong("job.spec", "is required");
-  const checked = checkJob(toJobDraft(submitted));
+  const checked = checkJob(toJobDraft(submitted, actor));
   if (!checked.ok) {
     const violations = checked.violations.map(({ field, message: description }) => ({
       field: field === "" ? "job.spec" : `job.spec.${field}`,

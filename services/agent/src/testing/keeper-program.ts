@@ -50,10 +50,11 @@ export class KeeperProgram {
       users: [],
       directories: [],
       secrets: null,
+      secretGrants: [],
       mayBeOwnUser: !IS_ROOT,
       dockerHost: null,
     };
-    const text = JSON.stringify(settings, Object.keys(settings).sort());
+    const text = JSON.stringify(Object.entries(settings).sort(([one], [other]) => (one < other ? -1 : 1)));
     return {
       isNeeded: executors.length > 0,
       socketPath: join(this.root, "agent/keeper/socket"),

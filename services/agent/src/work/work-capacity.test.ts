@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { GreetingSchema } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
+import { loadConfig } from "@rollcall/config";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { parseAllocated, workCapacity } from "./work-capacity.ts";
-import { parsePorts, parseUserIds } from "./work-keys.ts";
+import { checkWorkConfig, parsePorts, parseUserIds, workKeys } from "./work-keys.ts";
 
 const whole = { share: 1 };
 const GI = 1024 ** 3;
@@ -46,6 +47,38 @@ describe("parseAllocated()", () => {
     [{ gpu: "1" }, "all GPUs are offered"],
   ])("should refuse %j", (texts, problem) => {
     expect(parseAllocated(texts)).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });
+  });
+});
+
+describe("checkWorkConfig()", () => {
+  const problems = (flags: Readonly<Record<string, string>>) => {
+    const loaded = loadConfig({ keys: workKeys, flags });
+    if (!loaded.ok) throw new Error("the values are not of their types");
+    return checkWorkConfig(loaded.config.values).map(({ path, message }) => `${path}: ${message}`);
+  };
+  const grants = (text: string) => problems({ "Work.Secrets": "/s", "Work.SecretGrants": text });
+
+  it("should accept who can use secrets, one grant or several", () => {
+    expect(grants("password=token:ci/web  token:ops/*,key=user:a@b.example/backup-*")).toEqual([]);
+    expect(grants("")).toEqual([]);
+  });
+
+  it.each([
+    ["password=web", "Work.SecretGrants: password: web is not OWNER/JOB, such as token:ci/web or token:ci/*"],
+    ["../key=token:ci/web", "Work.SecretGrants: ../key is not the name of a file in Work.Secrets"],
+    [`password=${"token:ci/web ".repeat(65)}`, "Work.SecretGrants: password has 65 grants; 64 are allowed"],
+    [
+      Array.from({ length: 65 }, (_, index) => `s${index}=token:ci/web`).join(","),
+      "Work.SecretGrants: has 65 secrets; 64 are allowed",
+    ],
+  ])("should refuse %s", (text, problem) => {
+    expect(grants(text)).toEqual([problem]);
+  });
+
+  it("should refuse grants without a directory of secrets", () => {
+    expect(problems({ "Work.SecretGrants": "password=token:ci/web" })).toEqual([
+      "Work.SecretGrants: needs Work.Secrets, the directory of the secrets",
+    ]);
   });
 });
 

@@ -72,6 +72,7 @@ export function workCapacity(
     limits: greeting.limits.slice(0, 8),
     users: greeting.users.slice(0, 64),
     directories: greeting.directories.slice(0, 64),
+    secrets: greeting.secrets,
     ...(greeting.isolation && { isolation: greeting.isolation }),
   });
 }

@@ -1,4 +1,5 @@
 import { bool, type ConfigValues, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
+import { isSecretGrant, type NodeSecret } from "@rollcall/domain";
 import { type PortRange, parseAllocated } from "./work-capacity.ts";
 
 const MOST_PORT = 65_535;
@@ -61,9 +62,20 @@ export const workKeys = defineKeys({
     schema: optional(text()),
     default: undefined,
     doc:
-      "The directory of secrets: each file is a value that jobs may ask for as a variable, by the file's name. " +
+      "The directory of secrets: each file is a value that jobs can ask for as a variable, by the file's name. " +
       "They belong to root or to the keeper's user (with Work.KeeperDir that is root), are no links, and only that " +
-      "user should be able to read them.",
+      "user should be able to read them. Which jobs can use which secret is in Work.SecretGrants: by default none.",
+  },
+  "Work.SecretGrants": {
+    schema: stringMap(),
+    default: {},
+    doc:
+      "Who can use each secret of Work.Secrets, by the secret's name: OWNER/JOB, or several of them with spaces in " +
+      "between. OWNER submitted the job's newest version, as events name the caller: token:<id> or user:<subject>; " +
+      "JOB is the job's name. Either can end in * for any continuation. For example password=token:ci/web " +
+      "token:ops/backup-*. A secret that is not named here can be used by no job. The control plane places a job " +
+      "only where it can use all of its secrets, and the keeper compares again when it starts an execution. At most " +
+      "64 secrets, 64 grants each, and 16384 characters in all.",
   },
   "Work.Ports": {
     schema: text({ pattern: /^(none|\d{1,5}-\d{1,5})$/, expects: "a range such as 20000-32000, or none" }),
@@ -118,7 +130,38 @@ export function checkWorkConfig(
     ...(keeperDirectory.startsWith("/")
       ? []
       : [{ path: "Work.KeeperDir" as const, message: `${keeperDirectory} is no absolute path` }]),
+    ...secretProblems(values).map((message) => ({ path: "Work.SecretGrants" as const, message })),
     ...relative.map((path) => ({ path: "Work.Directories" as const, message: `${path} is no absolute path` })),
+  ];
+}
+
+const SECRET_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
+const MOST_SECRETS = 64;
+const MOST_GRANTS = 64;
+/** What a node says about itself has 64 KiB. */
+const MOST_GRANT_LETTERS = 16_384;
+
+/** Read who can use the secrets of a machine. */
+export function parseSecretGrants(grants: WorkConfig["Work.SecretGrants"]): readonly NodeSecret[] {
+  return Object.entries(grants).map(([name, text]) => ({ name, grants: text.split(/\s+/).filter(Boolean) }));
+}
+
+function secretProblems(values: WorkConfig): readonly string[] {
+  const secrets = parseSecretGrants(values["Work.SecretGrants"]);
+  const letters = secrets.reduce((sum, { name, grants }) => sum + name.length + grants.join(" ").length, 0);
+  return [
+    ...(secrets.length > 0 && values["Work.Secrets"] === undefined
+      ? ["needs Work.Secrets, the directory of the secrets"]
+      : []),
+    ...(secrets.length > MOST_SECRETS ? [`has ${secrets.length} secrets; ${MOST_SECRETS} are allowed`] : []),
+    ...(letters > MOST_GRANT_LETTERS ? [`has ${letters} characters; ${MOST_GRANT_LETTERS} are allowed`] : []),
+    ...secrets.flatMap(({ name, grants }) => [
+      ...(SECRET_NAME.test(name) ? [] : [`${name} is not the name of a file in Work.Secrets`]),
+      ...(grants.length > MOST_GRANTS ? [`${name} has ${grants.length} grants; ${MOST_GRANTS} are allowed`] : []),
+      ...grants
+        .filter((grant) => !isSecretGrant(grant))
+        .map((grant) => `${name}: ${grant} is not OWNER/JOB, such as token:ci/web or token:ci/*`),
+    ]),
   ];
 }
 

@@ -185,6 +185,7 @@ function workFields(node: Node): Field[] {
     first,
     ...free.map((line): Field => ["", line]),
     ...isolationTexts(work.capacity).map((line, at): Field => [at === 0 ? "Isolation" : "", line]),
+    ...secretTexts(work.capacity).map((line, at): Field => [at === 0 ? "Secrets" : "", line]),
   ];
 }
 
@@ -201,6 +202,11 @@ export function isolationTexts({ isolation, users, executors }: WorkCapacity): r
     ...(CONTAINMENT_TEXTS[isolation.containment] ?? []),
     ...(problem === "" ? [] : [`not in force: ${problem}`]),
   ];
+}
+
+/** The secrets of a node, and who can use each; empty for a node that offers none. */
+export function secretTexts({ secrets }: Pick<WorkCapacity, "secrets">): readonly string[] {
+  return secrets.map(({ name, grants }) => `${name}: ${grants.join(", ") || "no job can use it"}`);
 }
 
 const IDENTITY_TEXTS: Readonly<

@@ -4,7 +4,17 @@ import { identityOf } from "../testing/keeper-fixture.ts";
 import { type ContainerRequest, containerSettings } from "./container-settings.ts";
 
 const PLAN: ContainerPlan = {
-  ...{ kind: "docker", image: "web:1", job: "web", argv: [], env: {}, secretEnv: {}, user: "", probe: null },
+  ...{
+    kind: "docker",
+    image: "web:1",
+    job: "web",
+    owner: "token:ci",
+    argv: [],
+    env: {},
+    secretEnv: {},
+    user: "",
+    probe: null,
+  },
   ...{
     millicores: 250,
     memoryBytes: 1_000_000,

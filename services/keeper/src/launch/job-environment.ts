@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { canUseSecret } from "@rollcall/wire";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
 import { expand, makeEnvironment, wrongNames } from "./environment.ts";
 import { isSecretName, type WorkRules } from "./permissions.ts";
@@ -8,6 +9,8 @@ import { isSecretName, type WorkRules } from "./permissions.ts";
 /** What of a plan its environment is made from. */
 export interface JobEnvironment {
   readonly job: string;
+  /** Who submitted the job. */
+  readonly owner: string;
   readonly env: Readonly<Record<string, string>>;
   /** Names of files, by variable. */
   readonly secretEnv: Readonly<Record<string, string>>;
@@ -23,11 +26,12 @@ const MOST_SECRET_BYTES = 65_536;
 /** Make the environment of an execution, with the secrets that its job asks for. Throws Refusal. */
 export async function environmentOf(
   identity: ExecutionIdentity,
-  { job, env, secretEnv }: JobEnvironment,
+  plan: JobEnvironment,
   rules: WorkRules,
   defaults: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, string>>> {
-  const secrets = await readSecrets(secretEnv, rules);
+  const { job, env } = plan;
+  const secrets = await readSecrets(plan, rules);
   const made = makeEnvironment({ ...identity, job, defaults, env, secrets });
   const wrong = wrongNames(made);
   if (wrong.length > 0) throw new Refusal(`these variables cannot be set: ${wrong.slice(0, 5).join(", ")}`);
@@ -42,15 +46,19 @@ export function wordsOf(argv: readonly string[], env: Readonly<Record<string, st
 }
 
 async function readSecrets(
-  wanted: Readonly<Record<string, string>>,
-  { secrets }: WorkRules,
+  { job, owner, secretEnv }: JobEnvironment,
+  { secrets, secretGrants }: WorkRules,
 ): Promise<Readonly<Record<string, string>>> {
-  const entries = Object.entries(wanted);
+  const entries = Object.entries(secretEnv);
   if (entries.length === 0) return {};
   if (secrets === null) throw new Refusal("the node keeps no secrets: its Work.Secrets is not set");
   const values: [string, string][] = [];
   for (const [variable, name] of entries) {
     if (!isSecretName(name)) throw new Refusal(`${JSON.stringify(name)} is not the name of a secret`);
+    if (!canUseSecret(secretGrants, name, { owner, job })) {
+      const who = `job ${job} of ${owner === "" ? "an unknown owner" : owner}`;
+      throw new Refusal(`the node does not allow ${who} to use the secret ${name}: see its Work.SecretGrants`);
+    }
     values.push([variable, await readSecret(secrets, name)]);
   }
   return Object.fromEntries(values);

@@ -1,5 +1,12 @@
 import { isAbsolute, sep } from "node:path";
 
+/** A secret with those who can use it, see canUseSecret() of the domain. */
+export interface SecretGrants {
+  readonly name: string;
+  /** OWNER/JOB each. */
+  readonly grants: readonly string[];
+}
+
 /** What the operator of a machine lets executions do. */
 export interface WorkRules {
   /** Executors that are turned on. */
@@ -14,6 +21,8 @@ export interface WorkRules {
   readonly directories: readonly string[];
   /** Where the files of secrets are; null for none. */
   readonly secrets: string | null;
+  /** Which jobs can use them. */
+  readonly secretGrants: readonly SecretGrants[];
   /** Users who can read the node's key, or act as the keeper: executions never run as one of them. */
   readonly closedUserIds: readonly number[];
 }

@@ -20,6 +20,8 @@ export type Probe =
 /** What plans of all kinds say: nothing is absent any more. */
 interface CommonPlan {
   readonly job: string;
+  /** Who submitted the job; empty where the spec does not say. */
+  readonly owner: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Names of files, by variable. */
@@ -102,6 +104,7 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
   const { output } = task.value;
   const common: CommonPlan = {
     job: spec.job,
+    owner: spec.owner,
     argv: task.value.command,
     env: task.value.env,
     secretEnv: task.value.secretEnv,

@@ -50,6 +50,7 @@ export const TEST_RULES: WorkRules = {
   users: [],
   directories: [],
   secrets: null,
+  secretGrants: [],
   closedUserIds: [process.getuid?.() ?? 0],
 };
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { workKeys } from "@rollcall/agent";
 import { type Flags, loadConfig } from "@rollcall/config";
+import { settingsDigest } from "@rollcall/keeper";
 import { readArguments } from "../config/read-arguments.ts";
 import { keeperFlags, keeperSettings, withDefaultsOfUp } from "./keeper-settings.ts";
 
@@ -27,6 +28,18 @@ describe("withDefaultsOfUp()", () => {
   });
 });
 
+describe("keeperSettings()", () => {
+  it("should make another digest for other grants of secrets, so that an agent replaces its keeper", () => {
+    const digestWith = (grants: string) => {
+      const flags = { "Work.Secrets": "/etc/secrets", "Work.SecretGrants": grants };
+      return settingsDigest(keeperSettings(load(flags).values, "/state"));
+    };
+    const grants = ["password=token:ci/web", "password=token:ci/*", "key=token:ci/web"];
+    expect(new Set(grants.map(digestWith)).size).toBe(3);
+    expect(digestWith("password=token:ci/web")).toBe(digestWith("password=token:ci/web"));
+  });
+});
+
 describe("keeperFlags()", () => {
   it("should give a keeper the settings that its agent has", () => {
     const { values } = load({
@@ -37,6 +50,7 @@ describe("keeperFlags()", () => {
       "Work.UserIds": "100000-100999",
       "Work.Directories": "/srv,/data",
       "Work.Secrets": "/etc/secrets",
+      "Work.SecretGrants": "password=token:ci/web token:ops/*,key=*/backup",
       "work-same-user": true,
     });
     const { flags } = readArguments([...keeperFlags(values)], workKeys);

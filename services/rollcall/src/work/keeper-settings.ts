@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { parseUserIds, type WorkConfig } from "@rollcall/agent";
+import { parseSecretGrants, parseUserIds, type WorkConfig } from "@rollcall/agent";
 import type { Config } from "@rollcall/config";
 import type { KeeperSettings } from "@rollcall/keeper";
 
@@ -16,6 +16,7 @@ export function keeperSettings(values: WorkConfig, stateDirectory: string): Keep
     users: values["Work.Users"],
     directories: values["Work.Directories"],
     secrets: values["Work.Secrets"] ?? null,
+    secretGrants: parseSecretGrants(values["Work.SecretGrants"]),
     mayBeOwnUser: values["Work.SameUser"],
     dockerHost: values["Work.Docker.Host"] ?? null,
   };
@@ -27,9 +28,16 @@ export function keeperFlags(values: WorkConfig): readonly string[] {
   const texts = ["Work.User", "Work.UserIds", "Work.Secrets", "Work.SameUser", "Work.Docker.Host"] as const;
   const pairs = [
     ...lists.map((key) => [key, values[key].join(",")] as const),
+    ["Work.SecretGrants", pairsOf(values["Work.SecretGrants"])] as const,
     ...texts.map((key) => [key, values[key] === undefined ? "" : String(values[key])] as const),
   ];
   return pairs.flatMap(([key, value]) => (value === "" ? [] : ["--set", `${key}=${value}`]));
+}
+
+function pairsOf(map: Readonly<Record<string, string>>): string {
+  return Object.entries(map)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
 }
 
 /**

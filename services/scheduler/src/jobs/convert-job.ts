@@ -53,7 +53,7 @@ export function jobToProto({ job, tally }: CountedJob): Job {
 }
 
 /** What to say of where a job stands, for people; "" for nothing. */
-export function messageOf(job: Pick<StoredJob, "spec" | "type" | "state" | "message">): string {
+export function messageOf(job: Pick<StoredJob, "spec" | "type" | "actor" | "state" | "message">): string {
   const violations = job.state === "ACTIVE" ? keptJobOf(job).violations : [];
   if (violations.length === 0) return job.message;
   const why = violationsText(violations);

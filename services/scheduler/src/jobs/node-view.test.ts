@@ -77,7 +77,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const specOf = (zone: string) => acceptJob(serviceOf("web", 1, { selector: `zone = ${zone}` })).spec;
+const specOf = (zone: string) => acceptJob(serviceOf("web", 1, { selector: `zone = ${zone}` }), "token:ci").spec;
 
 describe("NodeView", () => {
   it("should wait until it has read what its caller may have seen, instead of refusing by what was true before", async () => {

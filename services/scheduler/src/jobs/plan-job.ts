@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import {
-  type JobService,
+  JobService,
   PlacementRefusalSchema,
   PlanJobResponseSchema,
   PlannedExecutionSchema,
@@ -11,7 +11,7 @@ import {
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ExplainedRefusal } from "@rollcall/domain";
 import { describeError, type ErrorReasonName, reasonOf } from "@rollcall/errors";
-import { type AcceptedJob, acceptJob, checkSubmission } from "@rollcall/operations";
+import { type AcceptedJob, acceptJob, checkSubmission, readOperation } from "@rollcall/operations";
 import { getJob, type StoredJob } from "@rollcall/store";
 import { isSameJob, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
@@ -21,8 +21,11 @@ import { viewJob } from "./view-job.ts";
 /** Say what submitting a job would do. */
 export function planJob(services: SchedulerServices): MethodImpl<typeof JobService.method.planJob> {
   const { store, nodes } = services;
-  return async (request, { signal }) => {
-    const accepted = acceptJob(request.spec);
+  const method = JobService.method.planJob;
+  return async (request, context) => {
+    const { signal } = context;
+    const operation = readOperation(services, method, { reason: "", requestId: "" }, context);
+    const accepted = acceptJob(request.spec, operation.by.actor);
     const { submitted, spec, warnings } = accepted;
     const before = await getJob(store.db, spec.name);
     const isSame = before !== null && isSameJob(before.spec, jobToText(submitted, spec.count));

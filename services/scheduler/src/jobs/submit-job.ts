@@ -27,7 +27,7 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
   const options = { codec: messageCodec(SubmitJobResponseSchema) };
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
-    const accepted = acceptJob(request.spec);
+    const accepted = acceptJob(request.spec, operation.by.actor);
     await checkFit(services, accepted, context.signal);
     return commit(services, operation, options, async (tx) => {
       const { result, ...rest } = await submitJobIn(tx, operation, accepted, request.etag);

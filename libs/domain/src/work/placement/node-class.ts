@@ -1,5 +1,6 @@
 import { matches } from "../../labels/selectors.ts";
 import { isVersionAtLeast } from "../agent-version.ts";
+import { canUseSecret, type NodeSecret } from "../secret-grants.ts";
 import type { WorkHold, WorkNode } from "../work-node.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 
@@ -23,6 +24,7 @@ export type PlacementReason =
   | "EXECUTOR_NOT_OFFERED"
   | "USER_NOT_ALLOWED"
   | "DIRECTORY_NOT_ALLOWED"
+  | "SECRET_NOT_ALLOWED"
   | "EXECUTOR_LACKS_SOMETHING"
   | "GPUS_UNKNOWN"
   | "GPU_MODEL_NOT_THERE"
@@ -50,6 +52,7 @@ export interface ClassFacts {
   readonly directories: readonly string[];
   /** What its executors do not do. */
   readonly lacks: readonly string[];
+  readonly secrets: readonly NodeSecret[];
   /** What the machine enforces. */
   readonly limits: readonly string[];
   /** Index and model of each. */
@@ -74,6 +77,7 @@ export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassF
     users: capacity?.users ?? [],
     directories: capacity?.directories ?? [],
     lacks: capacity?.lacks ?? [],
+    secrets: capacity?.secrets ?? [],
     limits: capacity?.limits ?? [],
     gpus: node.gpus.map(({ index, model }) => [index, model]),
     areGpusKnown: node.areGpusKnown,
@@ -97,7 +101,7 @@ export function obstaclesToWork(node: WorkNode): readonly PlacementReason[] {
 
 /** Why nodes of a class do not match a request, whatever is free there; empty when they do. */
 export function mismatches(facts: ClassFacts, { spec, selector, needs }: PlacementRequest): readonly PlacementReason[] {
-  const { constraints, matchAgentLabels, executor, user, directory } = spec;
+  const { constraints, matchAgentLabels, executor, user, directory, secrets, owner, name: job } = spec;
   const found: PlacementReason[] = [];
   const labels = new Map(matchAgentLabels ? facts.labels : facts.grantedLabels);
   if (!matches(selector, labels)) found.push("LABELS_DO_NOT_MATCH");
@@ -112,6 +116,7 @@ export function mismatches(facts: ClassFacts, { spec, selector, needs }: Placeme
   if (directory !== null && !facts.directories.some((allowed) => isWithin(directory, allowed))) {
     found.push("DIRECTORY_NOT_ALLOWED");
   }
+  if (!secrets.every((secret) => canUseSecret(facts.secrets, secret, { owner, job }))) found.push("SECRET_NOT_ALLOWED");
   if (needs.some((need) => facts.lacks.includes(need))) found.push("EXECUTOR_LACKS_SOMETHING");
   found.push(...gpuMismatches(facts, spec));
   return found;

@@ -35,6 +35,8 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
   const dynamicLabels = entries.flatMap(([label, port]) => (port === 0 ? [label] : []));
   const { selector, matchAgentLabels, executor, user, directory, strategy, maxPerNode } = spec;
   const needs = needsOf(spec);
+  // Nodes compare who asks only where secrets are asked for.
+  const secrets = spec.secrets.length === 0 ? null : [spec.secrets, spec.owner, spec.name];
   return {
     spec,
     selector: parsed.ok ? parsed.selector : UNREADABLE,
@@ -45,6 +47,7 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
     plainGrant: gpus > 0 || entries.length > 0 ? null : { millicores, memoryBytes, diskBytes, ports: {}, gpuUuids: [] },
     signature: JSON.stringify([
       ...[selector, matchAgentLabels, constraints, resources, executor, user, directory, strategy, maxPerNode, needs],
+      secrets,
     ]),
     isPicky:
       maxPerNode > 0 ||
@@ -55,10 +58,10 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
   };
 }
 
-function needsOf({ checked, usesSecrets, loss }: JobSpec): readonly string[] {
+function needsOf({ checked, secrets, loss }: JobSpec): readonly string[] {
   return [
     ...(checked ? ["checks"] : []),
-    ...(usesSecrets ? ["secrets"] : []),
+    ...(secrets.length > 0 ? ["secrets"] : []),
     ...(loss.stopOnAgentAfterMs === null ? [] : ["stop-on-agent-after"]),
   ];
 }

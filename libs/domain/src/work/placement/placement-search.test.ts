@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
 import type { Grant } from "../execution.ts";
 import type { JobSpec } from "../job-spec.ts";
-import type { WorkNode } from "../work-node.ts";
+import type { NodeCapacity, WorkNode } from "../work-node.ts";
 import { chooseGrant } from "./choose-grant.ts";
 import { classFacts, mismatches } from "./node-class.ts";
 import { NodePool } from "./node-pool.ts";
@@ -11,6 +11,12 @@ import { placementRequest } from "./placement-request.ts";
 import { PlacementSearch } from "./placement-search.ts";
 
 const GIB = 2 ** 30;
+
+function capacityOf(id: string): NodeCapacity {
+  const { capacity } = workNode(id);
+  if (capacity === null) throw new Error("it has none");
+  return capacity;
+}
 
 /** A pool of nodes, and a search for a job whose executions are counted. */
 function begin(nodes: readonly WorkNode[], part: Partial<JobSpec> = {}) {
@@ -124,12 +130,11 @@ describe("PlacementSearch", () => {
 
   it.each([
     ["checks", { checked: true }],
-    ["secrets", { usesSecrets: true }],
+    ["secrets", { secrets: ["password"] }],
     ["stop-on-agent-after", { loss: { ...jobSpec().loss, stopOnAgentAfterMs: 60_000 } }],
   ])("should place nothing that needs %s on a node that lacks it", (lack, part) => {
-    const { capacity } = workNode("b");
-    if (capacity === null) throw new Error("it has none");
-    const plain = { checked: false, usesSecrets: false };
+    const capacity = { ...capacityOf("b"), secrets: [{ name: "password", grants: ["token:ci/web"] }] };
+    const plain = { checked: false };
     const lacking = mismatches(
       classFacts(workNode("b", { capacity: { ...capacity, lacks: [lack] } }), []),
       placementRequest(jobSpec({ ...plain, ...part })),
@@ -140,6 +145,24 @@ describe("PlacementSearch", () => {
     expect(mismatches(lacksOthers, placementRequest(jobSpec({ ...plain, ...part })))).toEqual([]);
     const request = placementRequest(jobSpec(plain));
     expect(request.signature).not.toBe(placementRequest(jobSpec({ ...plain, ...part })).signature);
+  });
+
+  it("should use a node's secrets only for owners and jobs that it grants them to", () => {
+    const secrets = [
+      { name: "password", grants: ["token:ci/web"] },
+      { name: "key", grants: ["*/*"] },
+    ];
+    const facts = classFacts(workNode("b", { capacity: { ...capacityOf("b"), secrets } }), []);
+    const refused = (part: Partial<JobSpec>) => mismatches(facts, placementRequest(jobSpec(part)));
+    expect(refused({ secrets: ["key", "password"] })).toEqual([]);
+    expect(refused({ secrets: ["key"], owner: "token:other" })).toEqual([]);
+    expect(refused({ secrets: ["key", "password"], owner: "token:other" })).toEqual(["SECRET_NOT_ALLOWED"]);
+    expect(refused({ secrets: ["password"], name: "other" })).toEqual(["SECRET_NOT_ALLOWED"]);
+    expect(refused({ secrets: ["unknown"] })).toEqual(["SECRET_NOT_ALLOWED"]);
+    const signatures = ["token:ci", "token:other"].map(
+      (owner) => placementRequest(jobSpec({ secrets: ["key"], owner })).signature,
+    );
+    expect(new Set(signatures).size).toBe(2);
   });
 
   it("should place no more than max_per_node on one node", () => {

@@ -226,4 +226,5 @@ const OFFERS: ReadonlySet<PlacementReason> = new Set([
   "EXECUTOR_NOT_OFFERED",
   "USER_NOT_ALLOWED",
   "DIRECTORY_NOT_ALLOWED",
+  "SECRET_NOT_ALLOWED",
 ]);
