@@ -139,6 +139,26 @@ describe("the door", () => {
     expect(wrong).toEqual([]);
   });
 
+  it("should decode nothing of the requests of strangers, and nothing large where it takes no token", async () => {
+    const json = { "content-type": "application/json" };
+    const reasonOf = async ({ baseUrl, name }: ServedMethod, body: string) => {
+      const answer = await fetch(`${baseUrl}/${name}`, { method: "POST", headers: json, body });
+      return /"reason":"(\w+)"/.exec(await answer.text())?.[1] ?? `${answer.status} without a reason`;
+    };
+    const unary = rig.methods.filter(({ method }) => method.methodKind === "unary");
+    const wrong: string[] = [];
+    for (const served of unary) {
+      const isOpen = served.caller === "anyone" || served.caller === "node";
+      const refusal = served.caller === "replica" ? "REPLICA_CREDENTIALS_INVALID" : "TOKEN_MISSING";
+      const malformed = await reasonOf(served, "}{");
+      if (malformed !== (isOpen ? "MALFORMED_MESSAGE" : refusal)) wrong.push(`${served.name}: ${malformed} for }{`);
+      const large = await reasonOf(served, `{"x":"${"x".repeat(300_000)}"}`);
+      if (large !== (isOpen ? "MESSAGE_TOO_LARGE" : refusal)) wrong.push(`${served.name}: ${large} for 300 KB`);
+    }
+    expect(unary.length).toBeGreaterThan(30);
+    expect(wrong).toEqual([]);
+  });
+
   it("should have written down what mutations were refused to whom, and nothing of strangers", async () => {
     const wanted = rig.methods.filter(isMutation).flatMap(({ name, caller: needs }) =>
       [...callers.values()].flatMap((caller) => {

@@ -1,6 +1,7 @@
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ANONYMOUS, type Caller } from "@rollcall/identity";
 import type { CallPlace } from "../limits/call-admission.ts";
+import type { Identity } from "./find-caller.ts";
 
 /** Where the authorising interceptor leaves the caller. */
 export const callerKey = createContextKey<Caller>(ANONYMOUS, {
@@ -48,6 +49,11 @@ export function endingOf(values: ContextValues): AbortController {
   if (ending === null) throw new Error("nothing ends this call");
   return ending;
 }
+
+/**
+ * Who makes the call, found by its headers before its request is decoded. Null for a method that needs no role.
+ */
+export const identityKey = createContextKey<Promise<Identity> | null>(null, { description: "identity of the caller" });
 
 /** The place that the call has among those under way; null where they are not counted. */
 export const placeKey = createContextKey<CallPlace | null>(null, { description: "its place" });

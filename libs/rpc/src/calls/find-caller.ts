@@ -4,6 +4,7 @@ import {
   type Authenticator,
   bearerOf,
   type Caller,
+  type KnownCaller,
   LONGEST_TOKEN,
   type Role,
   roleSuffices,
@@ -11,6 +12,11 @@ import {
 import type { MethodCaller } from "./policy.ts";
 
 const SCHEME_LENGTH = "Bearer ".length;
+
+/** Who makes a call, or why that is not known. */
+export type Identity =
+  | { readonly ok: true; readonly caller: KnownCaller }
+  | { readonly ok: false; readonly error: unknown };
 
 /** Whether a method of this row asks for a token. */
 export function needsRole(needs: MethodCaller): needs is Role {
@@ -30,6 +36,14 @@ export async function findCaller(
   onFound: (caller: Caller) => void = () => {},
 ): Promise<Caller> {
   if (!needsRole(needs)) return ANONYMOUS;
+  const caller = await identifyCaller(authorization, authenticate);
+  onFound(caller);
+  checkRole(caller, needs);
+  return caller;
+}
+
+/** Find who calls, whatever the caller's role. Throws TOKEN_MISSING, TOKEN_INVALID, or what the authenticator throws. */
+export async function identifyCaller(authorization: string | null, authenticate: Authenticator): Promise<KnownCaller> {
   if (authorization === null) {
     throw refuse("TOKEN_MISSING", "this method needs an access token: send it as authorization: Bearer <token>");
   }
@@ -39,13 +53,15 @@ export async function findCaller(
   if (caller === null || caller.kind === "anonymous") {
     throw refuse("TOKEN_INVALID", "the access token is unknown or malformed");
   }
-  onFound(caller);
-  if (!roleSuffices(caller.role, needs)) {
-    throw refuse("ROLE_TOO_LOW", `this method needs the role ${needs}, the token has ${caller.role}`, {
-      metadata: { required: needs, role: caller.role },
-    });
-  }
   return caller;
+}
+
+/** Check that a caller has the role that a method needs. Throws ROLE_TOO_LOW. */
+export function checkRole(caller: KnownCaller, needs: Role): void {
+  if (roleSuffices(caller.role, needs)) return;
+  throw refuse("ROLE_TOO_LOW", `this method needs the role ${needs}, the token has ${caller.role}`, {
+    metadata: { required: needs, role: caller.role },
+  });
 }
 
 /** The refusal of a token that has more characters than any that is taken. */

@@ -5,6 +5,16 @@ import { refuse } from "@rollcall/errors";
 /** How a message is encoded. */
 export type MessageFormat = "binary" | "json";
 
+/** What messages of a body are checked by. */
+export interface BodyCheck {
+  /** The type of the messages. */
+  readonly schema: DescMessage;
+  /** Where the body comes from: an address. */
+  readonly source: string;
+  /** Largest size of a message. */
+  readonly mostBytes: number;
+}
+
 /**
  * What decoding takes, in twentieths of a microsecond on a warm process: an element of a packed list, a field, a field
  * that the schema does not have, and a message. The first messages after a start take four times as much.
@@ -59,6 +69,17 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
+
+/** Check the size of a message. Throws MESSAGE_TOO_LARGE. */
+export function checkSize(bytes: number, mostBytes: number): void {
+  if (bytes > mostBytes) throw tooLarge(mostBytes);
+}
+
+/** The error of a message above the limit. */
+export function tooLarge(mostBytes: number): Error {
+  const text = `the message is larger than the limit of ${mostBytes} bytes: send less in one request`;
+  return refuse("MESSAGE_TOO_LARGE", text);
+}
 
 /**
  * Decode a message. Throws MESSAGE_TOO_LARGE for one of too many parts, and MALFORMED_MESSAGE for bytes that are no

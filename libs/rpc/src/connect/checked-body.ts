@@ -1,9 +1,7 @@
-import type { DescMessage } from "@bufbuild/protobuf";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { checkParts, type MessageFormat } from "../calls/message-parts.ts";
+import { type BodyCheck, checkParts, checkSize, type MessageFormat } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { type Unpack, unpackerOf } from "./request-compression.ts";
-import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 /** How messages lie in a body. */
 export interface BodyShape {
@@ -12,14 +10,6 @@ export interface BodyShape {
   readonly format: MessageFormat;
   /** Unpacks what is packed; null where nothing is, or where the encoding is not supported. */
   readonly unpack: Unpack | null;
-}
-
-/** What messages of a body are checked by. */
-export interface BodyCheck {
-  /** The type of the messages. */
-  readonly schema: DescMessage;
-  /** Where the body comes from: an address. */
-  readonly source: string;
 }
 
 const HEADER_BYTES = 5;
@@ -38,7 +28,7 @@ export function bodyShapeOf(headers: Headers): BodyShape {
 
 /**
  * The same body, each of its messages in one piece, unpacked, and checked to be decoded within a moment. Rejects with
- * MESSAGE_TOO_LARGE and MALFORMED_MESSAGE. What is too long for a message is passed on as it comes, to what refuses it.
+ * MESSAGE_TOO_LARGE and MALFORMED_MESSAGE.
  */
 export function checkedBody(
   body: AsyncIterable<Uint8Array>,
@@ -52,11 +42,12 @@ async function* whole(body: AsyncIterable<Uint8Array>, shape: BodyShape, check: 
   const pieces = new Pieces();
   for await (const chunk of body) {
     pieces.add(chunk);
-    if (pieces.size > MESSAGE_LIMIT_BYTES) yield pieces.takeAll();
+    checkSize(pieces.size, check.mostBytes);
   }
   if (pieces.size === 0) return;
   const bytes = pieces.takeAll();
   const message = shape.unpack === null ? bytes : await shape.unpack(bytes);
+  checkSize(message.length, check.mostBytes);
   await loopBudget.do(check.source, () => checkParts(check.schema, message, shape.format));
   yield message;
 }
@@ -72,22 +63,31 @@ async function* enveloped(
     for (let size = envelopeSize(pieces); size > 0; size = envelopeSize(pieces)) {
       yield await checkedEnvelope(pieces.take(size), shape, check);
     }
-    if (pieces.size > HEADER_BYTES + MESSAGE_LIMIT_BYTES) yield pieces.takeAll();
+    checkSize(pieces.size, HEADER_BYTES + check.mostBytes);
   }
   if (pieces.size > 0) yield pieces.takeAll();
+}
+
+/** A body of one empty message, in place of one that is not decoded. */
+export function emptyBody({ framing, format }: BodyShape): readonly Uint8Array[] {
+  const message = Buffer.from(format === "json" ? "{}" : "");
+  if (framing === "enveloped") return [encodeEnvelope(0, message)];
+  // Connect takes no body for an empty binary message.
+  return message.length === 0 ? [] : [message];
 }
 
 /** Check one message of a stream. A compressed one without a supported encoding is passed on: Connect refuses it. */
 async function checkedEnvelope(
   envelope: Uint8Array,
   { format, unpack }: BodyShape,
-  { schema, source }: BodyCheck,
+  { schema, source, mostBytes }: BodyCheck,
 ): Promise<Uint8Array> {
   const [flags = 0] = envelope;
   const isPacked = (flags & PACKED) !== 0;
   if (isPacked && unpack === null) return envelope;
   const bytes = envelope.subarray(HEADER_BYTES);
   const message = isPacked && unpack !== null ? await unpack(bytes) : bytes;
+  checkSize(message.length, mostBytes);
   await loopBudget.do(source, () => checkParts(schema, message, format));
   return isPacked ? encodeEnvelope(flags & ~PACKED, message) : envelope;
 }

@@ -13,7 +13,8 @@ async function begin({ url }: RpcFixture, contentType: string): Promise<() => vo
   const session = http2.connect(url);
   session.on("error", () => {});
   for (let call = 0; call < CALLS; call += 1) {
-    const headers = { ":method": "POST", ":path": PATH, "content-type": contentType, te: "trailers" };
+    const type = { "content-type": contentType, te: "trailers" };
+    const headers = { ":method": "POST", ":path": PATH, ...type, authorization: "Bearer viewer-token" };
     session
       .request(headers, { endStream: false })
       .on("error", () => {})

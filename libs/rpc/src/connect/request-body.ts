@@ -1,16 +1,18 @@
 import { constants } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
-import type { DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
+import type { Identity } from "../calls/find-caller.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
+import type { BodyCheck } from "../calls/message-parts.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { type BodyShape, checkedBody } from "./checked-body.ts";
+import { type BodyShape, checkedBody, emptyBody } from "./checked-body.ts";
 
 /** What a request brings: messages of this type. */
-export interface RequestedMessages {
-  readonly schema: DescMessage;
+export interface RequestedMessages extends Omit<BodyCheck, "source"> {
   readonly shape: BodyShape;
+  /** Whose request it is; null where it is decoded for everyone. */
+  readonly identity: Promise<Identity> | null;
   /** Whether there may be several. */
   readonly isStream: boolean;
 }
@@ -22,10 +24,21 @@ export interface RequestedMessages {
  */
 export function requestBody(
   request: HttpRequest,
-  { schema, shape, isStream }: RequestedMessages,
+  { schema, shape, mostBytes, identity, isStream }: RequestedMessages,
 ): AsyncIterable<Uint8Array> {
   const source = connectionOf(request)?.address ?? "";
-  return checkedBody(rawBody(request, isStream, source), shape, { schema, source });
+  const body = checkedBody(rawBody(request, isStream, source), shape, { schema, source, mostBytes });
+  return identity === null ? body : ofKnownCaller(body, shape, identity);
+}
+
+/** The body of a caller that is identified. Nothing of another's is read: the call is refused with an empty message. */
+async function* ofKnownCaller(
+  body: AsyncIterable<Uint8Array>,
+  shape: BodyShape,
+  identity: Promise<Identity>,
+): AsyncGenerator<Uint8Array> {
+  if ((await identity).ok) yield* body;
+  else yield* emptyBody(shape);
 }
 
 async function* rawBody(request: HttpRequest, isStream: boolean, source: string): AsyncGenerator<Uint8Array> {

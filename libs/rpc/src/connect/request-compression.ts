@@ -1,9 +1,8 @@
-import type { DescMessage } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { refuse } from "@rollcall/errors";
-import { checkParts } from "../calls/message-parts.ts";
+import { type BodyCheck, checkParts, checkSize } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { UnpackingQueue } from "../limits/unpacking-queue.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
@@ -33,19 +32,25 @@ export function unpackerOf(encoding: string): Unpack | null {
   return compression === undefined ? null : (bytes) => queue.add(() => unpack(compression, bytes));
 }
 
+/** The URL of a Connect GET request with an empty message in place of its own. */
+export function emptiedUrl(text: string): string {
+  const url = new URL(text);
+  url.search = new URLSearchParams({ connect: "v1", encoding: "json", message: "{}" }).toString();
+  return url.toString();
+}
+
 /**
  * The URL of a Connect GET request with its message unpacked and checked. Rejects with MESSAGE_TOO_LARGE and
  * MALFORMED_MESSAGE.
- *
- * @param source of the request: an address.
  */
-export async function unpackedUrl(text: string, schema: DescMessage, source: string): Promise<string> {
+export async function unpackedUrl(text: string, { schema, source, mostBytes }: BodyCheck): Promise<string> {
   const url = new URL(text);
   const query = url.searchParams;
   const unpackMessage = unpackerOf(query.get("compression") ?? "");
   // Without compression it is no longer than the headers of a request may be.
   if (unpackMessage === null) return text;
   const message = await unpackMessage(Buffer.from(query.get("message") ?? "", "base64url"));
+  checkSize(message.length, mostBytes);
   const format = query.get("encoding") === "json" ? "json" : "binary";
   await loopBudget.do(source, () => checkParts(schema, message, format));
   query.delete("compression");

@@ -16,8 +16,9 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { mapError } from "@rollcall/errors";
 import type { KnownCaller } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
-import { endingKey, onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
+import { endingKey, identityKey, onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
+import { needsRole } from "../calls/find-caller.ts";
 import {
   type ForeignCall,
   type HttpHandler,
@@ -26,6 +27,8 @@ import {
   type PassOn,
   writeHead,
 } from "../calls/http-handler.ts";
+import type { Identify } from "../calls/identify-caller.ts";
+import type { BodyCheck } from "../calls/message-parts.ts";
 import { type MethodCaller, methodName, type PolicyTable } from "../calls/policy.ts";
 import { connectionOf, trustConnection } from "../connections/connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
@@ -39,8 +42,8 @@ import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { bodyShapeOf } from "./checked-body.ts";
 import { completeErrors } from "./complete-errors.ts";
 import { requestBody } from "./request-body.ts";
-import { COMPRESSIONS, unpackedUrl } from "./request-compression.ts";
-import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { COMPRESSIONS, emptiedUrl, unpackedUrl } from "./request-compression.ts";
+import { MESSAGE_LIMIT_BYTES, OPEN_MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 export interface RpcHandlerOptions {
   routes(router: ConnectRouter): void;
@@ -49,6 +52,8 @@ export interface RpcHandlerOptions {
   readonly log: Logger;
   /** The error of a call that is refused before any of it is read; null for one that may go on. */
   refuseUnread(method: DescMethod, authorization: string | null): ConnectError | null;
+  /** Finds who calls a method that needs a role, before any of the request is decoded. */
+  readonly identify: Identify;
   /** Called for calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
   /** Called for calls of unknown methods. */
@@ -101,6 +106,9 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       return;
     }
     if (served.needs === "replica") values.get(onKnownKey)("replica");
+    if (needsRole(served.needs)) {
+      values.set(identityKey, options.identify(request.headers.authorization ?? null, values.get(peerKey)));
+    }
     const serving =
       spec !== undefined && isDirect(request, response)
         ? serveGrpc({ ...served, spec }, request, response, values, options)
@@ -203,7 +211,7 @@ function recordSpecs(router: ConnectRouter, specs: Map<DescMethod, DirectSpec>):
 }
 
 async function serveGrpc(
-  { spec, method }: Served & { readonly spec: DirectSpec },
+  { spec, method, needs }: Served & { readonly spec: DirectSpec },
   request: HttpRequest,
   response: HttpResponse,
   values: ContextValues,
@@ -216,25 +224,29 @@ async function serveGrpc(
     response,
     values,
     interceptors,
+    mostBytes: mostBytesOf(needs),
     onEarlyError: (error) => onEarlyError(method, error, values.get(peerKey)),
   });
 }
 
 async function serve(
-  { handler, method, isStream }: Served,
+  { handler, method, needs, isStream }: Served,
   request: HttpRequest,
   response: HttpResponse,
   values: ContextValues,
   options: RpcHandlerOptions,
 ): Promise<void> {
-  const universal = universalRequest(request, response, values, handler);
+  const universal = universalRequest(request, response, values, { handler, needs });
   if (universal === null) {
     writeHead(response, 400);
     response.end();
     return;
   }
   if (request.method === "GET") {
-    const refusal = await unpackQuery(universal, handler, connectionOf(request)?.address ?? "");
+    const identity = await values.get(identityKey);
+    const isUnknown = identity?.ok === false;
+    const query = { schema: handler.method.input, source: connectionOf(request)?.address ?? "" };
+    const refusal = await unpackQuery(universal, isUnknown ? null : { ...query, mostBytes: mostBytesOf(needs) });
     if (refusal !== null) {
       options.onEarlyError(method, refusal, values.get(peerKey));
       refuseCall(request, response, refusal);
@@ -265,14 +277,13 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
   };
 }
 
-/** Unpack the message of a GET request. Resolves to its refusal; null for none. */
-async function unpackQuery(
-  universal: { url: string },
-  { method }: UniversalHandler,
-  source: string,
-): Promise<ConnectError | null> {
+/**
+ * Unpack the message of a GET request, or empty it without a check: then its caller is unknown. Resolves to its
+ * refusal; null for none.
+ */
+async function unpackQuery(universal: { url: string }, check: BodyCheck | null): Promise<ConnectError | null> {
   try {
-    universal.url = await unpackedUrl(universal.url, method.input, source);
+    universal.url = check === null ? emptiedUrl(universal.url) : await unpackedUrl(universal.url, check);
     return null;
   } catch (error) {
     return mapError(error);
@@ -284,7 +295,7 @@ function universalRequest(
   request: HttpRequest,
   response: HttpResponse,
   values: ContextValues,
-  handler: UniversalHandler,
+  { handler, needs }: Pick<Served, "handler" | "needs">,
 ) {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -294,12 +305,14 @@ function universalRequest(
     const { signal } = ending;
     const { header } = universal;
     const shape = bodyShapeOf(header);
-    if (shape.framing === "whole" && shape.unpack !== null) {
-      // They describe what was sent.
-      header.delete("content-encoding");
-      header.delete("content-length");
-    }
-    const body = requestBody(request, { schema: handler.method.input, shape, isStream: isClientStream(handler) });
+    const identity = values.get(identityKey);
+    // They describe what was sent.
+    if (shape.framing === "whole" && shape.unpack !== null) header.delete("content-encoding");
+    if (shape.framing === "whole" && (shape.unpack !== null || identity !== null)) header.delete("content-length");
+    const body = requestBody(request, {
+      ...{ schema: handler.method.input, shape, mostBytes: mostBytesOf(needs), identity },
+      isStream: isClientStream(handler),
+    });
     return { ...universal, signal, body };
   } catch {
     return null;
@@ -319,6 +332,11 @@ function spreadAbort(ending: AbortController, signal: AbortSignal, request: Http
     else loopBudget.run(source, abort);
   };
   signal.addEventListener("abort", onAbort, { once: true });
+}
+
+/** The largest message that is decoded for a method. */
+function mostBytesOf(needs: MethodCaller): number {
+  return needs === "anyone" || needs === "node" ? OPEN_MESSAGE_LIMIT_BYTES : MESSAGE_LIMIT_BYTES;
 }
 
 function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {

@@ -7,6 +7,7 @@ import { routeHealth } from "../builtins/health-service.ts";
 import { type ReflectionService, reflectionServices, routeReflection } from "../builtins/reflection-service.ts";
 import { ServingStatus } from "../builtins/serving-status.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
+import { createIdentify } from "../calls/identify-caller.ts";
 import { codeName, type MethodPolicy, methodName, type PolicyTable, policyProblems } from "../calls/policy.ts";
 import { createRequestValidator, validateRequests } from "../calls/request-validator.ts";
 import { PolyglotListener, type PolyglotOptions } from "../connections/polyglot-listener.ts";
@@ -163,7 +164,7 @@ function rpcHandler(
     mapErrors,
     recordRefusals(policies, metrics, options.recordRefusal ?? (() => {})),
     ...(failures === undefined ? [] : [limitFailures(policies, failures)]),
-    authorize(policies, options.authenticate),
+    authorize(policies),
     countCallers,
     endWithCaller(policies, new StreamCallers({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
@@ -184,6 +185,7 @@ function rpcHandler(
     interceptors,
     log,
     refuseUnread: refuseStrangers(policies, options),
+    identify: createIdentify(options),
     policies,
     onEarlyError: (method, error, peer) => {
       observe(method, codeName(error.code), 0);

@@ -18,6 +18,12 @@ import type { HttpPage } from "./serve-http-pages.ts";
 /** The largest message that any port of ours takes: 1 MiB. */
 export const MESSAGE_LIMIT_BYTES = 1_048_576;
 
+/**
+ * The largest message of a method that takes no token: it is decoded before anything is known of its caller. What a
+ * node says about itself, 64 KiB as binary protobuf, is the largest of them.
+ */
+export const OPEN_MESSAGE_LIMIT_BYTES = 262_144;
+
 export interface RpcServerOptions {
   /** An address of this machine; "127.0.0.1" unless the operator says otherwise. */
   readonly host: string;

@@ -3,7 +3,7 @@ import { create, type Message } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
-import { endingKey } from "../calls/call-context.ts";
+import { endingKey, identityKey } from "../calls/call-context.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import { decodeMessage } from "../calls/message-parts.ts";
 import { finishRequest } from "../connect/answer-error.ts";
@@ -22,6 +22,8 @@ export interface DirectCall {
   readonly response: Http2ServerResponse;
   readonly values: ContextValues;
   readonly interceptors: readonly Interceptor[];
+  /** Largest size of the request. */
+  readonly mostBytes: number;
   /** Told of a unary call that failed before any interceptor saw it. */
   onEarlyError(error: ConnectError): void;
 }
@@ -214,9 +216,21 @@ function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
   return interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
 }
 
-async function readMessage({ spec, request, response }: DirectCall): Promise<Message> {
+async function readMessage({ spec, request, response, values, mostBytes }: DirectCall): Promise<Message> {
   const source = connectionOf(request)?.address ?? "";
-  const bytes = await readEnvelope(request).catch(async (error: unknown) => {
+  // At once, since a stream that nobody reads can end unnoticed.
+  const reading = readEnvelope(request, mostBytes);
+  const identifying = values.get(identityKey);
+  if (identifying !== null) {
+    reading.catch(() => {});
+    const identity = await identifying;
+    if (!identity.ok) {
+      // Nothing of it is decoded: the call is refused with an empty message.
+      finishRequest(request, response);
+      return create(spec.method.input);
+    }
+  }
+  const bytes = await reading.catch(async (error: unknown) => {
     finishRequest(request, response);
     // Many may be cut short at once, when a connection ends.
     await loopBudget.turn(source);

@@ -3,6 +3,7 @@ import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { status as GrpcCode } from "@grpc/grpc-js";
 import { describeError, mapError, reasonOf, refuse } from "@rollcall/errors";
 import { addressOf, type ClientAddress } from "../calls/client-address.ts";
+import { tooLarge } from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { grpcPeerOf } from "../connections/connection.ts";
 import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
@@ -12,7 +13,6 @@ import {
   forgetSentHeaders,
   HEADER_BYTES,
   PartialMessage,
-  tooLarge,
   trailersOf,
   writeEnvelope,
 } from "./grpc-envelope.ts";
@@ -166,7 +166,7 @@ export class FrameCall<I> implements JournaledCall {
     while (!this.hasEnded && bytes.byteLength - at >= HEADER_BYTES) {
       const length = bytes.readUInt32BE(at + 1);
       if (length > MESSAGE_LIMIT_BYTES) {
-        this.end(toGrpcStatus(tooLarge()));
+        this.end(toGrpcStatus(tooLarge(MESSAGE_LIMIT_BYTES)));
         return;
       }
       const end = at + HEADER_BYTES + length;

@@ -2,6 +2,7 @@ import { constants, type Http2ServerRequest, type OutgoingHttpHeaders, type Serv
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { encodeFast } from "@rollcall/wire";
+import { checkSize, tooLarge } from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import type { Status } from "./call-journal.ts";
 
@@ -13,13 +14,13 @@ const COMPRESSED = 1;
  * The one message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE when there is none, more
  * than one, or one cut short, and with CANCELLED when the caller goes away before it has come.
  */
-export async function readEnvelope({ stream }: Http2ServerRequest): Promise<Uint8Array> {
-  const bytes = await readAll(stream);
+export async function readEnvelope({ stream }: Http2ServerRequest, mostBytes: number): Promise<Uint8Array> {
+  const bytes = await readAll(stream, mostBytes);
   if (bytes.byteLength < HEADER_BYTES) {
     throw refuse("MALFORMED_MESSAGE", "the request has no message");
   }
   const length = bytes.readUInt32BE(1);
-  if (length > MESSAGE_LIMIT_BYTES) throw tooLarge();
+  checkSize(length, mostBytes);
   if (bytes[0] === COMPRESSED) {
     throw refuse("MALFORMED_MESSAGE", "the message is compressed, and no encoding was named");
   }
@@ -30,7 +31,7 @@ export async function readEnvelope({ stream }: Http2ServerRequest): Promise<Uint
 }
 
 /** Listeners rather than an iterator: of a small call, the iterator would be a good part of the cost. */
-function readAll(stream: ServerHttp2Stream): Promise<Buffer> {
+function readAll(stream: ServerHttp2Stream, mostBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -42,7 +43,7 @@ function readAll(stream: ServerHttp2Stream): Promise<Buffer> {
       chunks.push(chunk);
       size += chunk.byteLength;
       // What does not fit is refused before the rest of it has come.
-      if (size > HEADER_BYTES + MESSAGE_LIMIT_BYTES) settle(() => reject(tooLarge()));
+      if (size > HEADER_BYTES + mostBytes) settle(() => reject(tooLarge(mostBytes)));
     };
     const onEnd = () => {
       // A reset stream ends as if it were complete.
@@ -77,12 +78,6 @@ export function writeEnvelope(message: Uint8Array): Buffer {
   bytes.writeUInt32BE(message.byteLength, 1);
   bytes.set(message, HEADER_BYTES);
   return bytes;
-}
-
-/** The error of a message above the limit. */
-export function tooLarge(): Error {
-  const text = `the message is larger than the limit of ${MESSAGE_LIMIT_BYTES} bytes: send less in one request`;
-  return refuse("MESSAGE_TOO_LARGE", text);
 }
 
 /** The headers with which the answer to a call begins. */

@@ -1,24 +1,26 @@
 import type { Interceptor } from "@connectrpc/connect";
-import type { Authenticator } from "@rollcall/identity";
-import { callerKey, endingOf } from "../calls/call-context.ts";
-import { findCaller, needsRole } from "../calls/find-caller.ts";
+import { callerKey, endingOf, identityKey } from "../calls/call-context.ts";
+import { checkRole, needsRole } from "../calls/find-caller.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
 import type { StreamCallers } from "../limits/stream-callers.ts";
 import { beforeAbort } from "./call-end.ts";
 
-/** Identify the caller, and admit only callers that the method's policy row allows. */
-export function authorize(policies: PolicyTable, authenticate: Authenticator): Interceptor {
+/** Admit only callers that the method's policy row allows. They were identified before the request was decoded. */
+export function authorize(policies: PolicyTable): Interceptor {
   return (next) => async (request) => {
     const method = methodName(request.method);
     const policy = policies[method];
     if (policy === undefined) throw new Error(`${method} has no policy row`);
-    await findCaller(
-      policy.caller,
-      request.header.get("authorization"),
-      (bearer) => beforeAbort(authenticate(bearer), request.signal),
+    const { caller: needs } = policy;
+    if (needsRole(needs)) {
+      const identifying = request.contextValues.get(identityKey);
+      if (identifying === null) throw new Error(`the caller of ${method} was not identified`);
+      const identity = await beforeAbort(identifying, request.signal);
+      if (!identity.ok) throw identity.error;
       // A caller that lacks the role is still named in the log and in the audit.
-      (caller) => request.contextValues.set(callerKey, caller),
-    );
+      request.contextValues.set(callerKey, identity.caller);
+      checkRole(identity.caller, needs);
+    }
     return await next(request);
   };
 }
