@@ -45,6 +45,7 @@ function saveOne(tables: WorkTables, at: number, { nodeId, epoch, number }: Node
   if (owner !== undefined && owner !== nodeId) return;
   tables.heard.add(said.id);
   const known = tables.rows.observations.get(said.id);
+  if (owner === undefined && known === undefined && said.observed === "ENDED") return;
   if (known !== undefined) {
     if (known.nodeId !== nodeId || !isNewer({ epoch, number }, known)) return;
     if (known.observed === "ENDED" && said.observed === "ENDED") return;

@@ -99,6 +99,8 @@ export class SimulatedWorkWorld implements SimulatedWork {
         const saved = call(() => {
           saveReports(this.#tables, reports);
           this.#notifySchedulers();
+          // No node reports more than it was given.
+          return { cutNodeIds: [] };
         });
         return saved.catch((error: unknown) => {
           watch.failed(reports);

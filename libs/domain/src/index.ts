@@ -64,6 +64,7 @@ export {
   type ExecutionFacts,
   executionEvent,
   executionOrderedEvent,
+  executionsOrphanedEvent,
   executionsPlacedEvents,
   type JobChangeReason,
   type JobFacts,

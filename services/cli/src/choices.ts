@@ -128,6 +128,6 @@ export const EVENT_TYPE_WORDS = [
   "job.execution.lost",
   "job.execution.found",
   "job.execution.replaced",
-  "job.execution.orphaned",
+  "job.executions.orphaned",
   "job.execution.adopted",
 ] as const;

@@ -116,7 +116,7 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "job.execution.lost":
     case "job.execution.found":
     case "job.execution.replaced":
-    case "job.execution.orphaned":
+    case "job.executions.orphaned":
     case "job.execution.adopted":
       return NONE;
   }
@@ -200,7 +200,7 @@ export function mayEndWanted(
     case "job.execution.lost":
     case "job.execution.found":
     case "job.execution.replaced":
-    case "job.execution.orphaned":
+    case "job.executions.orphaned":
     case "job.execution.adopted":
     case "access.token.created":
     case "access.token.revoked":

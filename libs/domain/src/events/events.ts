@@ -36,7 +36,7 @@ export type JobEventType =
   | "job.execution.lost"
   | "job.execution.found"
   | "job.execution.replaced"
-  | "job.execution.orphaned"
+  | "job.executions.orphaned"
   | "job.execution.adopted";
 
 /** Events of webhooks. */

@@ -153,6 +153,8 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   executions: (value) => `${Array.isArray(value) ? value.length : "?"} executions`,
   execution: named("execution"),
   node: named("on node"),
+  nodes: named("on nodes"),
+  jobs: named("of jobs"),
   index: named("number"),
   order: named("order"),
   replacedBy: named("replaced by"),

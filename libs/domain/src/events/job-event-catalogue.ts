@@ -90,13 +90,15 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     after: ["execution", "node", "index", "state", "replacedBy"],
     reasons: REASONS,
   },
-  "job.execution.orphaned": {
-    when: "A node runs an execution that the record does not know, since the record was restored or lost.",
-    subject: "the name of its job, as the node has it",
+  "job.executions.orphaned": {
+    when:
+      "Nodes run executions that the store does not know, since it was restored or lost: how many, and up to 20 of " +
+      "their nodes and jobs. Further ones are summed up: an event when there are as many again, or after a minute.",
+    subject: "`cluster`",
     actors: SCHEDULER,
     before: null,
-    after: ["execution", "node", "index", "state"],
-    reasons: ["EXECUTION_ORPHANED"],
+    after: ["count", "nodes", "jobs"],
+    reasons: ["EXECUTIONS_ORPHANED"],
   },
   "job.execution.adopted": {
     when: "An execution that the record did not know is one of its job again.",

@@ -5,6 +5,7 @@ import { explainEvent } from "./explain-event.ts";
 import {
   executionEvent,
   executionOrderedEvent,
+  executionsOrphanedEvent,
   executionsPlacedEvents,
   jobChangedEvent,
   jobSubmittedEvent,
@@ -90,10 +91,9 @@ describe("executionEvent()", () => {
     ["job.execution.ended", "OOM"],
     ["job.execution.lost", "NODE_LOST"],
     ["job.execution.found", "EXECUTION_FOUND"],
-    ["job.execution.orphaned", "EXECUTION_ORPHANED"],
     ["job.execution.adopted", "EXECUTION_ADOPTED"],
   ] as const)("should tell %s", (type, reason) => {
-    const before = type === "job.execution.orphaned" ? null : { ...EXECUTION, state: "LOST" };
+    const before = { ...EXECUTION, state: "LOST" };
     const event = executionEvent({ type, before, after: EXECUTION, reason, message: "", actor: "scheduler:s1" });
     expect(event).toMatchObject({ subject: "web", after: { execution: "e1", node: "n1", state: "LIVE" } });
     expectCatalogued(event);
@@ -104,6 +104,16 @@ describe("executionEvent()", () => {
     const event = executionEvent({ ...change, type: "job.execution.replaced", replacedBy: "e2" });
     expect(event.after).toMatchObject({ execution: "e1", replacedBy: "e2" });
     expect(told(event)).toContain("replaced by e2");
+  });
+});
+
+describe("executionsOrphanedEvent()", () => {
+  it("should tell how many there are, and where", () => {
+    const found = { count: 600, nodes: ["n1", "n2"], jobs: ["web"], actor: "scheduler:s1" };
+    const event = executionsOrphanedEvent(found);
+    expect(event).toMatchObject({ subject: "cluster", after: { count: 600 } });
+    expect(told(event)).toBe("count 600, on nodes n1 + n2, of jobs web: EXECUTIONS_ORPHANED");
+    expectCatalogued(event);
   });
 });
 

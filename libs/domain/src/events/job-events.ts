@@ -82,6 +82,21 @@ export function executionsPlacedEvents(job: string, ids: readonly string[], acto
   return events;
 }
 
+/** The event of executions that nodes run and the store does not know. */
+export function executionsOrphanedEvent(found: {
+  readonly count: number;
+  readonly nodes: readonly string[];
+  readonly jobs: readonly string[];
+  readonly actor: string;
+}): NewEvent {
+  const { count, nodes, jobs, actor } = found;
+  return {
+    ...{ type: "job.executions.orphaned", subject: "cluster", actor, reason: "EXECUTIONS_ORPHANED", message: "" },
+    before: null,
+    after: { count, nodes, jobs },
+  };
+}
+
 /** What an event tells of an execution. */
 export interface ExecutionFacts {
   readonly id: string;
@@ -109,7 +124,7 @@ export function executionOrderedEvent(
 export function executionEvent(change: {
   readonly type: Exclude<
     JobEventType,
-    "job.submitted" | "job.changed" | "job.executions.placed" | "job.execution.ordered"
+    "job.submitted" | "job.changed" | "job.executions.placed" | "job.executions.orphaned" | "job.execution.ordered"
   >;
   readonly before: ExecutionFacts | null;
   readonly after: ExecutionFacts;

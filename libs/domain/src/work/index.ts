@@ -1,3 +1,4 @@
+export { boundUnknown, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
 export { checkJob, type KeptJob, keptJob } from "./check-job.ts";
 export { type JobEditKind, refuseJobEdit } from "./edit-job.ts";
 export type {
@@ -34,6 +35,7 @@ export {
   searchPiece,
 } from "./output-lines.ts";
 export type { Refusals } from "./placement/refusals.ts";
+export { canUseSecret, isSecretGrant, type NodeSecret, type SecretUser } from "./placement/secret-grants.ts";
 export type { ExecutionChange, JobChange, Plan, PlanInput } from "./plan.ts";
 export {
   type ExplainedRefusal,
@@ -49,6 +51,5 @@ export { WorkMemory } from "./planner/work-memory.ts";
 export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
 export { failuresInRow, isFailure, ranMsOf } from "./retry-place.ts";
-export { canUseSecret, isSecretGrant, type NodeSecret, type SecretUser } from "./secret-grants.ts";
 export type { Wait } from "./wait.ts";
 export { isUsableGpu, type WorkNode } from "./work-node.ts";

@@ -1,5 +1,5 @@
 import type { ConnectionState, HealthState, HoldKind, MembershipState, NodeType } from "../states.ts";
-import type { NodeSecret } from "./secret-grants.ts";
+import type { NodeSecret } from "./placement/secret-grants.ts";
 
 /** What a node offers to executions, over-commitment included. */
 export interface NodeCapacity {

@@ -42,7 +42,7 @@ export async function findCaller(
   return caller;
 }
 
-/** Find who calls, whatever the caller's role. Throws TOKEN_MISSING, TOKEN_INVALID, or what the authenticator throws. */
+/** Find who calls, whatever the role. Throws TOKEN_MISSING, TOKEN_INVALID, or what the authenticator throws. */
 export async function identifyCaller(authorization: string | null, authenticate: Authenticator): Promise<KnownCaller> {
   if (authorization === null) {
     throw refuse("TOKEN_MISSING", "this method needs an access token: send it as authorization: Bearer <token>");

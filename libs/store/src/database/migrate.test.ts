@@ -125,7 +125,9 @@ async function takeBackDrains(): Promise<void> {
   await sql`
     create index node_sessions_troubled_idx on node_sessions (replica_id)
     where flapping_since is not null or gpu_troubles <> '[]' or rebooted_at is not null`.execute(db);
-  await sql`alter table execution_observations drop column ports, drop column gpu_uuids`.execute(db);
+  await sql`alter table execution_observations drop column ports, drop column gpu_uuids, drop column unknown`.execute(
+    db,
+  );
   await sql`alter table cluster drop column scheduler_led`.execute(db);
   await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
   await sql`drop function scheduling_of`.execute(db);

@@ -77,6 +77,16 @@ async function forgetTheRest(tx: Tx): Promise<void> {
     where o.observed_at < now() - ${DAY_MS} * interval '1 millisecond'
       and (o.observed = 'ENDED' or o.missing > 1)
       and not exists (select from executions as e where e.id = o.execution_id)`.execute(tx);
+  // They no longer count towards what a node can have recorded.
+  await sql`
+    update execution_observations as o set unknown = false
+    where o.unknown and (o.observed = 'ENDED' or o.missing > 1) and o.observed_at < now() - interval '1 hour'`.execute(
+    tx,
+  );
+  await sql`
+    delete from execution_observations as o
+    where o.unknown and not exists (select from nodes as n where n.id = o.node_id)
+      and not exists (select from executions as e where e.id = o.execution_id)`.execute(tx);
   await sql`
     delete from node_allocations as a
     where a.executions = 0 and not exists (select from nodes as n where n.id = a.node_id)

@@ -55,6 +55,7 @@ export {
   readObservedIds,
   readUnknownExecutions,
   readUnsettledIds,
+  type SavedReports,
   saveObservations,
   type UnknownExecution,
 } from "./observations.ts";

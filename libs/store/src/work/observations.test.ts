@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "@rollcall/domain";
 import { addWorkNode, connectNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import { sql } from "kysely";
@@ -42,6 +43,15 @@ function report(nodeId: string, number: number, facts: Partial<NodeReport> = {})
 }
 
 const observationOf = async (id: string) => (await getExecutions(store.db, [id]))[0]?.observation ?? null;
+const observedRows = async (nodeId: string) => {
+  const rows = await store.db
+    .selectFrom("execution_observations")
+    .select("execution_id")
+    .where("node_id", "=", nodeId)
+    .orderBy("execution_id")
+    .execute();
+  return rows.map(({ execution_id: id }) => id);
+};
 const observedIds = async (position: string) =>
   (await readObservedIds(store.db, { position, after: "", limit: 100 })).items;
 
@@ -109,6 +119,71 @@ describe("saveObservations()", () => {
     const unknown = await readUnknownExecutions(store.db, { position: "0", after: "", limit: 100 });
     const facts = { job: "web", specDigest: null, observed: "RUNNING", ports: {}, gpuUuids: [] };
     expect(unknown).toEqual([{ id: "own", nodeId: "thief", ...facts }]);
+  });
+
+  it("should record no end of an execution that the store does not know", async () => {
+    await addWorkNode(store, "past");
+    const over = seen("overlong", { observed: "ENDED", end: "EXITED", exitCode: 0 });
+    expect(await saveObservations(store, [report("past", 1, { executions: [over] })])).toEqual({ cutNodeIds: [] });
+    expect(await observedRows("past")).toEqual([]);
+  });
+
+  it("should record as many unknown executions of a node as it can be given, whatever it reports, and more later", async () => {
+    await addWorkNode(store, "liar");
+    const claims = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => seen(`liar${String(from + index).padStart(6, "0")}`));
+    const say = (number: number, executions: readonly ReportedExecution[]) =>
+      saveObservations(store, [report("liar", number, { executions })]);
+    expect(await say(1, claims(0, 3_600))).toEqual({ cutNodeIds: ["liar"] });
+    expect(await say(2, claims(10_000, 3_600))).toEqual({ cutNodeIds: ["liar"] });
+    const recorded = await observedRows("liar");
+    expect(recorded).toHaveLength(MOST_UNKNOWN_OF_NODE);
+    // Those that have just ended count, so that ids cannot be exchanged again and again.
+    const ended = claims(0, 1_000).map((one) => ({ ...one, observed: "ENDED", end: "EXITED" }) as const);
+    await say(3, ended);
+    expect(await say(4, claims(20_000, 100))).toEqual({ cutNodeIds: ["liar"] });
+    expect(await observedRows("liar")).toHaveLength(MOST_UNKNOWN_OF_NODE);
+    await sql`
+      update execution_observations set observed_at = now() - interval '61 minutes' where node_id = 'liar'`.execute(
+      store.db,
+    );
+    expect(await say(5, claims(20_000, 100))).toEqual({ cutNodeIds: [] });
+    expect(await observedRows("liar")).toHaveLength(MOST_UNKNOWN_OF_NODE + 100);
+  });
+
+  it("should record no more of many nodes together, also at once, and more once one is not approved any more", async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `many${index}`);
+    for (const name of names) await addWorkNode(store, name);
+    const unknown = () =>
+      sql<{ count: number }>`
+      select count(*)::integer as count from execution_observations as o join nodes as n on n.id = o.node_id
+      where o.unknown and n.membership = 'APPROVED'
+        and (o.observed <> 'ENDED' or o.observed_at > now() - interval '1 hour')`.execute(store.db);
+    const say = (name: string, number: number) => {
+      const executions = Array.from({ length: 1_500 }, (_, index) => seen(`${name}x${index}`));
+      return saveObservations(store, [report(name, number, { executions })]);
+    };
+    const cut = (await Promise.all(names.map((name) => say(name, 1)))).flatMap(({ cutNodeIds }) => cutNodeIds);
+    expect(cut.sort()).toEqual([...names].sort());
+    expect((await unknown()).rows).toEqual([{ count: MOST_UNKNOWN }]);
+    await sql`update nodes set membership = 'REJECTED' where id = 'many0'`.execute(store.db);
+    const before = await observedRows("many0");
+    await Promise.all(names.map((name) => say(name, 2)));
+    expect((await unknown()).rows).toEqual([{ count: MOST_UNKNOWN }]);
+    expect(await observedRows("many0")).toHaveLength(before.length);
+    await sql`delete from execution_observations where unknown`.execute(store.db);
+  });
+
+  it("should record nothing unknown of a node that is not approved", async () => {
+    await addWorkNode(store, "pending");
+    await sql`update nodes set membership = 'PENDING' where id = 'pending'`.execute(store.db);
+    const reported = [report("pending", 1, { executions: [seen("p1")] })];
+    expect(await saveObservations(store, reported)).toEqual({ cutNodeIds: ["pending"] });
+    expect(await observedRows("pending")).toEqual([]);
+    await sql`update nodes set membership = 'APPROVED' where id = 'pending'`.execute(store.db);
+    const again = [report("pending", 2, { executions: [seen("p1")] })];
+    expect(await saveObservations(store, again)).toEqual({ cutNodeIds: [] });
+    expect(await observedRows("pending")).toEqual(["p1"]);
   });
 
   it("should count whole reports in a row that lack an execution", async () => {

@@ -1,4 +1,4 @@
-import type { EndReason, Observed } from "@rollcall/domain";
+import { boundUnknown, type EndReason, type Observed } from "@rollcall/domain";
 import { sql } from "kysely";
 import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
@@ -35,71 +35,133 @@ export interface NodeReport {
   readonly executions: readonly ReportedExecution[];
 }
 
+/** What saving reports left out. */
+export interface SavedReports {
+  /** Nodes that run more executions unknown to the store than are recorded: they are to report again later. */
+  readonly cutNodeIds: readonly string[];
+}
+
 /**
  * Write what nodes say of their executions, in one transaction. A report of a session that is not the node's any more
  * changes nothing; neither does one that is older than what is there, nor what a node says of another's execution. An
  * end stays, unless a newer report has the execution running: then the process is there, whatever was said of it before
  * (two agents with one identity each call the other's executions gone). Of what a whole report lacks is counted how
- * often in a row.
+ * often in a row. Executions that the store does not know are bounded, see boundUnknown(); one that has ended is not
+ * recorded at all.
  */
-export async function saveObservations(store: LaneStore, reports: readonly NodeReport[]): Promise<void> {
-  if (reports.length === 0) return;
-  await store.transaction(async (tx) => {
+export async function saveObservations(store: LaneStore, reports: readonly NodeReport[]): Promise<SavedReports> {
+  if (reports.length === 0) return { cutNodeIds: [] };
+  return store.transaction(async (tx) => {
+    const cut = new Set<string>();
     for (const round of inRounds(reports, ({ nodeId }) => nodeId)) {
-      await saveReported(tx, round);
+      const unknown = await saveReported(tx, round);
+      for (const nodeId of await saveUnknown(tx, unknown)) cut.add(nodeId);
       await countMissing(
         tx,
         round.filter(({ whole }) => whole),
       );
     }
     await sql`select pg_notify(${WORK_CHANNEL}, 'OBSERVED')`.execute(tx);
+    return { cutNodeIds: [...cut] };
   });
 }
 
-async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<void> {
+const REPORTED_COLUMNS = sql`
+  id text, "nodeId" text, epoch bigint, number bigint, observed text, "startedAt" timestamptz, "endedAt" timestamptz,
+  "end" text, "exitCode" integer, signal text, message text, job text, digest text, ports jsonb, "gpuUuids" text[]`;
+
+const WRITTEN_COLUMNS = sql`
+  execution_id, node_id, epoch, report, observed, started_at, ended_at, end_reason, exit_code, signal, message,
+  job, spec_digest, ports, gpu_uuids, ready_at`;
+
+const WRITTEN_VALUES = sql`
+  i.id, i."nodeId", i.epoch, i.number, i.observed, i."startedAt", i."endedAt", i."end",
+  i."exitCode", i.signal, i.message, i.job, decode(i.digest, 'hex'), i.ports, i."gpuUuids",
+  case i.observed when 'READY' then now() end`;
+
+/** Save what is said of executions that the store knows. Answers what runs besides them. */
+async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<readonly ReportedItem[]> {
   const items = reports.flatMap(({ nodeId, epoch, number, executions }) =>
-    executions.map(({ startedAtMs, endedAtMs, specDigest, ports = {}, gpuUuids = [], ...execution }) => ({
-      ...{ ...execution, ports, gpuUuids },
-      ...{ nodeId, epoch, number },
-      startedAt: isoOf(startedAtMs),
-      endedAt: isoOf(endedAtMs),
-      digest: specDigest === null ? null : Buffer.from(specDigest).toString("hex"),
-    })),
+    executions.map((execution) => itemOf({ nodeId, epoch, number }, execution)),
   );
-  if (items.length === 0) return;
-  const columns = sql`
-    id text, "nodeId" text, epoch bigint, number bigint, observed text, "startedAt" timestamptz, "endedAt" timestamptz,
-    "end" text, "exitCode" integer, signal text, message text, job text, digest text, ports jsonb, "gpuUuids" text[]`;
-  await sql`${PREPARED}
-    insert into execution_observations as o (
-      execution_id, node_id, epoch, report, observed, started_at, ended_at, end_reason, exit_code, signal, message,
-      job, spec_digest, ports, gpu_uuids, ready_at
+  if (items.length === 0) return [];
+  const { rows } = await sql<{ readonly id: string; readonly nodeId: string }>`${PREPARED}
+    with items as materialized (
+      select distinct on (i.id) i.*, e.id is not null or known.execution_id is not null as "isKnown"
+      from ${rowsFrom(items, REPORTED_COLUMNS)} as i
+      join node_sessions as s on s.node_id = i."nodeId" and s.epoch = i.epoch
+      left join executions as e on e.id = i.id
+      left join execution_observations as known on known.execution_id = i.id
+      where e.id is null or e.node_id = i."nodeId"
+      order by i.id
+    ),
+    written as (
+      insert into execution_observations as o (${WRITTEN_COLUMNS})
+      select ${WRITTEN_VALUES} from items as i where i."isKnown" order by i.id
+      on conflict on constraint execution_observations_pkey do update set
+        epoch = excluded.epoch, report = excluded.report, observed = excluded.observed,
+        started_at = excluded.started_at, ended_at = excluded.ended_at, end_reason = excluded.end_reason,
+        exit_code = excluded.exit_code, signal = excluded.signal, message = excluded.message, job = excluded.job,
+        spec_digest = excluded.spec_digest, ports = excluded.ports, gpu_uuids = excluded.gpu_uuids, missing = 0,
+        ready_at = case
+          when excluded.observed = 'READY' and o.observed = 'READY' then o.ready_at
+          else excluded.ready_at
+        end,
+        observed_at = now(), changed = pg_current_xact_id()
+      where o.node_id = excluded.node_id
+        and (o.epoch, o.report) < (excluded.epoch, excluded.report)
+        and (o.observed <> 'ENDED' or excluded.observed in ('STARTING', 'RUNNING', 'READY'))
+        and (
+          (o.observed, o.missing, o.message) is distinct from (excluded.observed, 0, excluded.message)
+          or o.started_at is distinct from excluded.started_at
+        )
     )
-    select distinct on (i.id) i.id, i."nodeId", i.epoch, i.number, i.observed, i."startedAt", i."endedAt", i."end",
-      i."exitCode", i.signal, i.message, i.job, decode(i.digest, 'hex'), i.ports, i."gpuUuids",
-      case i.observed when 'READY' then now() end
-    from ${rowsFrom(items, columns)} as i
-    join node_sessions as s on s.node_id = i."nodeId" and s.epoch = i.epoch
-    left join executions as e on e.id = i.id
-    where e.id is null or e.node_id = i."nodeId"
-    order by i.id
-    on conflict on constraint execution_observations_pkey do update set
-      epoch = excluded.epoch, report = excluded.report, observed = excluded.observed,
-      started_at = excluded.started_at, ended_at = excluded.ended_at, end_reason = excluded.end_reason,
-      exit_code = excluded.exit_code, signal = excluded.signal, message = excluded.message, job = excluded.job,
-      spec_digest = excluded.spec_digest, ports = excluded.ports, gpu_uuids = excluded.gpu_uuids, missing = 0,
-      ready_at = case
-        when excluded.observed = 'READY' and o.observed = 'READY' then o.ready_at
-        else excluded.ready_at
-      end,
-      observed_at = now(), changed = pg_current_xact_id()
-    where o.node_id = excluded.node_id
-      and (o.epoch, o.report) < (excluded.epoch, excluded.report)
-      and (o.observed <> 'ENDED' or excluded.observed in ('STARTING', 'RUNNING', 'READY'))
-      and (
-        (o.observed, o.missing, o.message) is distinct from (excluded.observed, 0, excluded.message)
-        or o.started_at is distinct from excluded.started_at
-      )`.execute(tx);
+    select i.id, i."nodeId" from items as i where not i."isKnown" and i.observed <> 'ENDED' order by i.id`.execute(tx);
+  if (rows.length === 0) return [];
+  const byKey = new Map(items.map((item) => [`${item.nodeId} ${item.id}`, item]));
+  return rows.flatMap(({ id, nodeId }) => byKey.get(`${nodeId} ${id}`) ?? []);
+}
+
+/** Save what nodes run and the store does not know, within its bounds. Answers the nodes of which not all was saved. */
+async function saveUnknown(tx: Tx, unknown: readonly ReportedItem[]): Promise<readonly string[]> {
+  if (unknown.length === 0) return [];
+  // One at a time: those that count together would exceed the bounds together.
+  await sql`select pg_advisory_xact_lock(hashtextextended('unknown executions', 7194))`.execute(tx);
+  const nodeIds = [...new Set(unknown.map(({ nodeId }) => nodeId))];
+  const { rows } = await sql<{ readonly nodeId: string; readonly count: number }>`
+    select n.id as "nodeId", count(o.execution_id)::integer as count
+    from nodes as n
+    left join execution_observations as o on o.node_id = n.id and o.unknown
+      and (o.observed <> 'ENDED' and o.missing < 2 or o.observed_at > now() - interval '1 hour')
+    where n.membership = 'APPROVED'
+      and (n.id = any(${nodeIds}) or n.id in (select x.node_id from execution_observations as x where x.unknown))
+    group by n.id`.execute(tx);
+  const { recorded, cutNodeIds } = boundUnknown(unknown, {
+    ofNodes: new Map(rows.map(({ nodeId, count }) => [nodeId, count])),
+    total: rows.reduce((sum, { count }) => sum + count, 0),
+  });
+  if (recorded.length > 0) {
+    await sql`
+      insert into execution_observations (${WRITTEN_COLUMNS}, unknown)
+      select ${WRITTEN_VALUES}, true from ${rowsFrom(recorded, REPORTED_COLUMNS)} as i order by i.id
+      on conflict on constraint execution_observations_pkey do nothing`.execute(tx);
+  }
+  return cutNodeIds;
+}
+
+type ReportedItem = ReturnType<typeof itemOf>;
+
+function itemOf(
+  session: { readonly nodeId: string; readonly epoch: number; readonly number: number },
+  { startedAtMs, endedAtMs, specDigest, ports = {}, gpuUuids = [], ...execution }: ReportedExecution,
+) {
+  return {
+    ...{ ...execution, ports, gpuUuids },
+    ...session,
+    startedAt: isoOf(startedAtMs),
+    endedAt: isoOf(endedAtMs),
+    digest: specDigest === null ? null : Buffer.from(specDigest).toString("hex"),
+  };
 }
 
 /** What no node has said anything of counts only when it should stop: else it may be on its way to the node. */

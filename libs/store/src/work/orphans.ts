@@ -18,6 +18,8 @@ export interface Orphan {
 /** Make executions that the record did not know their jobs' own, and tell their nodes so. They are counted already. */
 export async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
   if (adopted.length === 0) return;
+  const ids = adopted.map(({ id }) => id);
+  await sql`update execution_observations set unknown = false where execution_id = any(${ids}) and unknown`.execute(tx);
   const items = adopted.map(({ id, version, run, index, nodeId }) => ({ id, version, run, index, nodeId }));
   await sql`
     with wanted as materialized (

@@ -107,6 +107,8 @@ export interface ExecutionObservationsTable {
   readonly ports: ColumnType<Readonly<Record<string, number>>, string | undefined, string>;
   readonly gpu_uuids: Generated<readonly string[]>;
   readonly missing: Generated<number>;
+  /** Whether the store did not know the execution when it was first reported. */
+  readonly unknown: Generated<boolean>;
   /** Since when it has been READY without a break, by the record's clock. */
   readonly ready_at: Date | null;
   readonly observed_at: Timestamp;

@@ -118,14 +118,28 @@ describe("HeldWork, reports that wait", () => {
 describe("HeldWork.asksForReport()", () => {
   it("should ask once for each disagreement, and not before the report that follows a Welcome", () => {
     const work = new HeldWork();
-    expect(work.asksForReport(7n, false)).toBe(false);
+    expect(work.asksForReport(7n, false, 0)).toBe(false);
     work.take(part(1, ["a"], { digest: 7n }));
-    expect(work.asksForReport(7n, false)).toBe(false);
-    expect([work.asksForReport(8n, false), work.asksForReport(8n, false)]).toEqual([true, false]);
+    expect(work.asksForReport(7n, false, 0)).toBe(false);
+    expect([work.asksForReport(8n, false, 0), work.asksForReport(8n, false, 0)]).toEqual([true, false]);
     work.take(part(2, ["a"], { digest: 7n, hasMore: true }));
-    expect(work.asksForReport(8n, false)).toBe(false);
+    expect(work.asksForReport(8n, false, 0)).toBe(false);
     work.take(part(2, ["b"], { digest: 7n }));
-    expect(work.asksForReport(8n, false)).toBe(true);
+    expect(work.asksForReport(8n, false, 0)).toBe(true);
+  });
+});
+
+describe("HeldWork, of which not all is recorded", () => {
+  it("should ask for a whole report again, once, and not before the time", () => {
+    const work = new HeldWork();
+    work.take(part(1, ["a"], { isWhole: true, digest: 7n }));
+    work.askAgainAt(60_000);
+    expect(work.asksForReport(7n, false, 59_999)).toBe(false);
+    expect([work.asksForReport(7n, false, 60_000), work.asksForReport(7n, false, 60_001)]).toEqual([true, false]);
+    work.take(part(2, ["a"], { digest: 7n }));
+    expect(work.asksForReport(7n, false, 60_002)).toBe(true);
+    work.take(part(3, ["a"], { isWhole: true, digest: 7n }));
+    expect(work.asksForReport(7n, false, 60_003)).toBe(false);
   });
 });
 
@@ -141,12 +155,12 @@ describe("HeldWork while another agent may have the node's executions", () => {
     work.take(part(1, [], { isWhole: true, digest: 7n, executions: all }));
     expect(work.beginSave(true)).toEqual({ number: 1, whole: false, executions: [running, ended] });
     work.saved();
-    expect(work.asksForReport(7n, true)).toBe(false);
-    expect([work.asksForReport(7n, false), work.asksForReport(7n, false)]).toEqual([true, false]);
+    expect(work.asksForReport(7n, true, 0)).toBe(false);
+    expect([work.asksForReport(7n, false, 0), work.asksForReport(7n, false, 0)]).toEqual([true, false]);
     work.take(part(2, [], { isWhole: true, digest: 7n, executions: all }));
     expect(work.beginSave(false)).toEqual({ number: 2, whole: true, executions: all });
     work.saved();
-    expect(work.asksForReport(7n, false)).toBe(false);
+    expect(work.asksForReport(7n, false, 0)).toBe(false);
   });
 
   it("should save all of what could not be saved while that was in doubt", () => {

@@ -46,6 +46,8 @@ export class HeldWork {
   #isReportAsked = true;
   /** Whether something of its last whole report was not believed. */
   #isDoubted = false;
+  /** When a whole report is due since not all of the last one was recorded; null for never. */
+  #againAtMs: number | null = null;
 
   /** Whether a report waits to be saved. */
   get hasReport(): boolean {
@@ -53,16 +55,25 @@ export class HeldWork {
   }
 
   /**
-   * Whether a whole report must be asked for: a Beat names a digest that no report explains, or the last one was not
-   * believed and would be by now. True once for each disagreement: the next report answers it.
+   * Whether a whole report must be asked for: a Beat names a digest that no report explains, the last one was not
+   * believed and would be by now, or not all of it was recorded a while ago. True once for each reason: the next report
+   * answers it.
    *
    * @param isContested see Replica.isContested().
+   * @param nowMs monotonic.
    */
-  asksForReport(digest: bigint, isContested: boolean): boolean {
+  asksForReport(digest: bigint, isContested: boolean, nowMs: number): boolean {
     const isBelievedNow = this.#isDoubted && !isContested;
-    if ((this.#digest === digest && !isBelievedNow) || this.#isReportAsked || this.#open !== null) return false;
+    const isDue = this.#againAtMs !== null && nowMs >= this.#againAtMs;
+    const isExplained = this.#digest === digest && !isBelievedNow && !isDue;
+    if (isExplained || this.#isReportAsked || this.#open !== null) return false;
     this.#isReportAsked = true;
     return true;
+  }
+
+  /** Not all that the node runs was recorded: ask for a whole report at this time, or later. */
+  askAgainAt(nowMs: number): void {
+    this.#againAtMs = nowMs;
   }
 
   /** The agent could not be asked, since it does not read: the next Beat asks again. */
@@ -89,6 +100,7 @@ export class HeldWork {
     this.#lastNumber = number;
     this.#digest = part.digest;
     this.#isReportAsked = false;
+    if (whole) this.#againAtMs = null;
     return "complete";
   }
 

@@ -5,7 +5,7 @@ import { EndReason, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb
 import { describeError } from "@rollcall/errors";
 import { silentLogger, startTasks } from "@rollcall/process";
 import { createRequestValidator } from "@rollcall/rpc";
-import type { NodeReport, NodeWork, NodeWorkQuery, WorkReference } from "@rollcall/store";
+import type { NodeReport, NodeWork, NodeWorkQuery, SavedReports, WorkReference } from "@rollcall/store";
 import { until } from "@rollcall/testkit/time";
 import { BareStream, bareReplica, HELLO, opening } from "../testing/bare-replica.ts";
 import { WorkDesk } from "./work-desk.ts";
@@ -21,6 +21,8 @@ class FakeWork implements WorkRecord {
   readonly specs = new Map([[keyOf(DIGEST), Buffer.from("spec")]]);
   changed: string[] = [];
   forgotten: string[] = [];
+  /** Nodes of which not all is recorded. */
+  cut: string[] = [];
   failures = 0;
   reads = 0;
   forgettings = 0;
@@ -49,9 +51,10 @@ class FakeWork implements WorkRecord {
     });
   }
 
-  async saveReports(reports: readonly NodeReport[]): Promise<void> {
+  async saveReports(reports: readonly NodeReport[]): Promise<SavedReports> {
     this.#fail();
     this.reports.push(...reports);
+    return { cutNodeIds: this.cut };
   }
 
   async forgettable(_nodeId: string, ids: readonly string[]): Promise<readonly string[]> {

@@ -35,6 +35,9 @@ const FORGOTTEN = {
 /** Executions that are saved in one transaction, unless one node reports more. */
 const EXECUTIONS_A_SAVE = 2_000;
 
+/** How long a node with more unknown executions than are recorded waits until it is asked again. */
+const REPORT_AGAIN_MS = 60_000;
+
 /**
  * The work of the nodes that a replica holds: tells agents what should run, and records what they report. Both are
  * repeated until they are confirmed, so a lost answer loses nothing: an agent that comes back is told the whole list
@@ -88,7 +91,8 @@ export class WorkDesk implements WorkHost {
       this.#untold.add(node);
       this.#telling.call();
     }
-    if (!work.asksForReport(digest, isContested)) return;
+    const nowMs = this.#options.loops.clock.nowMs();
+    if (!work.asksForReport(digest, isContested, nowMs)) return;
     const isSent = node.stream?.sendWork({ ...this.#changes(work), isReportWanted: true }) === true;
     if (!isSent) work.reportNotAsked();
   }
@@ -229,14 +233,16 @@ export class WorkDesk implements WorkHost {
       const batch = this.#beginSave();
       if (batch.length === 0) continue;
       const { record } = this.#options;
-      await record.saveReports(batch.map(({ report }) => report)).catch((error: unknown) => {
+      const { cutNodeIds } = await record.saveReports(batch.map(({ report }) => report)).catch((error: unknown) => {
         for (const { node, work } of batch) {
           work.notSaved();
           this.#reported.add(node);
         }
         throw error;
       });
+      const againAtMs = this.#options.loops.clock.nowMs() + REPORT_AGAIN_MS;
       for (const { node, work, report } of batch) {
+        if (cutNodeIds.includes(node.id)) work.askAgainAt(againAtMs);
         const number = BigInt(work.saved());
         if (node.work !== work) continue;
         node.stream?.sendWork({ kind: "report-ack", number });

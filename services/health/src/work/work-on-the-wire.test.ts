@@ -117,6 +117,26 @@ describe("work on the wire", () => {
     expect(await observed(`b${nodes}`)).toMatchObject({ observed: "ENDED", end_reason: "OOM" });
   });
 
+  it("should record a bounded number of what an agent claims to run, and ask again for the rest", async () => {
+    const stream = await join(first);
+    const claim = async (number: number, prefix: string) => {
+      // A frame has 64 KiB, and parts of a report follow each other.
+      for (let part = 0; part < 6; part += 1) {
+        const ids = Array.from({ length: 600 }, (_, index) => `${prefix}${nodes}x${part}x${index}`);
+        const observations = ids.map((id) => ({ id, state: ObservedState.RUNNING })) as never;
+        const value = { number: BigInt(number), whole: true, more: part < 5, observations };
+        stream.send({ case: "executionReport", value });
+      }
+      expect((await stream.nextOf("reportAck")).number).toBe(BigInt(number));
+    };
+    await claim(1, "one");
+    await claim(2, "two");
+    const rows = await record.query("select count(*)::integer from execution_observations where node_id = $1", [
+      agent.nodeId,
+    ]);
+    expect(rows.rows).toEqual([{ count: 1_000 }]);
+  });
+
   it("should tell which executions were reported before, so that none is started a second time", async () => {
     const [seen, unseen] = [`r${nodes}`, `u${nodes}`];
     await want(seen, "RUN");

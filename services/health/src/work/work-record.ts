@@ -1,4 +1,4 @@
-import type { NodeReport, NodeWork, NodeWorkQuery, SpecRecord } from "@rollcall/store";
+import type { NodeReport, NodeWork, NodeWorkQuery, SavedReports, SpecRecord } from "@rollcall/store";
 
 /** What health needs of the record of work. */
 export interface WorkRecord {
@@ -11,7 +11,7 @@ export interface WorkRecord {
   /** Specs by their digests; those that are not there are left out. */
   readSpecs(digests: readonly Uint8Array[]): Promise<readonly SpecRecord[]>;
   /** Save reports, see saveObservations(). */
-  saveReports(reports: readonly NodeReport[]): Promise<void>;
+  saveReports(reports: readonly NodeReport[]): Promise<SavedReports>;
   /** Those of a node's executions whose end has been recorded. */
   forgettable(nodeId: string, ids: readonly string[]): Promise<readonly string[]>;
 }

@@ -40,7 +40,6 @@ const JOB_EVENTS = [
   "job.execution.lost",
   "job.execution.found",
   "job.execution.replaced",
-  "job.execution.orphaned",
   "job.execution.adopted",
 ] as const;
 

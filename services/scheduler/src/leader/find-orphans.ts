@@ -1,6 +1,7 @@
 import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor, settleGone } from "@rollcall/domain";
-import type { ChangePosition, UnknownExecution, WorkCommit, WorkCommitted } from "@rollcall/store";
+import type { ChangePosition, WorkCommit, WorkCommitted } from "@rollcall/store";
 import type { LeaderOptions } from "./leader-options.ts";
+import type { OrphanNews } from "./orphan-news.ts";
 
 const ORPHANS_A_COMMIT = 500;
 const NOTHING = { executions: [], jobs: [], drains: [] } as const;
@@ -9,25 +10,29 @@ const NOTHING = { executions: [], jobs: [], drains: [] } as const;
 export type Commit = (commit: Omit<WorkCommit, "instance" | "specDigestOf">) => Promise<WorkCommitted>;
 
 /**
- * Show what nodes run and the record does not know. It goes on running until an operator decides.
+ * Show what nodes run and the store does not know. It continues to run until an operator decides. How much of it nodes
+ * can report is bounded where reports are saved.
  *
  * @param position since when nodes said so; null to look at all that they have said.
  */
 export async function findOrphans(
-  position: ChangePosition | null,
+  { position, nowMs }: { readonly position: ChangePosition | null; readonly nowMs: number },
+  news: OrphanNews,
   commit: Commit,
-  { record, instance, log }: Pick<LeaderOptions, "record" | "instance" | "log">,
+  { record, log }: Pick<LeaderOptions, "record" | "log">,
 ): Promise<void> {
+  const late = news.add([], nowMs);
+  if (late.length > 0) await commit({ plan: NOTHING, events: late });
   for (let after = ""; ; ) {
     const unknown = await record.readUnknownExecutions({ position, after, limit: ORPHANS_A_COMMIT });
     const last = unknown.at(-1);
     if (last === undefined) return;
-    log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
+    log.warn({ executions: unknown.length }, "nodes run executions that the store does not know");
     const orphans = unknown.map(({ specDigest, observed: _, ...orphan }) => ({
       ...orphan,
       specDigest: specDigest ?? Buffer.alloc(0),
     }));
-    await commit({ plan: NOTHING, orphans, events: unknown.map((one) => orphanEvent(one, instance)) });
+    await commit({ plan: NOTHING, orphans, events: news.add(unknown, nowMs) });
     if (unknown.length < ORPHANS_A_COMMIT) return;
     after = last.id;
   }
@@ -68,16 +73,5 @@ export function orphanEndEvents(changes: readonly ExecutionChange[], instance: s
       ...{ type: "job.execution.ended", before: { ...before, state: "ORPHANED" }, after, reason, message },
       actor: schedulerActor(instance),
     });
-  });
-}
-
-function orphanEvent({ id, job, nodeId }: UnknownExecution, instance: string) {
-  return executionEvent({
-    type: "job.execution.orphaned",
-    before: null,
-    after: { id, job, nodeId, index: 0, state: "ORPHANED" },
-    reason: "EXECUTION_ORPHANED",
-    message: "",
-    actor: schedulerActor(instance),
   });
 }

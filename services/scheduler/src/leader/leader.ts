@@ -7,6 +7,7 @@ import { type Commit, endHomeless, findOrphans, orphanEndEvents } from "./find-o
 import { LeaderMemory } from "./leader-memory.ts";
 import type { LeaderMetrics } from "./leader-metrics.ts";
 import type { LeaderOptions } from "./leader-options.ts";
+import { OrphanNews } from "./orphan-news.ts";
 import { planEvents } from "./plan-events.ts";
 import { seeToOrders } from "./see-to-orders.ts";
 
@@ -31,11 +32,13 @@ export class Leader {
   readonly #wakeUp = new WakeUp();
   readonly #dirty = new Dirty();
   readonly #actor: string;
+  #orphans: OrphanNews;
   #memory: LeaderMemory | null = null;
 
   constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkMemory) {
     this.#options = options;
     this.#actor = schedulerActor(options.instance);
+    this.#orphans = new OrphanNews(this.#actor);
     this.#metrics = metrics;
     this.#createShell = createShell;
   }
@@ -45,6 +48,8 @@ export class Leader {
     const { record, feed, signals, clock, log } = this.#options;
     const startedAtMs = clock.nowMs();
     this.#dirty.clear();
+    // Times are planning times of this lead.
+    this.#orphans = new OrphanNews(this.#actor);
     const after = await record.currentRevision();
     const position = await record.changePosition();
     // Before the record is read: what changes meanwhile is read again.
@@ -147,7 +152,7 @@ export class Leader {
       after = last;
     }
     const commit: Commit = (work) => this.#commit(memory, work);
-    await findOrphans(null, commit, this.#options);
+    await findOrphans({ position: null, nowMs }, this.#orphans, commit, this.#options);
     await endHomeless(nowMs, commit, this.#options);
   }
 
@@ -173,7 +178,8 @@ export class Leader {
       if (last === undefined || items.length < OBSERVED_A_READ) break;
       after = last;
     }
-    await findOrphans(from, (commit) => this.#commit(memory, commit), this.#options);
+    const commit: Commit = (work) => this.#commit(memory, work);
+    await findOrphans({ position: from, nowMs }, this.#orphans, commit, this.#options);
     await this.#step("observed");
     return next;
   }

@@ -1,8 +1,8 @@
 import { matches } from "../../labels/selectors.ts";
 import { isVersionAtLeast } from "../agent-version.ts";
-import { canUseSecret, type NodeSecret } from "../secret-grants.ts";
 import type { WorkHold, WorkNode } from "../work-node.ts";
 import type { PlacementRequest } from "./placement-request.ts";
+import { canUseSecret, type NodeSecret } from "./secret-grants.ts";
 
 /** Why a node will not do, for machines. */
 export type PlacementReason =

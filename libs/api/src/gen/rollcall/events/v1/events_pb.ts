@@ -95,7 +95,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * job.execution.lost: an execution is lost with its node, or its node lacks it. Before: state. After: execution, node, index, state.
    * job.execution.found: an execution that was lost and not replaced runs. Before: state. After: execution, node, index, state.
    * job.execution.replaced: another execution took the place of one. Before: state. After: execution, node, index, replacedBy.
-   * job.execution.orphaned: a node runs an execution that the record does not know. After: execution, node, state.
+   * job.executions.orphaned: nodes run executions that the store does not know. After: count, and up to 20 nodes and jobs.
    * job.execution.adopted: an execution that the record did not know is its job's again. Before: state. After: execution, node, index, state.
    *
    * @generated from field: string type = 4;
