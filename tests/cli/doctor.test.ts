@@ -32,6 +32,7 @@ const BY_LOAD = ["record-latency", "postgres-latency", "log-lag", "clock", "repo
 const HEALTHY_FACTS: ProcessFacts = {
   ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: 0, recordLatencyMs: 1, feedLagMs: 1_000 },
   ...{ openFiles: 100, openFilesLimit: 1_024, certificateEndsAtMs: null, natsConnected: null },
+  lacksNotifications: false,
 };
 
 let others = 0;
@@ -107,6 +108,7 @@ describe("doctor", () => {
     ["a process without descriptors", { openFiles: 1_000, openFilesLimit: 1_010 }, "descriptors"],
     ["a process without NATS", { natsConnected: false }, "nats"],
     ["a process that does not follow the log", { feedLagMs: 120_000 }, "log-lag"],
+    ["a process without notifications", { lacksNotifications: true }, "notifications"],
   ])("should find %s", async (_, facts, check) => {
     const instance = await report(facts);
     const { code, findings } = await examine();

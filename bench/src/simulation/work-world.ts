@@ -90,7 +90,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
         call(() => {
           const changed = [...this.#tables.wanted.since(position)];
           position = this.#tables.position;
-          return changed;
+          return changed.map((nodeId) => ({ nodeId, generation: this.#tables.allocation(nodeId).generation }));
         }),
       readSpecs: (digests) =>
         call(() => digests.flatMap((it) => this.#tables.rows.specs.get(Buffer.from(it).toString("hex")) ?? [])),

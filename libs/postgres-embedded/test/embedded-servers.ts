@@ -9,7 +9,7 @@ import {
   startEmbeddedPostgres,
 } from "../src/embedded-postgres.ts";
 
-const SETTINGS = { fsync: "off", shared_buffers: "16MB", max_connections: "20" };
+const SETTINGS = { fsync: "off", shared_buffers: "16MB", max_connections: "60" };
 
 /** The servers of one test file, each in a directory of its own. */
 export class EmbeddedServers {

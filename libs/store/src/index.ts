@@ -52,6 +52,7 @@ export {
   useUpSignInCode,
 } from "./console/sign-in-codes.ts";
 export type { Change } from "./database/change.ts";
+export { type CheckConnectionsOptions, checkConnections } from "./database/check-connections.ts";
 export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";
 export { findNearNames, withSuggestion } from "./database/near-names.ts";
@@ -144,6 +145,7 @@ export {
 export { exposeFeed } from "./log/expose-feed.ts";
 export { EventFeed, type Following, type FollowOptions } from "./log/feed.ts";
 export { CallLogReader } from "./log/log-reader.ts";
+export type { NotificationState } from "./log/notifications.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
 export { clearDuplicates, recordedTroubles, settleConditions, troubledNodes } from "./nodes/conditions.ts";

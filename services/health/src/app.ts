@@ -4,7 +4,7 @@ import { ExecutionReportSchema, HelloSchema } from "@rollcall/api/rollcall/healt
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { replicaInterest, unitedInterest } from "@rollcall/domain";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
-import type { Task } from "@rollcall/process";
+import { Loop, type Task } from "@rollcall/process";
 import { createRequestValidator, type GrpcRoute, type PolicyTable, type ReadyReport, StrangerLog } from "@rollcall/rpc";
 import { type LeaseReport, withdraw } from "@rollcall/store";
 import { BrakeCounter } from "./brake/brake-counter.ts";
@@ -78,6 +78,8 @@ export interface HealthApp {
 }
 
 const CLOSE_WITHIN_MS = 5_000;
+/** How often to look for changed work without a notification: one query, however many nodes are held. */
+const WORK_POLL_MS = 2_000;
 
 /** Create health: who is well. Its parts know each other by callbacks; none is called before all parts exist. */
 export function createApp(deps: HealthProcess): HealthApp {
@@ -140,6 +142,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   const brakeLease = { store, log, instance, clock: deps.brakeTimes?.clock ?? clock, ...renewalTimes(deps) };
   const work = new WorkDesk({ record: createPostgresWork(store), replica, validator, loops });
   const unsubscribe = deps.signals.follow("WANTED", () => work.observe());
+  const polling = new Loop({ name: "poll-work", everyMs: WORK_POLL_MS, clock, turn: async () => work.observe() });
   const host: StreamHost = {
     ...{ replica, clock, log, work },
     strangers: deps.strangers ?? new StrangerLog({ log }),
@@ -183,6 +186,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     tasks: [
       ...core.tasks,
       ...work.tasks,
+      polling,
       ...[informing, followPoliciesTask(policies, loops), pushing, advertisement, keeping],
       clearDuplicatesTask({ store, replica, clock, log }),
       decideBrakeTask(decider, brakeLease),

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,16 +6,37 @@ import { join } from "node:path";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
 
-/** A PgBouncer in transaction mode before one database. */
+/** When a session of the server goes back to the pool. */
+export type PoolMode = "session" | "transaction" | "statement";
+
+/** How PgBouncer is configured. */
+export interface PgbouncerOptions {
+  /** Default transaction. */
+  readonly poolMode?: PoolMode;
+  /** Default 500. */
+  readonly maxClients?: number;
+}
+
+/** A PgBouncer before one database, which does not keep prepared statements. */
 export interface Pgbouncer {
   readonly url: string;
+  /** HOST:PORT. */
+  readonly address: string;
   /** What it has said. */
   log(): string;
+  /** Change the mode, as an administrator does, while clients are connected. */
+  setPoolMode(mode: PoolMode): Promise<void>;
   stop(): Promise<void>;
 }
 
+/** The installed version as a number, such as 118 for 1.18; 0 where none is installed. */
+export function pgbouncerVersion(): number {
+  const [, major, minor] = /PgBouncer (\d+)\.(\d+)/.exec(String(spawnSync("pgbouncer", ["--version"]).stdout)) ?? [];
+  return major === undefined ? 0 : Number(major) * 100 + Number(minor);
+}
+
 /** Start Debian's PgBouncer before the database of a URL, which has a port. */
-export async function startPgbouncer(databaseUrl: string): Promise<Pgbouncer> {
+export async function startPgbouncer(databaseUrl: string, options: PgbouncerOptions = {}): Promise<Pgbouncer> {
   const target = new URL(databaseUrl);
   const [port = 0] = await freePorts(1);
   const dir = await mkdtemp(join(tmpdir(), "rollcall-pgbouncer-"));
@@ -23,20 +44,22 @@ export async function startPgbouncer(databaseUrl: string): Promise<Pgbouncer> {
   await chmod(dir, 0o755);
   const [host, password] = [target.hostname, decodeURIComponent(target.password)];
   const file = join(dir, "pgbouncer.ini");
-  const lines = [
+  const configuration = (mode: PoolMode) => [
     "[databases]",
     `record = host=${host} port=${target.port} dbname=${target.pathname.slice(1)} user=${target.username} ` +
       `password=${password}`,
     "[pgbouncer]",
-    "pool_mode = transaction",
+    `pool_mode = ${mode}`,
     "listen_addr = 127.0.0.1",
     `listen_port = ${port}`,
     "unix_socket_dir =",
     "auth_type = any",
-    "default_pool_size = 20",
-    "max_client_conn = 500",
+    `default_pool_size = ${POOL_SIZE}`,
+    `max_client_conn = ${options.maxClients ?? 500}`,
+    ...(pgbouncerVersion() < KEEPS_STATEMENTS_SINCE ? [] : ["max_prepared_statements = 0"]),
   ];
-  await writeFile(file, `${lines.join("\n")}\n`, { mode: 0o644 });
+  const write = (mode: PoolMode) => writeFile(file, `${configuration(mode).join("\n")}\n`, { mode: 0o644 });
+  await write(options.poolMode ?? "transaction");
   const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const child = spawn("pgbouncer", [...user, file], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
@@ -49,13 +72,24 @@ export async function startPgbouncer(databaseUrl: string): Promise<Pgbouncer> {
   if (child.exitCode !== null) throw new Error(`pgbouncer ended: ${said}`);
   return {
     url: `postgres://any@127.0.0.1:${port}/record`,
+    address: `127.0.0.1:${port}`,
     log: () => said,
+    setPoolMode: async (mode) => {
+      const before = said.length;
+      await write(mode);
+      child.kill("SIGHUP");
+      await until("pgbouncer to read its configuration", () => /RELOAD|SIGHUP/i.test(said.slice(before)));
+    },
     stop: async () => {
       await ended(child);
       await rm(dir, { recursive: true, force: true });
     },
   };
 }
+
+/** In session mode each connection of each process has one. */
+const POOL_SIZE = 100;
+const KEEPS_STATEMENTS_SINCE = 121;
 
 async function ended(child: ChildProcess): Promise<void> {
   child.kill("SIGTERM");

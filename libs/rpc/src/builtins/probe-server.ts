@@ -204,6 +204,11 @@ function plain(status: number, text: string): Answer {
 /** One named check of readiness. */
 export interface CheckResult {
   readonly ok: boolean;
+  /**
+   * Whether the process does its work, but late, because of what the message names. That does not make it unready: the
+   * others depend on the same, and a balancer that took all of them out would make an outage of it.
+   */
+  readonly degraded?: boolean;
   /** What was found, for people. */
   readonly message: string;
 }

@@ -100,7 +100,7 @@ export function storeErrorCode(error: unknown): string {
 }
 
 /** Why Postgres refuses a client for good. */
-export type DatabaseProblem = "password" | "user" | "no-database" | "privilege" | "disk-full" | "tls";
+export type DatabaseProblem = "password" | "user" | "no-database" | "privilege" | "disk-full" | "tls" | "pool-mode";
 
 const PROBLEM_OF_SQLSTATE: ReadonlyMap<string, DatabaseProblem> = new Map([
   ["28P01", "password"],
@@ -112,6 +112,7 @@ const PROBLEM_OF_SQLSTATE: ReadonlyMap<string, DatabaseProblem> = new Map([
 
 /** Why Postgres refuses until a person repairs it, by an error of its driver; null for any other error. */
 export function databaseProblem(error: unknown): DatabaseProblem | null {
+  if ([...chainOf(error)].some(({ message }) => /statement pooling mode/.test(message))) return "pool-mode";
   const problem = PROBLEM_OF_SQLSTATE.get(storeErrorCode(error)) ?? null;
   return problem === null && /SSL|certificate/i.test(String(error)) ? "tls" : problem;
 }

@@ -72,6 +72,7 @@ describe("takeCensus() of nodes", () => {
 describe("saveProcessReport()", () => {
   const facts: ProcessFacts = {
     ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: -2, recordLatencyMs: 1, feedLagMs: 3 },
+    lacksNotifications: false,
     ...{ openFiles: 10, openFilesLimit: null, certificateEndsAtMs: null, natsConnected: null },
   };
 

@@ -18,6 +18,8 @@ export interface ProcessFacts {
   readonly natsConnected: boolean | null;
   /** How long the follower of the log that is furthest behind has lacked something. */
   readonly feedLagMs: number;
+  /** Whether notifications of Postgres do not arrive at it. */
+  readonly lacksNotifications: boolean;
 }
 
 /** A report as the record has it. */

@@ -3,7 +3,7 @@ import { type Clock, fullJitter, type Logger, systemClock, WakeUp } from "@rollc
 import type { ReservedStore } from "../database/store.ts";
 import { createDeferred, type Deferred } from "./deferred.ts";
 import { currentRevision, type EventBatch, readEvents, type StoredEvent } from "./events.ts";
-import { listenUntil } from "./notifications.ts";
+import { listenUntil, NotificationArrival, type NotificationState } from "./notifications.ts";
 
 /** What a feed needs. */
 export interface EventFeedOptions {
@@ -89,6 +89,7 @@ const BACKOFF_MAX_MS = 2_000;
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly #clock: Clock;
+  readonly #arrival: NotificationArrival;
   readonly #wakeUp = new WakeUp();
   readonly #ending = new AbortController();
   readonly #followers = new Set<Follower>();
@@ -106,6 +107,7 @@ export class EventFeed {
   constructor(options: EventFeedOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.#arrival = new NotificationArrival(options.store.db, options.log);
     this.#logId = options.store.logId();
   }
 
@@ -117,6 +119,11 @@ export class EventFeed {
   /** The history of the log to which `position` belongs. */
   get logId(): string {
     return this.#logId;
+  }
+
+  /** Whether notifications of Postgres arrive. While they do not, the feed finds what is new by polling. */
+  get notifications(): NotificationState {
+    return this.#arrival.state;
   }
 
   /** Follow the log. Those who follow before the feed starts, and name no revision, begin where it starts. */
@@ -196,6 +203,7 @@ export class EventFeed {
         clock: this.#clock,
         onNotified: (channel, payload) => this.#onNotification(channel, payload),
         onMissed: () => this.#onMissed(),
+        arrival: this.#arrival,
       },
       signal,
     );

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import pg from "pg";
+import { POSTGRES_HEADER_BYTES, PostgresMessages } from "./postgres-messages.ts";
 
 /**
  * A proxy before a Postgres that can run a statement in the sessions of its clients, of which they see nothing: so a
@@ -57,7 +58,6 @@ export class PoisoningProxy {
   }
 }
 
-const TYPE_AND_LENGTH_BYTES = 5;
 const READY_FOR_QUERY = "Z";
 /** What Postgres sends unasked: notices, notifications and settings. */
 const UNASKED = new Set(["N", "A", "S"]);
@@ -70,8 +70,8 @@ class Session {
   applicationName = "";
   readonly #client: Socket;
   readonly #server: Socket;
-  readonly #fromServer = new Messages();
-  #fromClient: Messages | null = null;
+  readonly #fromServer = new PostgresMessages();
+  #fromClient: PostgresMessages | null = null;
   /** Requests that the server has not answered; one is that of the start. */
   #unanswered = 1;
   #isIdle = false;
@@ -112,7 +112,7 @@ class Session {
     }
     if (this.#fromClient === null) {
       // The start has no type, and comes as one packet.
-      this.#fromClient = new Messages();
+      this.#fromClient = new PostgresMessages();
       const words = bytes.subarray(8).toString().split("\0");
       this.applicationName = words[words.indexOf("application_name") + 1] ?? "";
     } else {
@@ -126,7 +126,7 @@ class Session {
       const isOfPoison = this.#held !== null && !UNASKED.has(type);
       if (!isOfPoison) this.#client.write(whole);
       if (type !== READY_FOR_QUERY) continue;
-      this.#isIdle = whole[TYPE_AND_LENGTH_BYTES] === IDLE;
+      this.#isIdle = whole[POSTGRES_HEADER_BYTES] === IDLE;
       if (isOfPoison) this.#release();
       else {
         this.#unanswered -= 1;
@@ -150,21 +150,5 @@ class Session {
     this.#poison?.done();
     this.#poison = null;
     for (const bytes of held) this.#onClient(bytes);
-  }
-}
-
-/** Puts the messages of one direction together: a type, a length, and the rest. */
-class Messages {
-  #rest: Buffer = Buffer.alloc(0);
-
-  *add(bytes: Buffer): Generator<{ readonly type: string; readonly whole: Buffer }> {
-    this.#rest = Buffer.concat([this.#rest, bytes]);
-    while (this.#rest.length >= TYPE_AND_LENGTH_BYTES) {
-      const end = 1 + this.#rest.readInt32BE(1);
-      if (this.#rest.length < end) return;
-      const whole = this.#rest.subarray(0, end);
-      this.#rest = this.#rest.subarray(end);
-      yield { type: String.fromCharCode(whole[0] ?? 0), whole };
-    }
   }
 }

@@ -108,5 +108,6 @@ function processToProto({ instance, service, host, facts, ageMs }: ProcessReport
     natsConnected: natsConnected === true,
     feedLag: durationFromMs(Math.round(facts.feedLagMs)),
     age: durationFromMs(Math.max(0, Math.round(ageMs))),
+    lacksNotifications: facts.lacksNotifications,
   });
 }

@@ -64,8 +64,9 @@ function judgeProcess(process: ProcessFacts, nowMs: number): readonly Finding[] 
     }),
     measured({ check: "log-lag", subject }, lagMs, FEED_LAG_MS, {
       found: `has had the whole log ${formatDuration(lagMs)} ago`,
-      advice: "search its log for 'feed cannot read the log'; a pooler in transaction mode breaks the feed",
+      advice: "search its log for 'feed cannot read the log'",
     }),
+    judgeNotifications(process),
     judgeFiles(process),
     ...(certificate === undefined ? [] : [judgeExpiry(subject, timestampMs(certificate), nowMs)]),
     ...judgeNats(process),
@@ -75,6 +76,15 @@ function judgeProcess(process: ProcessFacts, nowMs: number): readonly Finding[] 
 function clockText(aheadMs: number, certainMs: number): string {
   if (certainMs < 1) return "agrees with the clock";
   return `is ${formatExactDuration(Math.round(certainMs))} ${aheadMs < 0 ? "behind" : "ahead of"} the clock`;
+}
+
+function judgeNotifications({ instance: subject, lacksNotifications }: ProcessFacts): Finding {
+  const about = { check: "notifications", subject };
+  if (!lacksNotifications) return fine(about.check, subject, "arrive");
+  const advice =
+    "set Database.DirectURL to the address of Postgres itself and restart it; a pooler in transaction mode between " +
+    "the two loses notifications";
+  return finding("problem", about, "do not arrive from Postgres: it finds changes by polling, seconds late", advice);
 }
 
 function judgeFiles({ instance: subject, openFiles, openFilesLimit }: ProcessFacts): Finding {

@@ -22,7 +22,8 @@ export function defineDoctor(command: Command, shell: Shell): void {
     command,
     "It connects to every address of the control plane and of agents' streams from this machine, asks the registry " +
       "and admin, and judges: ports, TLS chains and when certificates end, clocks, the version, settings, latency, " +
-      "connections and standbys of Postgres, descriptors, NATS, upkeep, and the versions of processes and agents.",
+      "connections, notifications and standbys of Postgres, descriptors, NATS, upkeep, and the versions of processes " +
+      "and agents.",
     "Facts about the deployment need a token of the role admin. What could not be checked is said, and is no problem.",
     "Exit codes: 0 when nothing is wrong, warnings or not; 1 when there is a problem; 3 when none was found, but not " +
       "everything could be checked, or doctor itself failed; 2 for wrong usage.",

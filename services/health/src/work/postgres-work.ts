@@ -21,7 +21,7 @@ export function createPostgresWork(store: ReservedStore): WorkRecord {
       position ??= await changePosition(store.db);
       const changes = await readChangedNodeWork(store.db, position);
       position = changes.position;
-      return changes.items.map(({ nodeId }) => nodeId);
+      return changes.items;
     },
     readSpecs: (digests) => readSpecs(store.db, digests),
     saveReports: (reports) => saveObservations(store, reports),

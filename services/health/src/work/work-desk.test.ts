@@ -9,7 +9,7 @@ import type { NodeReport, NodeWork, NodeWorkQuery, SavedReports, WorkReference }
 import { until } from "@rollcall/testkit/time";
 import { BareStream, bareReplica, HELLO, opening } from "../testing/bare-replica.ts";
 import { WorkDesk } from "./work-desk.ts";
-import type { WorkRecord } from "./work-record.ts";
+import type { ChangedWork, WorkRecord } from "./work-record.ts";
 
 const DIGEST = new Uint8Array(32).fill(7);
 
@@ -19,7 +19,7 @@ class FakeWork implements WorkRecord {
   readonly reports: NodeReport[] = [];
   readonly asked: NodeWorkQuery[][] = [];
   readonly specs = new Map([[keyOf(DIGEST), Buffer.from("spec")]]);
-  changed: string[] = [];
+  changed: ChangedWork[] = [];
   forgotten: string[] = [];
   /** Nodes of which not all is recorded. */
   cut: string[] = [];
@@ -37,7 +37,7 @@ class FakeWork implements WorkRecord {
     return queries.flatMap(({ nodeId }) => this.lists.get(nodeId) ?? []);
   }
 
-  async changedNodes(): Promise<readonly string[]> {
+  async changedNodes(): Promise<readonly ChangedWork[]> {
     this.#fail();
     return this.changed.splice(0);
   }
@@ -78,6 +78,8 @@ function reference(id: string, desired: WorkReference["desired"] = "RUN"): WorkR
   return { id, desired, specDigest: Buffer.from(DIGEST), index: 0, ports: {}, gpuUuids: [], reported: false };
 }
 
+const changed = (nodeId: string, generation: bigint): ChangedWork => ({ nodeId, generation });
+
 /** A node whose session is open, and a desk with its tasks at work. */
 function setUp() {
   const { replica, clock } = bareReplica();
@@ -107,11 +109,27 @@ describe("WorkDesk, what should run", () => {
       { generation: 5n, isWhole: true, hasMore: false, references: references.slice(400) },
     ]);
     record.lists.set("n1", { nodeId: "n1", generation: 6n, references: [reference("e0", "STOP")] });
-    record.changed = ["n1", "other"];
+    record.changed = [changed("n1", 6n), changed("other", 6n)];
     desk.observe();
     await until("the change", () => sent("executions").length === 4);
     expect(sent("executions")[3]).toMatchObject({ generation: 6n, isWhole: false, references: [{ desired: "STOP" }] });
     expect(record.asked).toEqual([[{ nodeId: "n1", after: 0n }], [{ nodeId: "n1", after: 5n }]]);
+    await tasks.close();
+  });
+
+  it("should read nothing again for a change that the agent has already been sent", async () => {
+    const { record, desk, node, tasks, sent } = setUp();
+    record.lists.set("n1", { nodeId: "n1", generation: 5n, references: [reference("e0")] });
+    desk.opened(node);
+    await until("the list", () => sent("executions").length === 1);
+    record.changed = [changed("n1", 5n)];
+    desk.observe();
+    await until("the change to be seen", () => record.changed.length === 0);
+    record.lists.set("n1", { nodeId: "n1", generation: 6n, references: [reference("e1")] });
+    record.changed = [changed("n1", 6n)];
+    desk.observe();
+    await until("the next change", () => sent("executions").length === 2);
+    expect(record.asked).toHaveLength(2);
     await tasks.close();
   });
 
@@ -147,7 +165,7 @@ describe("WorkDesk, what should run", () => {
     });
     const second = new BareStream();
     replica.take(second, opening(2), HELLO);
-    record.changed = ["n1"];
+    record.changed = [changed("n1", 6n)];
     desk.observe();
     await until("the change to be taken in", () => record.changed.length === 0);
     desk.opened(node);

@@ -68,7 +68,7 @@ export class WorkDesk implements WorkHost {
     this.tasks = [this.#telling, this.#saving];
   }
 
-  /** The log says that what some nodes should run has changed. */
+  /** What some nodes should run may have changed: look for it. */
   observe(): void {
     this.#hasNews = true;
     this.#telling.call();
@@ -149,9 +149,11 @@ export class WorkDesk implements WorkHost {
         this.#hasNews = true;
         throw error;
       });
-      for (const id of changed) {
-        const node = replica.nodes.find(id);
-        if (node?.work != null) this.#untold.add(node);
+      for (const { nodeId, generation } of changed) {
+        const node = replica.nodes.find(nodeId);
+        if (node?.work == null) continue;
+        // A long transaction makes the database answer the same changes again and again.
+        if (node.work.told === null || node.work.told < generation) this.#untold.add(node);
       }
     }
     while (this.#untold.size > 0) await this.#tellSome(takeFrom(this.#untold, NODES_A_READ));

@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 /** Have the record say that an execution should run, or should not, as a scheduler's commit does. */
-async function want(id: string, desired: "RUN" | "STOP" | "FORGET"): Promise<void> {
+async function want(id: string, desired: "RUN" | "STOP" | "FORGET", notifies = true): Promise<void> {
   const { nodeId } = agent;
   const allocations = `
     insert into node_allocations (node_id, generation) values ($1, nextval('work_generations'))
@@ -63,7 +63,7 @@ async function want(id: string, desired: "RUN" | "STOP" | "FORGET"): Promise<voi
   await record.query(allocations, [nodeId]);
   await record.query(specs, [DIGEST, SPEC]);
   await record.query(executions, [id, nodeId, desired, DIGEST]);
-  await record.query("select pg_notify($1, 'WANTED')", [WORK_CHANNEL]);
+  if (notifies) await record.query("select pg_notify($1, 'WANTED')", [WORK_CHANNEL]);
   await record.query("commit");
 }
 
@@ -105,6 +105,14 @@ describe("work on the wire", () => {
     ]);
     stream.send({ case: "wantSpecs", value: { digests: [new Uint8Array(DIGEST)] } });
     expect(Buffer.from((await stream.nextOf("spec")).spec)).toEqual(SPEC);
+  });
+
+  it("should find what should run without a notification, within seconds", async () => {
+    const stream = await join(first);
+    await stream.nextOf("executions");
+    await want(`p${nodes}`, "RUN", false);
+    await first.pass(2_000);
+    expect(await stream.nextOf("executions")).toMatchObject({ references: [{ id: `p${nodes}` }] });
   });
 
   it("should record what an agent reports before it acknowledges it", async () => {

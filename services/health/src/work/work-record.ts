@@ -1,13 +1,23 @@
 import type { NodeReport, NodeWork, NodeWorkQuery, SavedReports, SpecRecord } from "@rollcall/store";
 
+/** A node whose work changed. */
+export interface ChangedWork {
+  readonly nodeId: string;
+  /** Of its last change. */
+  readonly generation: bigint;
+}
+
 /** What health needs of the record of work. */
 export interface WorkRecord {
   /** The history of the log. */
   logId(): string;
   /** What nodes should run, see readNodeWork(). */
   readNodes(queries: readonly NodeWorkQuery[]): Promise<readonly NodeWork[]>;
-  /** Nodes of which the work has changed since the last call, in any order; a node may come twice. */
-  changedNodes(): Promise<readonly string[]>;
+  /**
+   * Nodes whose work changed since the last call, in any order. A node may come twice, and again with a generation that
+   * is already known.
+   */
+  changedNodes(): Promise<readonly ChangedWork[]>;
   /** Specs by their digests; those that are not there are left out. */
   readSpecs(digests: readonly Uint8Array[]): Promise<readonly SpecRecord[]>;
   /** Save reports, see saveObservations(). */

@@ -59,15 +59,16 @@ export const PROCESS_KEYS = defineKeys({
     secret: true,
     doc:
       "The database of Database.URL without the pooler that stands before it, such as PgBouncer in transaction mode. " +
-      "Only what needs a session of its own goes there: three connections of each process that listen for changes, " +
-      "and migrations. Without it Database.URL has to lead to Postgres itself.",
+      "Only what needs a session goes there: the connection of each process that listens for changes, and " +
+      "migrations. Without it Database.URL has to lead to Postgres itself: a process whose notifications do not " +
+      "arrive does not start.",
   },
   "Database.PreparedStatements": {
     schema: bool(),
     default: true,
     doc:
       "Whether connections keep the plans of the busiest statements by name. Turn it off behind PgBouncer before " +
-      "1.21, or one with max_prepared_statements = 0: it loses them, and statements fail.",
+      "1.21, or one with max_prepared_statements = 0, which loses them: a process does not start there otherwise.",
   },
   "Database.PoolSize": {
     schema: int({ min: 2, max: 500 }),
@@ -83,8 +84,8 @@ export const PROCESS_KEYS = defineKeys({
     doc:
       "Most connections to Postgres of one process besides those of Database.PoolSize, for what keeps nodes " +
       "safe: sessions, transitions, adoption, the brake, registrations, upkeep and the feed of events. No call " +
-      "can take them. A process has four more at most, one for its lease and three that listen: 26 by default, so " +
-      "that Postgres must take that many for each process (max_connections). Workers of `up` with its own " +
+      "can take them. A process has four more at most: one for its lease, one that listens, and two while it starts. " +
+      "So Postgres must take 26 for each process by default (max_connections). Workers of `up` with its own " +
       "Postgres share 170, and take less each where there are more than six of them.",
   },
   "Listen.Host": {

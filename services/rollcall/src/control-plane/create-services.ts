@@ -10,6 +10,7 @@ import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type {
+  CheckResult,
   FailedAttempts,
   HttpPage,
   LogReader,
@@ -19,7 +20,7 @@ import type {
   StrangerLog,
 } from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
-import { CallLogReader, EventFeed, exposeFeed, type Store, WorkSignals } from "@rollcall/store";
+import { CallLogReader, EventFeed, exposeFeed, type NotificationState, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { consoleSettings } from "./console-parts.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
@@ -71,6 +72,8 @@ export interface Services {
   ready(): Promise<ReadyReport>;
   /** What this process knows of the log, for calls that name a revision. */
   readonly logReader: LogReader;
+  /** Whether notifications of Postgres do not arrive, so that changes are found by polling. */
+  lacksNotifications(): boolean;
   /** How long what follows the log here, and is furthest behind, has lacked something of it. */
   feedLagMs(): number;
   /** Begin to follow the record's log, in a process that runs health; in others the first watch does. */
@@ -130,8 +133,12 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     tasks: apps.flatMap((app) => app.tasks),
     health,
     console: pages,
-    ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
+    ready: async () => ({
+      ...Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
+      notifications: NOTIFICATIONS[feed.notifications],
+    }),
     logReader: new CallLogReader({ store, feed, clock: parts.clock }),
+    lacksNotifications: () => feed.notifications === "missing",
     feedLagMs: () => Math.max(0, ...feed.lags().map(({ sinceEndMs }) => sinceEndMs)),
     start: async () => {
       if (health !== null || plan.services.includes("health-query")) await feed.start();
@@ -142,6 +149,18 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     },
   };
 }
+
+const NOTIFICATIONS: Readonly<Record<NotificationState, CheckResult>> = {
+  unknown: { ok: true, message: "not checked yet" },
+  arriving: { ok: true, message: "arrive" },
+  missing: {
+    ok: true,
+    degraded: true,
+    message:
+      "do not arrive, so changes are found seconds late: set Database.DirectURL to the address of Postgres itself, " +
+      "without a pooler in transaction mode",
+  },
+};
 
 /** The issuers with which people can log in from the command line. */
 function loginIssuersOf(config: ControlPlaneConfig): readonly LoginIssuer[] {

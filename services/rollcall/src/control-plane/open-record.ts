@@ -1,9 +1,17 @@
 import { postgresPlace } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
-import { databaseProblem, isReadOnly, migrate, openStore, type RecordAddress, type Store } from "@rollcall/store";
+import {
+  checkConnections,
+  databaseProblem,
+  isReadOnly,
+  migrate,
+  openStore,
+  type RecordAddress,
+  type Store,
+} from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
-import type { PoolSizes } from "./pool-sizes.ts";
+import { LEASE_CONNECTIONS, LISTENING_CONNECTIONS, type PoolSizes } from "./pool-sizes.ts";
 
 /** How to open the record. */
 export interface OpenRecordOptions {
@@ -30,17 +38,18 @@ export function recordAddress(
 }
 
 /**
- * Bring the schema up to date and open the record. A Postgres that is not there yet is waited for, since processes of a
- * deployment start in any order; one that refuses this user, or a migration that fails, is an error at once.
+ * Bring the schema up to date, open the store, and check that its connections support what the process needs. A
+ * Postgres that is not there yet is waited for, since processes of a deployment start in any order. One that refuses
+ * this user, a migration that fails, or a pooler that is not configured for is an error at once.
  */
 export async function openRecord(options: OpenRecordOptions, signal: AbortSignal): Promise<Store> {
-  const { address, pools, applicationName, log, clock } = options;
+  const { address, log, clock } = options;
   let told = "";
   for (;;) {
     signal.throwIfAborted();
     try {
       await migrate(address.directUrl ?? address.url, log);
-      return await openStore({ ...address, ...pools, applicationName, log });
+      return await openChecked(options);
     } catch (error) {
       if (!isStoreUnavailable(error) || databaseProblem(error) !== null) throw error;
       const problem = unreachableText(error, address);
@@ -49,6 +58,18 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
       told = problem;
       await clock.sleep(PAUSE_MS, signal);
     }
+  }
+}
+
+async function openChecked({ address, pools, applicationName, log, clock }: OpenRecordOptions): Promise<Store> {
+  const store = await openStore({ ...address, ...pools, applicationName, log });
+  try {
+    const pooled = pools.poolSize + pools.reservedPoolSize + LEASE_CONNECTIONS;
+    await checkConnections({ store: store.reserved, pooled, sessions: LISTENING_CONNECTIONS, clock });
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
   }
 }
 

@@ -8,8 +8,12 @@ export interface PoolSizes {
   readonly reservedPoolSize: number;
 }
 
-/** The lease's own, one that listens for each of two feeds of events, and one for signals of work. */
-export const OTHER_CONNECTIONS = 4;
+/** A lease is renewed over a separate connection. */
+export const LEASE_CONNECTIONS = 1;
+/** One connection listens for notifications, of events and of work. */
+export const LISTENING_CONNECTIONS = 1;
+/** Besides the pools; two more check at the start what the others need. */
+export const OTHER_CONNECTIONS = LEASE_CONNECTIONS + LISTENING_CONNECTIONS + 2;
 /**
  * What workers may take together of the 200 connections of the embedded Postgres; the rest is the primary's and that of
  * people who look.

@@ -156,6 +156,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     tls: tls ?? null,
     natsConnected: nats === null ? null : () => nats.isConnected(),
     feedLagMs: () => services.feedLagMs(),
+    lacksNotifications: () => services.lacksNotifications(),
   });
   const own = [node, report, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
   work = startTasks([...own, ...services.tasks], supervised);

@@ -84,6 +84,9 @@ const DATABASE_ADVICE: Readonly<Record<DatabaseProblem, string>> = {
     "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE " +
     "on its schema",
   "disk-full": "the disk of Postgres is full: free some space",
+  "pool-mode":
+    "set pool_mode = transaction for the pooler, and Database.DirectURL to the address of Postgres itself, or " +
+    "pool_mode = session",
   tls: "add sslmode=require to its URL, with sslrootcert=FILE for an authority of your own",
 };
 

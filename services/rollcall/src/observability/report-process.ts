@@ -20,11 +20,12 @@ export interface ReportOptions {
   /** Null for a process that knows no NATS. */
   readonly natsConnected: (() => boolean) | null;
   readonly feedLagMs: () => number;
+  readonly lacksNotifications: () => boolean;
 }
 
 /** Write into the record how this process is, for `rollcall doctor`. The report goes with the process's lease. */
 export function reportProcess(options: ReportOptions): Task {
-  const { store, clock, instance, service, version, openFilesLimit, tls, natsConnected, feedLagMs } = options;
+  const { store, clock, instance, service, version, openFilesLimit, tls, natsConnected } = options;
   return new Loop({
     name: "report-process",
     everyMs: EVERY_MS,
@@ -40,7 +41,8 @@ export function reportProcess(options: ReportOptions): Task {
           openFiles: await countOpenFiles(),
           certificateEndsAtMs: tls?.notAfterMs ?? null,
           natsConnected: natsConnected === null ? null : natsConnected(),
-          feedLagMs: feedLagMs(),
+          feedLagMs: options.feedLagMs(),
+          lacksNotifications: options.lacksNotifications(),
         },
       });
     },

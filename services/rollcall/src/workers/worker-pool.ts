@@ -56,14 +56,14 @@ export class WorkerPool {
     const reports = await this.#each((worker, signal) => worker.ready(signal));
     const states = reports.map(({ number, answer }) => {
       if (answer === null) return { ok: false, text: `worker ${number}: no answer` };
-      const failed = Object.entries(answer).filter(([, { ok }]) => !ok);
-      const text = failed.map(([name, { message }]) => `worker ${number}: ${name}: ${message}`);
+      const troubles = Object.entries(answer).filter(([, { ok, degraded = false }]) => !ok || degraded);
+      const text = troubles.map(([name, { message }]) => `worker ${number}: ${name}: ${message}`);
       return { ok: isReady(answer), text: text.join("; ") };
     });
     const ready = states.filter(({ ok }) => ok).length;
-    const troubles = states.flatMap(({ ok, text }) => (ok ? [] : [text]));
+    const troubles = states.flatMap(({ text }) => (text === "" ? [] : [text]));
     const message = [`${ready} of ${this.#options.count} workers`, ...troubles].join("; ");
-    return { workers: { ok: ready > 0, message } };
+    return { workers: { ok: ready > 0, ...(troubles.length === 0 ? {} : { degraded: true }), message } };
   }
 
   /** The metrics of the workers and of this process, each sample with the label `worker`. */

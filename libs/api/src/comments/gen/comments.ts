@@ -543,6 +543,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.ProcessFacts.feed_lag": "How long the part of it that is furthest behind the log has lacked something; about a second when idle.",
   "rollcall.admin.v1.ProcessFacts.host": "The machine.",
   "rollcall.admin.v1.ProcessFacts.instance": "The process, as its lease names it.",
+  "rollcall.admin.v1.ProcessFacts.lacks_notifications": "Whether notifications of Postgres do not arrive at it, as behind a pooler in transaction mode. It then finds changes by polling, within seconds.",
   "rollcall.admin.v1.ProcessFacts.nats_configured": "Whether it knows a NATS.",
   "rollcall.admin.v1.ProcessFacts.nats_connected": "Whether it is connected to it.",
   "rollcall.admin.v1.ProcessFacts.node_version": "The version of Node.js.",
