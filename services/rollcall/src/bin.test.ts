@@ -59,6 +59,8 @@ describe("bin/rollcall", () => {
     expect((await run(join(root, "bin/rollcall"), ["node", "list"], { env })).stdout).toBe("program,node,list\n");
     symlinkSync(join(root, "bin/rollcall"), join(root, "linked"));
     expect((await run(join(root, "linked"), ["up"], { env })).stdout).toBe("program,--max-semi-space-size=32,up\n");
+    const keeper = await run(join(root, "linked"), ["keeper"], { env });
+    expect(keeper.stdout).toBe("program,--max-semi-space-size=1,keeper\n");
   });
 
   it("should give the Node.js of a package the libraries beside it, before those that the user names", async () => {

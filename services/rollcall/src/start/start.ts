@@ -15,7 +15,7 @@ import { isForServers } from "./server-words.ts";
  */
 function start(words: readonly string[]): void {
   if (isForServers(words)) {
-    if (words[0] === "agent") spareMemory();
+    if (SPARING.has(words[0] ?? "")) spareMemory();
     void import(pathToFileURL(join(__dirname, "main.js")).href);
     return;
   }
@@ -27,8 +27,11 @@ function start(words: readonly string[]): void {
   createRequire(__filename)("./cli.cjs");
 }
 
+/** What runs on every machine of a fleet, for its work. */
+const SPARING: ReadonlySet<string> = new Set(["agent", "keeper"]);
+
 /**
- * Trade speed, which an agent hardly needs, for memory: run its code in V8's interpreter, and do not load undici for
+ * Trade speed, which these hardly need, for memory: run its code in V8's interpreter, and do not load undici for
  * Headers. Saves 10 MiB.
  */
 function spareMemory(): void {

@@ -28,7 +28,12 @@ export function keeperAccess(values: WorkConfig, stateDirectory: string, process
         stdio: "ignore",
         // The second is where podman of a user who is not root listens.
         env: withBundledLibraries(
-          { PATH: process.env.PATH, XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR },
+          {
+            PATH: process.env.PATH,
+            XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR,
+            // As the launcher has set it for the agent.
+            MALLOC_ARENA_MAX: process.env.MALLOC_ARENA_MAX,
+          },
           process.execPath,
         ),
       });
