@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { WorkContainment } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Running, silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
+import { openCgroups } from "./cgroup/cgroup-hierarchy.ts";
 import { keeperPlaces } from "./keeper-places.ts";
 import { findAccount } from "./launch/prepare-launch.ts";
 import { type KeeperSettings, type StartKeeperOptions, startKeeper } from "./start-keeper.ts";
@@ -58,7 +60,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 
   async function start(
     changes: Partial<KeeperSettings> = {},
-    others: Pick<StartKeeperOptions, "findUser"> = {},
+    others: Pick<StartKeeperOptions, "findUser" | "openCgroups"> = {},
   ): Promise<KeeperClient> {
     const settings = settingsWith(changes);
     running = await startKeeper({ settings, version: "0.1.0", log: silentLogger, ...others });
@@ -125,6 +127,24 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     await until("the executor", () =>
       client.frames.some((frame) => frame.case === "greeting" && frame.value.executors.includes("process")),
     );
+    client.close();
+  });
+
+  it("should announce cgroups that can be made later, and run executions in them", async () => {
+    let areThere = false;
+    const open = async (name: string) => (areThere ? openCgroups(name) : null);
+    const client = await start({}, { openCgroups: open });
+    const first = await greeting(client);
+    expect(first?.isolation?.containment).not.toBe(WorkContainment.CGROUP);
+    areThere = true;
+    // A machine of the tests may have none.
+    if ((await openCgroups("none")) !== null) {
+      await until("the cgroups", () =>
+        client.frames.some(
+          (frame) => frame.case === "greeting" && frame.value.isolation?.containment === WorkContainment.CGROUP,
+        ),
+      );
+    }
     client.close();
   });
 

@@ -14,6 +14,7 @@ import {
   type Task,
 } from "@rollcall/process";
 import { type CgroupHierarchy, type Limit, openCgroups } from "./cgroup/cgroup-hierarchy.ts";
+import { CgroupWatch } from "./cgroup/cgroup-watch.ts";
 import { DockerEngine } from "./docker/docker-engine.ts";
 import { DockerExecutor } from "./docker/docker-executor.ts";
 import { machineClock } from "./execution/keeper-services.ts";
@@ -52,6 +53,8 @@ export interface StartKeeperOptions {
   readonly endsIdle?: boolean;
   /** How users of this machine are found. Default: as the machine does. */
   readonly findUser?: typeof findAccount;
+  /** How cgroups are found. Default: as the machine has them. */
+  readonly openCgroups?: (name: string) => Promise<CgroupHierarchy | null>;
   readonly log: Logger;
 }
 
@@ -98,7 +101,8 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       return executors();
     },
   };
-  const cgroups = await openCgroups(places.name);
+  const open = options.openCgroups ?? openCgroups;
+  const cgroups = await CgroupWatch.open({ open: () => open(places.name), clock: systemClock, log });
   const bootId = await readBootId();
   let retire = (): void => {};
   const retired = new Promise<void>((resolve) => {
@@ -118,7 +122,10 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
         ...{ journal, seen, clock, bootId, log },
         executors: {
           process: new ProcessExecutor({
-            ...{ cgroups, rules, isolation, scratch: places.scratch },
+            ...{ rules, isolation, scratch: places.scratch },
+            get cgroups() {
+              return cgroups.current;
+            },
             userIds: userIds && (await openUserIds(userIds, { places, settings, isolation, log })),
           }),
           docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log }),
@@ -132,9 +139,9 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       users: [...settings.users],
       directories: [...settings.directories],
       secrets: settings.secretGrants.map(({ name, grants }) => ({ name, grants: [...grants] })),
-      ...toOffer({ executors: executors(), problem, limits: limitsOf(cgroups, userIds !== null) }, engine),
+      ...toOffer({ executors: executors(), problem, limits: limitsOf(cgroups.current, userIds !== null) }, engine),
       ...(executors().includes("process") && {
-        isolation: describeIsolation({ rules, isolation, hasCgroups: cgroups !== null }),
+        isolation: describeIsolation({ rules, isolation, hasCgroups: cgroups.current !== null }),
       }),
       conditions: [...watch.faults, ...(hasDocker && engine.isUnresponsive ? [ENGINE_UNRESPONSIVE] : [])],
     });
@@ -144,7 +151,8 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const socket = parts.add(await KeeperSocket.open({ path, given, keeper, facts, onRetire, log }));
     engine.subscribe(() => socket.announce());
     watch.subscribe(() => socket.announce());
-    parts.add(startTasks([watch.task], { log, clock: systemClock }));
+    cgroups.subscribe(() => socket.announce());
+    parts.add(startTasks([watch.task, cgroups.task], { log, clock: systemClock }));
     if (hasDocker) parts.add(startTasks([engine.task], { log, clock: systemClock }));
     if (problem !== "") {
       const onSolved = (): void => {

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { access, mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "@rollcall/process";
 import type { MemoryKill } from "../execution/execution-state.ts";
@@ -43,6 +43,19 @@ export class Cgroup {
   get places(): readonly string[] {
     const { kill, cpu, memory, pids } = this.#hierarchy.roots;
     return [...new Set([kill, cpu, memory, pids])].flatMap((root) => (root === null ? [] : [join(root, this.#id)]));
+  }
+
+  /** Whether it limits the number of processes. */
+  get limitsPids(): boolean {
+    return this.#hierarchy.roots.pids !== null;
+  }
+
+  /** Whether it exists. It does not before create() and after end(), and where its hierarchy was unmounted. */
+  async exists(): Promise<boolean> {
+    return access(join(this.#hierarchy.roots.kill, this.#id)).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Make it, with its limits. Rejects when one cannot be set: an execution never runs without a limit that it has. */

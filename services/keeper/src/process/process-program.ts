@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { errorCode } from "@rollcall/process";
 import { Cgroup } from "../cgroup/cgroup.ts";
 import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
+import { readCgroup, saveCgroup } from "../cgroup/cgroup-record.ts";
 import { ownerOfPort, type PortOwner } from "../check/port-owner.ts";
 import { tryCommand } from "../check/try-command.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
@@ -22,7 +23,7 @@ import type { ProcessPlan } from "../spec/read-spec.ts";
 
 /** What processes of a machine are run with. */
 export interface ProcessServices extends LaunchServices {
-  /** Null where none can be made. */
+  /** Where new executions get their cgroups; null where none can be made. It can change. */
   readonly cgroups: CgroupHierarchy | null;
   readonly isolation: Isolation;
 }
@@ -46,7 +47,8 @@ const PASS_PAUSE_MS = 100;
 class ProcessProgram implements Program {
   readonly #services: ProcessServices;
   readonly #context: ProgramContext<ProcessPlan>;
-  readonly #cgroup: Cgroup | null;
+  /** As it was launched; undefined until that is known. */
+  #cgroup: Cgroup | null | undefined;
   #child: ProcessName | null = null;
   #watcher: FSWatcher | null = null;
   #isClosed = false;
@@ -54,14 +56,17 @@ class ProcessProgram implements Program {
   constructor(services: ProcessServices, context: ProgramContext<ProcessPlan>) {
     this.#services = services;
     this.#context = context;
-    this.#cgroup = services.cgroups === null ? null : new Cgroup(services.cgroups, context.identity.id);
   }
 
   async launch(): Promise<Launch> {
     const { identity, plan, directory } = this.#context;
     const prepared = await prepareLaunch(identity, plan, this.#services);
     if (!prepared.ok) return prepared;
-    await this.#cgroup?.create(plan);
+    const { cgroups } = this.#services;
+    await saveCgroup(directory, cgroups);
+    const cgroup = cgroups === null ? null : new Cgroup(cgroups, identity.id);
+    this.#cgroup = cgroup;
+    await cgroup?.create(plan);
     const program = join(directory, "program");
     // A shim of the keeper before may be reading it.
     await writeFile(`${program}.new`, programScript(prepared.command), { mode: 0o600 });
@@ -69,9 +74,9 @@ class ProcessProgram implements Program {
     await startShim({
       directory,
       groupId: prepared.account?.gid ?? null,
-      becoming: this.#becoming(prepared),
-      cgroups: this.#cgroup?.places ?? [],
-      namespaces: await this.#namespacesFor(prepared),
+      becoming: this.#becoming(prepared, cgroup),
+      cgroups: cgroup?.places ?? [],
+      namespaces: await this.#namespacesFor(prepared, cgroup),
     });
     this.#observe();
     return { ok: true };
@@ -98,7 +103,7 @@ class ProcessProgram implements Program {
         this.#child = verdict.child;
         return { kind: "runs", about: "" };
       case "exited": {
-        const memoryKill = (await this.#cgroup?.wasOutOfMemory()) ?? { kind: "no" };
+        const memoryKill = (await (await this.#launchedCgroup())?.wasOutOfMemory()) ?? { kind: "no" };
         const exit = verdict.exit && { ...verdict.exit, memoryKill };
         return { kind: "exited", exit, wallMs: await exitWallMs(directory), about: "" };
       }
@@ -120,7 +125,8 @@ class ProcessProgram implements Program {
   }
 
   async kill(): Promise<void> {
-    if (this.#cgroup !== null) return this.#cgroup.kill();
+    const cgroup = await this.#existingCgroup();
+    if (cgroup !== null) return cgroup.kill();
     const { directory, isOfThisBoot } = this.#context;
     if (!isOfThisBoot) return;
     const [init, userId] = [await readInit(directory), await this.#ownUserId()];
@@ -141,12 +147,14 @@ class ProcessProgram implements Program {
     if (!prepared.ok) return { passed: false, message: "its command cannot be prepared" };
     const init = await readInit(this.#context.directory);
     const entered = init === null ? [] : entering(init.pid, prepared.isOwn);
-    const words = [...entered, ...this.#becoming(prepared)];
-    return tryCommand(prepared.command, { timeoutMs, cgroups: this.#cgroup?.places ?? [], words });
+    const cgroup = await this.#existingCgroup();
+    const words = [...entered, ...this.#becoming(prepared, cgroup)];
+    return tryCommand(prepared.command, { timeoutMs, cgroups: cgroup?.places ?? [], words });
   }
 
   async #ownerOf(port: number): Promise<PortOwner> {
-    if (this.#cgroup !== null) return ownerInCgroup(port, this.#cgroup);
+    const cgroup = await this.#existingCgroup();
+    if (cgroup !== null) return ownerInCgroup(port, cgroup);
     const members = await this.#members();
     if (members === null) return { kind: "unknown", why: "the processes of the execution are not known yet" };
     const owner = await ownerOfPort(port, members.pids);
@@ -163,8 +171,9 @@ class ProcessProgram implements Program {
     await releaseShim(directory);
     // After the end no keeper starts it: what its job was given is not kept.
     await rm(join(directory, "program"), { force: true });
-    if (this.#cgroup === null) await this.#killUntilNone();
-    else await this.#cgroup.end();
+    const cgroup = await this.#existingCgroup();
+    if (cgroup === null) await this.#killUntilNone();
+    else await cgroup.end();
     await removeTree(join(directory, PRIVATE));
   }
 
@@ -178,11 +187,11 @@ class ProcessProgram implements Program {
   }
 
   /** The words that run a command as another user, and limit its processes where no cgroup does. */
-  #becoming({ account, isOwn }: PreparedCommand): readonly string[] {
-    const { cgroups, isolation } = this.#services;
+  #becoming({ account, isOwn }: PreparedCommand, cgroup: Cgroup | null): readonly string[] {
+    const { isolation } = this.#services;
     const { pids } = this.#context.plan;
     // The kernel counts per user, so this only works for an execution with its own user id.
-    const isBounded = isOwn && cgroups?.roots.pids == null;
+    const isBounded = isOwn && cgroup?.limitsPids !== true;
     const bound = isBounded ? ["prlimit", `--nproc=${pids}:${pids}`] : [];
     return [...bound, ...becoming(account, isolation.privileges)];
   }
@@ -191,11 +200,27 @@ class ProcessProgram implements Program {
    * An execution with its own user id sees no processes and no shared files of others. For other executions a namespace
    * only serves to end them where there is no cgroup.
    */
-  async #namespacesFor({ isOwn, home, command }: PreparedCommand): Promise<ShimNamespaces | null> {
-    const { isolation, cgroups } = this.#services;
-    if (!isolation.hasNamespaces || !(isOwn || cgroups === null)) return null;
+  async #namespacesFor(
+    { isOwn, home, command }: PreparedCommand,
+    cgroup: Cgroup | null,
+  ): Promise<ShimNamespaces | null> {
+    const { isolation } = this.#services;
+    if (!isolation.hasNamespaces || !(isOwn || cgroup === null)) return null;
     const mounts = isOwn ? await privateMounts(this.#context.directory, [home, command.directory]) : [];
     return { unsharing: unsharing(isOwn), mounts };
+  }
+
+  /** The cgroup with which it was launched, by this keeper or an earlier one; null for none. */
+  async #launchedCgroup(): Promise<Cgroup | null> {
+    const { directory, identity } = this.#context;
+    this.#cgroup ??= await readCgroup(directory, identity.id);
+    return this.#cgroup;
+  }
+
+  /** The same, unless it is not there, as after an unmount: its processes are then found in other ways. */
+  async #existingCgroup(): Promise<Cgroup | null> {
+    const cgroup = await this.#launchedCgroup();
+    return (await cgroup?.exists()) === true ? cgroup : null;
   }
 
   get #home(): string {
@@ -337,7 +362,7 @@ export class ProcessExecutor implements Executor<ProcessPlan> {
 
   async end(id: string): Promise<void> {
     const { cgroups, scratch, userIds } = this.#services;
-    if (cgroups !== null) return new Cgroup(cgroups, id).end();
+    if (cgroups !== null) await new Cgroup(cgroups, id).end();
     const userId = await ownUserId(join(scratch, id), userIds?.range ?? null);
     if (userId !== null) await killUser(userId);
     for (const pid of await processesOfExecution(id)) sendSignal(pid, "SIGKILL");

@@ -1,0 +1,31 @@
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { errorCode } from "@rollcall/process";
+import { Cgroup } from "./cgroup.ts";
+import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
+
+/** The file, in an execution's directory, that says in which hierarchy it has its cgroup. */
+const FILE = "cgroup";
+
+/**
+ * Save where an execution has its cgroup, before it is made; null for an execution without one. The next keeper may
+ * find others, or none, and has to end this execution all the same.
+ */
+export async function saveCgroup(directory: string, hierarchy: CgroupHierarchy | null): Promise<void> {
+  const path = join(directory, FILE);
+  if (hierarchy === null) {
+    await rm(path, { force: true });
+    return;
+  }
+  await writeFile(`${path}.new`, JSON.stringify(hierarchy), { mode: 0o600 });
+  await rename(`${path}.new`, path);
+}
+
+/** The cgroup with which an execution was launched; null for none. */
+export async function readCgroup(directory: string, id: string): Promise<Cgroup | null> {
+  const text = await readFile(join(directory, FILE), "utf8").catch((error: unknown) => {
+    if (errorCode(error) === "ENOENT") return null;
+    throw error;
+  });
+  return text === null ? null : new Cgroup(JSON.parse(text), id);
+}
