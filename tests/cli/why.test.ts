@@ -22,7 +22,13 @@ const WORK = {
 const LOOK_EVERY_MS = 100;
 const BEAT_EVERY_MS = 500;
 /** Machines by test. */
-const POOLS = { drain: ["d1", "d2"], storm: ["s1", "s2", "s3", "s4"], kept: ["k1"], update: ["u1"] };
+const POOLS = {
+  drain: ["d1", "d2"],
+  dead: ["x1", "x2"],
+  storm: ["s1", "s2", "s3", "s4"],
+  kept: ["k1"],
+  update: ["u1"],
+};
 
 let workers: FakeWorkers;
 const streams = new Map<string, FakeStream>();
@@ -125,6 +131,32 @@ describe("why", () => {
     await answers;
     expect(drained).toMatchObject({ code: 1, err: expect.stringContaining("was cancelled") });
     expect(inOneLine(drained.err)).toMatch(held);
+  });
+
+  it("should say that a drain is over whose agent died before it confirmed that, until it has", async () => {
+    await submit("orphaned", "dead", "count: 1\nresources: {cores: 0.25}\n");
+    await READY("orphaned", 1);
+    const node = (await rig.run("job executions orphaned -o csv --hide-header")).out.match(/\b(x[12])\b/)?.[1] ?? "";
+    const stream = streams.get(node);
+    lose(node);
+    await why(`node list --filter-status unhealthy -o name`, new RegExp(`^${node} $`));
+    const drained = await rig.run(`node drain ${node} -m disk`);
+    const over = `the drain of node ${node} is over, but its agent has not confirmed that its executions ended`;
+    expect(drained).toMatchObject({ code: 1, err: expect.stringContaining(over) });
+    expect(drained.out).not.toContain("is drained");
+    expect(await rig.run("node list --filter-scheduling unconfirmed -o name")).toMatchObject({ out: `${node}\n` });
+    expect(await rig.run("node list --filter-scheduling drained -o name")).toMatchObject({ out: "" });
+    expect((await rig.run(`node describe ${node}`)).out).toMatch(/Scheduling +UNCONFIRMED .*DRAIN_UNCONFIRMED: disk/);
+    expect((await rig.run("node summary")).out).toMatch(/^Scheduling: .*1 unconfirmed/m);
+    await why(`node why ${node}`, /DRAIN_UNCONFIRMED/);
+    expect(workers.runningOn(node)).toHaveLength(1);
+    // A forced drain does not wait for the confirmation.
+    const forced = await rig.run(`node drain ${node} --force`);
+    expect(forced).toMatchObject({ code: 0, err: expect.stringContaining("they may still run there") });
+    workers.turnOn(node);
+    if (stream !== undefined) streams.set(node, stream);
+    await why("node list --filter-scheduling drained -o name", new RegExp(`^${node} $`));
+    expect(workers.runningOn(node)).toEqual([]);
   });
 
   it("should say that the brake holds what is lost, how fast it releases it, and the command that does", async () => {

@@ -112,7 +112,7 @@ async function readConditionGroups(db: Db): Promise<readonly ConditionGroup[]> {
       count(distinct n.id)::integer as count
     from nodes as n,
       jsonb_to_recordset(coalesce(n.info -> 'conditions', '[]'::jsonb)) as reported (reason text)
-    where scheduling_of(n.holds) in ('INELIGIBLE', 'DRAINING', 'DRAINED')
+    where scheduling_of(n.holds) in ('INELIGIBLE', 'DRAINING', 'DRAINED', 'UNCONFIRMED')
       and n.type = 'COMPUTE' and n.membership = 'APPROVED' and n.holds @> '[{"kind": "CONDITION"}]'
     group by 1`.execute(db);
   return rows;

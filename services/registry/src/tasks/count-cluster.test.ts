@@ -23,6 +23,15 @@ describe("countCluster()", () => {
     };
     await report("n3", "DISK_FULL");
     await report("n4", "DISK_FULL", "KEEPER_DOWN", "FANS_STUCK");
+    // Its drain is over, and its agent has not confirmed that.
+    const { holds } = await store.db
+      .selectFrom("nodes")
+      .select("holds")
+      .where("id", "=", "n4")
+      .executeTakeFirstOrThrow();
+    const unconfirmed = { kind: "DRAIN", sinceMs: 1, message: "", actor: "x", unconfirmed: true };
+    const changed = JSON.stringify([...(holds as readonly object[]), unconfirmed]);
+    await store.db.updateTable("nodes").set({ holds: changed }).where("id", "=", "n4").execute();
     const metrics = createMetrics({ defaults: false });
     let leads = false;
     const task = countCluster({ store, clock: systemClock, metrics, isLeader: () => leads, everyMs: 10 });
