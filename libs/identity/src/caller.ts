@@ -37,6 +37,8 @@ export type Caller =
       readonly role: Role;
       /** When what the issuer said, or the session, runs out, by the wall clock. */
       readonly expiresAtMs: number;
+      /** The claim by which the issuer says that it left out groups, so that they give no role; absent for none. */
+      readonly groupsLeftOut?: string;
       /** The session of the console that acts for the person; absent for who comes with the issuer's token. */
       readonly session?: string;
     };

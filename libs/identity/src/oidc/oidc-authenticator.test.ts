@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock, refusalOf } from "@rollcall/testkit";
 import { TestIssuer } from "@rollcall/testkit/issuer";
+import { captureLog } from "@rollcall/testkit/log-capture";
 import { SignJWT, UnsecuredJWT } from "jose";
 import { createOidcAuthenticator } from "./oidc-authenticator.ts";
 import type { OidcIssuer } from "./oidc-issuers.ts";
@@ -212,6 +213,19 @@ describe("createOidcAuthenticator()", () => {
     expect(refusal).toMatchObject({ reason: "ROLE_TOO_LOW", metadata: { overage, subject: "alice" } });
     expect(refusal.message).toMatch(/too many groups/);
     expect((await refusalOf(authenticate(await token({ groups: ["x"] })))).metadata).not.toHaveProperty("overage");
+  });
+
+  it("should take a person whose groups were left out by another role, and say so once", async () => {
+    const { log, lines } = captureLog();
+    const rules = { roleClaim: "groups", roleMap: { sre: "admin" }, defaultRole: "viewer" } as const;
+    const authenticate = createOidcAuthenticator({ issuers: [configured(rules)], clock, log });
+    const leftOut = { kind: "person", subject: "alice", role: "viewer", groupsLeftOut: "hasgroups" };
+    for (let call = 0; call < 3; call += 1) {
+      expect(await authenticate(await token({ hasgroups: true }))).toMatchObject(leftOut);
+    }
+    const said = lines.filter(({ level }) => level === "warn");
+    expect(said).toMatchObject([{ subject: "alice", role: "viewer", claim: "hasgroups", issuer: issuer.url }]);
+    expect(await authenticate(await token({ groups: ["sre"] }))).not.toHaveProperty("groupsLeftOut");
   });
 
   it("should refuse a token without a role, or without a subject", async () => {

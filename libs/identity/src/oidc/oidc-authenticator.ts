@@ -15,6 +15,8 @@ export interface OidcAuthenticatorOptions {
   readonly log: Logger;
 }
 
+type Person = Extract<Caller, { readonly kind: "person" }>;
+
 interface KnownIssuer {
   readonly issuer: OidcIssuer;
   readonly keys: IssuerKeys;
@@ -31,12 +33,36 @@ export function createOidcAuthenticator(options: OidcAuthenticatorOptions): Auth
   for (const issuer of options.issuers) {
     known.set(issuer.issuer, { issuer, keys: new IssuerKeys({ issuer, clock, log }) });
   }
+  const warned = new Map<string, number>();
   return async (bearer) => {
     const found = known.get(issuerIn(bearer) ?? "");
     if (found === undefined) return null;
     const claims = await verify(bearer, found, clock.wallMs());
-    return claims === null ? null : callerOf(claims, found.issuer);
+    if (claims === null) return null;
+    const caller = callerOf(claims, found.issuer);
+    if (caller.groupsLeftOut !== undefined && isNews(warned, `${caller.issuer} ${caller.subject}`, clock.nowMs())) {
+      const { issuer, subject, role, groupsLeftOut: claim } = caller;
+      log.warn(
+        { issuer, subject, role, claim },
+        "the issuer left the groups out of a token, none of them gives a role",
+      );
+    }
+    return caller;
   };
+}
+
+/** Each call has its token, so a person is named once an hour. */
+const SAID_FOR_MS = 3_600_000;
+const MOST_SAID = 1_000;
+
+function isNews(said: Map<string, number>, who: string, nowMs: number): boolean {
+  const atMs = said.get(who);
+  if (atMs !== undefined && nowMs - atMs < SAID_FOR_MS) return false;
+  said.delete(who);
+  said.set(who, nowMs);
+  const [oldest] = said.keys();
+  if (said.size > MOST_SAID && oldest !== undefined) said.delete(oldest);
+  return true;
 }
 
 async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: number): Promise<Claims | null> {
@@ -55,7 +81,7 @@ async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: num
   }
 }
 
-function callerOf(claims: Claims, issuer: OidcIssuer): Caller {
+function callerOf(claims: Claims, issuer: OidcIssuer): Person {
   const unverified = unverifiedEmail(claims, issuer);
   if (unverified !== null) throw emailUnverified(issuer, unverified);
   const who = subjectOfClaims(claims, issuer);
@@ -64,9 +90,11 @@ function callerOf(claims: Claims, issuer: OidcIssuer): Caller {
   }
   const { name, subject } = who;
   const role = roleOfClaims(claims, name, issuer);
-  if (role === null) throw noRole(subject, issuer, groupsOverage(claims, issuer.roleClaim));
+  const overage = groupsOverage(claims, issuer.roleClaim);
+  if (role === null) throw noRole(subject, issuer, overage);
   const expiresAtMs = Number(claims.exp) * 1000;
-  return { kind: "person", issuer: issuer.issuer, subject, role, expiresAtMs };
+  const leftOut = overage === null ? {} : { groupsLeftOut: overage };
+  return { kind: "person", issuer: issuer.issuer, subject, role, expiresAtMs, ...leftOut };
 }
 
 function noRole(subject: string, { roleClaim }: OidcIssuer, overage: string | null): Error {

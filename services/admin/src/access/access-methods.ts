@@ -81,8 +81,8 @@ function whoAmI({ store }: AdminServices): MethodImpl<typeof AccessService.metho
 
 async function credentialOf(caller: KnownCaller, store: AdminServices["store"]): Promise<WhoAmIResponse["credential"]> {
   if (caller.kind === "person") {
-    const { issuer, subject } = caller;
-    return { case: "person", value: create(PersonSchema, { issuer, subject }) };
+    const { issuer, subject, groupsLeftOut = "" } = caller;
+    return { case: "person", value: create(PersonSchema, { issuer, subject, groupsLeftOut }) };
   }
   const token = await getAccessToken(store.db, caller.id);
   if (token === null) throw new Error(`access token ${caller.id} is gone`);

@@ -80,6 +80,8 @@ const login: Verb<LoginOptions> = async (invocation) => {
   const server = displayAddress(addresses.admin);
   shell.out.write(`Logged in to ${server} as ${printable(me.actor)}, role ${roleWord(me.role)}: context ${name}\n`);
   shell.err.write(`saved in ${contextFilePath(shell)}\n`);
+  const leftOut = groupsLeftOut(me);
+  if (leftOut !== null) shell.err.write(`warning: ${leftOut}\n`);
 };
 
 /** With --ca-fingerprint the authority is fetched before anything else, and then trusted like a file of the user's. */
@@ -199,6 +201,8 @@ const whoami: Verb = async ({ shell, options }) => {
     ["context", options.chosenContext?.()?.context.name ?? "-"],
   ] as const;
   await writeAnswer(shell, format, [WhoAmIResponseSchema, me], fieldLines(fields, " "));
+  const leftOut = groupsLeftOut(me);
+  if (leftOut !== null) shell.err.write(`warning: ${leftOut}\n`);
 };
 
 function describe({ actor, role, expireTime, credential }: WhoAmIResponse) {
@@ -211,4 +215,15 @@ function describe({ actor, role, expireTime, credential }: WhoAmIResponse) {
       ? (["issuer", credential.value.issuer] as const)
       : (["name", credential.value?.name ?? "-"] as const),
   ] as const;
+}
+
+/** Why roles by groups do not apply to a person whose issuer left the groups out of the token; null where they do. */
+function groupsLeftOut({ credential, role }: WhoAmIResponse): string | null {
+  const claim = credential.case === "person" ? credential.value.groupsLeftOut : "";
+  if (claim === "") return null;
+  return (
+    `the issuer left your groups out of the token because there are too many (${printable(claim)}), so no group ` +
+    `gives you a role, and you have the role ${roleWord(role)}; ask your administrator to let the issuer write only ` +
+    "groups that are assigned to the application"
+  );
 }

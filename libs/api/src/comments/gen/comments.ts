@@ -513,6 +513,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.NodeSelector.schedulings": "Only these schedulings.",
   "rollcall.admin.v1.NodeSelector.types": "Only these types.",
   "rollcall.admin.v1.Person": "Person is a person or program that an OpenID Connect issuer vouches for.",
+  "rollcall.admin.v1.Person.groups_left_out": "The claim by which the issuer says that it left the groups out of the token because there are too many: _claim_names or hasgroups. The role then comes from the subject or from the default; groups that would give a higher one are not known. Empty: nothing was left out. Always empty for a session of the console.",
   "rollcall.admin.v1.Person.issuer": "The issuer's URL.",
   "rollcall.admin.v1.Person.subject": "Who it is, by the claim that the configuration names, with its prefix.",
   "rollcall.admin.v1.PlanStateRequest": "PlanStateRequest says what is to be.",

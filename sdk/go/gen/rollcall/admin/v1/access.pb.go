@@ -876,7 +876,11 @@ type Person struct {
 	// The issuer's URL.
 	Issuer string `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
 	// Who it is, by the claim that the configuration names, with its prefix.
-	Subject       string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// The claim by which the issuer says that it left the groups out of the token because there are too many: _claim_names or hasgroups.
+	// The role then comes from the subject or from the default; groups that would give a higher one are not known. Empty: nothing was left out.
+	// Always empty for a session of the console.
+	GroupsLeftOut string `protobuf:"bytes,3,opt,name=groups_left_out,json=groupsLeftOut,proto3" json:"groups_left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -921,6 +925,13 @@ func (x *Person) GetIssuer() string {
 func (x *Person) GetSubject() string {
 	if x != nil {
 		return x.Subject
+	}
+	return ""
+}
+
+func (x *Person) GetGroupsLeftOut() string {
+	if x != nil {
+		return x.GroupsLeftOut
 	}
 	return ""
 }
@@ -1141,10 +1152,11 @@ const file_rollcall_admin_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\a \x01(\tR\tsessionIdB\f\n" +
 	"\n" +
-	"credential\":\n" +
+	"credential\"b\n" +
 	"\x06Person\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x18\n" +
-	"\asubject\x18\x02 \x01(\tR\asubject\"\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12&\n" +
+	"\x0fgroups_left_out\x18\x03 \x01(\tR\rgroupsLeftOut\"\x18\n" +
 	"\x16GetLoginOptionsRequest\"S\n" +
 	"\x17GetLoginOptionsResponse\x128\n" +
 	"\aissuers\x18\x01 \x03(\v2\x1e.rollcall.admin.v1.LoginIssuerR\aissuers\"v\n" +

@@ -441,7 +441,7 @@ func (EndReason) EnumDescriptor() ([]byte, []int) {
 	return file_rollcall_work_v1_work_proto_rawDescGZIP(), []int{6}
 }
 
-// JobSpec is what a submitter asks for, whole. It is at most 64 KiB as protobuf JSON.
+// JobSpec is what a submitter asks for, whole. It is at most 64 KiB in the binary encoding of protobuf.
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job's name, unique in the cluster: 1-63 characters of [A-Za-z0-9._-], starting with a letter or digit.
