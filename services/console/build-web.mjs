@@ -58,14 +58,24 @@ export async function copyWeb(target) {
     await cp(draft, target, { recursive: true });
     // Keep a build that another program has finished in the meantime: a third program may be copying it.
     if (isBuilt(await readKnown(), key)) return inputs;
-    await rm(DIST, { recursive: true, force: true });
-    await rename(draft, DIST);
+    await replaceDist(draft);
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
   await mkdir(dirname(KNOWN_FILE), { recursive: true });
   await writeFile(KNOWN_FILE, JSON.stringify({ key, inputs }));
   return inputs;
+}
+
+/** Put a build in the place of web/dist. Another program may put the same there in the meantime. */
+async function replaceDist(draft) {
+  const old = join(WEB, `.dist-${randomUUID()}`);
+  const except = (code) => (error) => {
+    if (error.code !== code) throw error;
+  };
+  await rename(DIST, old).catch(except("ENOENT"));
+  await rename(draft, DIST).catch(except("ENOTEMPTY"));
+  await rm(old, { recursive: true, force: true });
 }
 
 /** Whether web/dist is built from these sources. */
