@@ -8,15 +8,20 @@ const AGENTS = "40";
 // Nearly a hundred scenarios, one after the other: a minute, where the machine is not busy.
 const LIMIT_MS = 600_000;
 
+/** Floods that end a session while the server still reads what it has sent. */
+const RESETS = ["rapid-reset", "made-reset", "reset-burst"].flatMap((name) => [`${name}-api`, `${name}-agents`]);
+
 describe("the drill of hostile peers, shrunk", () => {
-  it(
-    "should let no well-behaved agent notice",
-    async () => {
-      const { stdout } = await promisify(execFile)(
-        process.execPath,
-        ["--conditions=source", MAIN, "--short", "hostile"],
-        { env: { ...process.env, AGENTS }, timeout: LIMIT_MS },
-      );
+  it.each([
+    ["in clear text", "hostile", {}],
+    ["through TLS, where calls are reset at once", "hostile-tls", { SCENARIO: RESETS.join() }],
+  ])(
+    "should let no well-behaved agent notice: %s",
+    async (_, name, env) => {
+      const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=source", MAIN, "--short", name], {
+        env: { ...process.env, AGENTS, ...env },
+        timeout: LIMIT_MS,
+      });
       expect(stdout).toContain(`PASSED: ${AGENTS} agents`);
     },
     LIMIT_MS,
