@@ -1,4 +1,4 @@
-import { Children, type ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 
 /** A part of a page with a heading. */
 export function Panel({
@@ -50,14 +50,12 @@ export function Facts({ of }: { readonly of: readonly (readonly [name: string, v
   const shown = of.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return (
     <dl className="facts">
-      {Children.toArray(
-        shown.map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </>
-        )),
-      )}
+      {shown.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
     </dl>
   );
 }
