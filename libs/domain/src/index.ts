@@ -322,6 +322,12 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export {
+  type AnnouncedAuthority,
+  type AuthorityDecision,
+  decideAuthorities,
+} from "./trust/announced-authorities.ts";
+export { repairOfDistrust } from "./trust/distrust.ts";
 export * from "./webhooks/index.ts";
 export * from "./work/index.ts";
 export { placementRequest } from "./work/placement/placement-request.ts";

@@ -33,6 +33,8 @@ export {
   fingerprintOf,
   parseFingerprint,
 } from "./tls/authority.ts";
+export { AuthorityFile } from "./tls/authority-file.ts";
 export { type ClientTls, readClientTls } from "./tls/client-tls.ts";
-export { TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
+export { certificatesIn, MOST_AUTHORITIES, TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
 export { TlsSource } from "./tls/tls-source.ts";
+export { authoritiesOf } from "./tls/trust-path.ts";

@@ -2,6 +2,7 @@ import { constants, createHash, createPrivateKey, X509Certificate } from "node:c
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { errorCode } from "@rollcall/process";
+import { authoritiesOf } from "./trust-path.ts";
 
 /** Where a server's certificate is, as PEM files. */
 export interface TlsFiles {
@@ -32,6 +33,10 @@ export interface TlsMaterial extends TlsPems {
   readonly subject: string;
   /** The authority of the certificate, as PEM without anything else; null when it is not known, or too much. */
   readonly authority: string | null;
+  /** The certificates of the same, at most MOST_AUTHORITIES; empty where there are more. */
+  readonly authorities: readonly X509Certificate[];
+  /** The first of them that verifies the certificate; null for none. */
+  readonly verifiedBy: X509Certificate | null;
   /** The host names that the certificate is for, wildcards as they are. */
   readonly hostNames: readonly string[];
   readonly notBeforeMs: number;
@@ -40,6 +45,8 @@ export interface TlsMaterial extends TlsPems {
 
 /** More than any private authority has; what is larger holds the authorities of a whole system. */
 export const MOST_AUTHORITY_BYTES = 65_536;
+/** As many as rollcall.health.v1.Authorities can carry. */
+export const MOST_AUTHORITIES = 16;
 
 /** A file of a certificate, a key or an authority that cannot be used; the message names it and says why. */
 export class TlsFileError extends Error {
@@ -68,13 +75,23 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsPems> {
 
 /** Check that the contents are what they should be, and fit together. Throws TlsFileError. */
 export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
-  const [certificate] = certificatesIn(pems.cert, files.certFile);
+  const chain = certificatesIn(pems.cert, files.certFile);
+  const [certificate] = chain;
   const key = privateKeyIn(pems.key, files.keyFile);
   if (!certificate.checkPrivateKey(key)) {
     throw new TlsFileError(files.keyFile, `not the key of the certificate in ${files.certFile}`);
   }
   if (pems.clientCa !== null) certificatesIn(pems.clientCa, files.clientCaFile ?? "");
-  const authority = authorityIn(pems, files);
+  const named = authoritiesIn(pems, files);
+  const [verifiedBy = null] = authoritiesOf(chain, named);
+  if (files.caFile !== undefined && verifiedBy === null) {
+    throw new TlsFileError(
+      files.caFile,
+      `holds no authority that verifies the certificate in ${files.certFile}: write the authority that signed it there`,
+    );
+  }
+  const authority = named.map(String).join("");
+  const isHandedOut = named.length > 0 && authority.length <= MOST_AUTHORITY_BYTES;
   try {
     createSecureContext(contextOf(pems));
   } catch (cause) {
@@ -84,18 +101,18 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   return {
     ...pems,
     subject: certificate.subject.replaceAll("\n", ", "),
-    authority,
+    authority: isHandedOut ? authority : null,
+    authorities: isHandedOut && named.length <= MOST_AUTHORITIES ? named : [],
+    verifiedBy,
     hostNames: hostNamesIn(certificate),
     notBeforeMs: Date.parse(certificate.validFrom),
     notAfterMs: Date.parse(certificate.validTo),
   };
 }
 
-/** Written again from what was read: a file may hold a key as well. */
-function authorityIn({ ca, cert }: TlsPems, { caFile = "", certFile }: TlsFiles): string | null {
-  const found = ca === null ? certificatesIn(cert, certFile).filter(isRoot) : certificatesIn(ca, caFile);
-  const pem = found.map(String).join("");
-  return pem === "" || pem.length > MOST_AUTHORITY_BYTES ? null : pem;
+/** Only certificates are handed out: the file may hold a key as well. */
+function authoritiesIn({ ca, cert }: TlsPems, { caFile = "", certFile }: TlsFiles): readonly X509Certificate[] {
+  return ca === null ? certificatesIn(cert, certFile).filter(isRoot) : certificatesIn(ca, caFile);
 }
 
 function isRoot(certificate: X509Certificate): boolean {

@@ -100,10 +100,30 @@ describe("TlsSource.authority", () => {
     const caFile = join(authority.dir, "changing.pem");
     writeFileSync(caFile, readFile(authority.caFile));
     const { source } = await open({ ...filesOf("server"), caFile });
+    const ours = readFile(caFile);
     const other = new TestAuthority(authority.dir);
-    writeFileSync(caFile, readFile(other.caFile));
+    writeFileSync(caFile, `${ours}${readFile(other.caFile)}`);
     await source.reload();
-    expect(source.authority?.trim()).toBe(readFile(other.caFile).trim());
+    expect(source.authority).toBe(`${ours}${readFile(other.caFile)}`);
+    expect(source.authorities).toHaveLength(2);
+    expect(String(source.verifiedBy)).toBe(ours);
+  });
+
+  it("should keep the pair in use where the file holds no authority of the new one", async () => {
+    const files = { ...filesOf("server"), caFile: join(authority.dir, "ours.pem") };
+    writeFileSync(files.caFile, readFile(authority.caFile));
+    const { source, said } = await open(files);
+    const before = source.context.cert;
+    const other = new TestAuthority(authority.dir);
+    other.write("server");
+    await source.reload();
+    expect(source.context.cert).toBe(before);
+    const [refused] = said(REFUSED);
+    expect(refused?.problem).toMatch(/ours\.pem: holds no authority that verifies the certificate in .*server\.pem/);
+    writeFileSync(files.caFile, `${readFile(files.caFile)}${readFile(other.caFile)}`);
+    await source.reload();
+    expect(said(REPLACED)).toHaveLength(1);
+    expect(String(source.verifiedBy)).toBe(readFile(other.caFile));
   });
 });
 

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 import { type Clock, counter, gauge, type Logger, Loop, type MetricsRegistry, type Task } from "@rollcall/process";
+import { fingerprintOf } from "./authority.ts";
 import { checkTlsPems, contextOf, readTlsFiles, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
 
 export interface TlsSourceOptions {
@@ -71,6 +72,16 @@ export class TlsSource {
   /** The authority of the certificate in use, as PEM; null when it is not known. */
   get authority(): string | null {
     return this.#material.authority;
+  }
+
+  /** The same as certificates, for agents to keep; empty where there are more than MOST_AUTHORITIES. */
+  get authorities(): readonly X509Certificate[] {
+    return this.#material.authorities;
+  }
+
+  /** The authority that verifies the certificate in use; null when it is not known. */
+  get verifiedBy(): X509Certificate | null {
+    return this.#material.verifiedBy;
   }
 
   /** When the certificate ends, in milliseconds since 1970. */
@@ -166,12 +177,13 @@ export class TlsSource {
   }
 
   #fields() {
-    const { subject, notBeforeMs, notAfterMs } = this.#material;
+    const { subject, notBeforeMs, notAfterMs, verifiedBy } = this.#material;
     return {
       cert_file: this.#options.files.certFile,
       subject,
       not_before: new Date(notBeforeMs).toISOString(),
       not_after: new Date(notAfterMs).toISOString(),
+      ...(verifiedBy && { verified_by: fingerprintOf(verifiedBy) }),
       client_certificates: this.asksClients ? "required" : "not asked for",
     };
   }

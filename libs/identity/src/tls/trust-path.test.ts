@@ -1,0 +1,37 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync, rmSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { TestAuthority } from "@rollcall/testkit/certificates";
+import { authoritiesOf } from "./trust-path.ts";
+
+describe("authoritiesOf()", () => {
+  const certificateIn = (pem: string) => new X509Certificate(pem);
+  let ours: TestAuthority;
+  let others: TestAuthority;
+  beforeAll(() => {
+    ours = new TestAuthority();
+    others = new TestAuthority();
+  });
+  afterAll(() => {
+    for (const { dir } of [ours, others]) rmSync(dir, { recursive: true, force: true });
+  });
+  const rootOf = ({ caFile }: TestAuthority) => certificateIn(readFileSync(caFile, "utf8"));
+
+  it("should find the authority that signed, and not another one of the same name", () => {
+    const leaf = certificateIn(ours.issue().certPem);
+    const [root, other] = [rootOf(ours), rootOf(others)];
+    expect(authoritiesOf([leaf], [other, root])).toEqual([root]);
+    expect(authoritiesOf([leaf], [other])).toEqual([]);
+  });
+
+  it("should not count an authority that only lies in the chain", () => {
+    const leaf = certificateIn(ours.issue().certPem);
+    expect(authoritiesOf([leaf, rootOf(others)], [rootOf(others)])).toEqual([]);
+  });
+
+  it("should take a certificate that is trusted itself, and find nothing for no chain", () => {
+    const leaf = certificateIn(ours.issue().certPem);
+    expect(authoritiesOf([leaf], [leaf])).toEqual([leaf]);
+    expect(authoritiesOf([], [rootOf(ours)])).toEqual([]);
+  });
+});

@@ -1,0 +1,30 @@
+import type { X509Certificate } from "node:crypto";
+
+/** A longer chain is refused by most clients. */
+const MOST_CHAIN = 10;
+
+/**
+ * Find the authorities that verify a certificate, by signatures only: dates and names are the handshake's to check.
+ *
+ * @param chain the certificate, followed by others that may lie between it and its authority, in any order.
+ */
+export function authoritiesOf(
+  chain: readonly X509Certificate[],
+  authorities: readonly X509Certificate[],
+): readonly X509Certificate[] {
+  const [leaf, ...between] = chain.slice(0, MOST_CHAIN);
+  if (leaf === undefined) return [];
+  const path = [leaf];
+  for (let at = 0; at < path.length && path.length <= MOST_CHAIN; at += 1) {
+    const last = path[at];
+    if (last === undefined) break;
+    path.push(...between.filter((it) => !path.includes(it) && isIssuedBy(last, it)));
+  }
+  return authorities.filter((authority) =>
+    path.some((it) => it.fingerprint256 === authority.fingerprint256 || isIssuedBy(it, authority)),
+  );
+}
+
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
