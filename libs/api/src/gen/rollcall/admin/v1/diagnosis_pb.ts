@@ -8,13 +8,15 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { NodeTrust } from "../../node/v1/node_pb.ts";
+import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollcall/admin/v1/diagnosis.proto.
  */
 export const file_rollcall_admin_v1_diagnosis: GenFile = /*@__PURE__*/
-  fileDesc("CiFyb2xsY2FsbC9hZG1pbi92MS9kaWFnbm9zaXMucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIhUKE0dldERpYWdub3Npc1JlcXVlc3QizgIKFEdldERpYWdub3Npc1Jlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBnJlY29yZBgCIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzEjIKCXByb2Nlc3NlcxgDIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlByb2Nlc3NGYWN0cxI3Cg5hZ2VudF92ZXJzaW9ucxgEIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLkFnZW50VmVyc2lvbhIXCg9hZ2VudF9lbmRwb2ludHMYBSADKAkSOwoQZHVwbGljYXRlZF9ub2RlcxgGIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkR1cGxpY2F0ZWROb2RlEhkKEXVuY29udGFpbmVkX25vZGVzGAcgAygJIjQKDkR1cGxpY2F0ZWROb2RlEg8KB25vZGVfaWQYASABKAkSEQoJYWRkcmVzc2VzGAIgAygJItcCCgtSZWNvcmRGYWN0cxIPCgd2ZXJzaW9uGAEgASgJEhYKDnZlcnNpb25fbnVtYmVyGAIgASgFEj4KCHNldHRpbmdzGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuUmVjb3JkRmFjdHMuU2V0dGluZ3NFbnRyeRIPCgdzdGFuZGJ5GAQgASgIEhMKC2Nvbm5lY3Rpb25zGAUgASgNEhIKCnNpemVfYnl0ZXMYBiABKAQSKgoHbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1zdGFuZGJ5c190b2xkGAggASgIEjEKCHN0YW5kYnlzGAkgAygLMh8ucm9sbGNhbGwuYWRtaW4udjEuU3RhbmRieUZhY3RzGi8KDVNldHRpbmdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKRAQoMU3RhbmRieUZhY3RzEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRINCgVzdGF0ZRgDIAEoCRISCgpzeW5jX3N0YXRlGAQgASgJEhQKDGJlaGluZF9ieXRlcxgFIAEoBBIpCgZiZWhpbmQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24i1wMKDFByb2Nlc3NGYWN0cxIQCghpbnN0YW5jZRgBIAEoCRIPCgdzZXJ2aWNlGAIgASgJEgwKBGhvc3QYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIUCgxub2RlX3ZlcnNpb24YBSABKAkSLgoLY2xvY2tfYWhlYWQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOcmVjb3JkX2xhdGVuY3kYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKb3Blbl9maWxlcxgIIAEoDRIYChBvcGVuX2ZpbGVzX2xpbWl0GAkgASgEEjsKF2NlcnRpZmljYXRlX2V4cGlyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9uYXRzX2NvbmZpZ3VyZWQYCyABKAgSFgoObmF0c19jb25uZWN0ZWQYDCABKAgSKwoIZmVlZF9sYWcYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoDYWdlGA4gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhsKE2xhY2tzX25vdGlmaWNhdGlvbnMYDyABKAgiLgoMQWdlbnRWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDQoFbm9kZXMYAiABKA0yeAoQRGlhZ25vc2lzU2VydmljZRJkCgxHZXREaWFnbm9zaXMSJi5yb2xsY2FsbC5hZG1pbi52MS5HZXREaWFnbm9zaXNSZXF1ZXN0Gicucm9sbGNhbGwuYWRtaW4udjEuR2V0RGlhZ25vc2lzUmVzcG9uc2UiA5ACAUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiFyb2xsY2FsbC9hZG1pbi92MS9kaWFnbm9zaXMucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIhUKE0dldERpYWdub3Npc1JlcXVlc3QiggMKFEdldERpYWdub3Npc1Jlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBnJlY29yZBgCIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzEjIKCXByb2Nlc3NlcxgDIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlByb2Nlc3NGYWN0cxI3Cg5hZ2VudF92ZXJzaW9ucxgEIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLkFnZW50VmVyc2lvbhIXCg9hZ2VudF9lbmRwb2ludHMYBSADKAkSOwoQZHVwbGljYXRlZF9ub2RlcxgGIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkR1cGxpY2F0ZWROb2RlEhkKEXVuY29udGFpbmVkX25vZGVzGAcgAygJEjIKC2FnZW50X3RydXN0GAggAygLMh0ucm9sbGNhbGwuYWRtaW4udjEuQWdlbnRUcnVzdCJZCgpBZ2VudFRydXN0EioKBXRydXN0GAEgASgLMhsucm9sbGNhbGwubm9kZS52MS5Ob2RlVHJ1c3QSDQoFbm9kZXMYAiABKA0SEAoIbm9kZV9pZHMYAyADKAkiNAoORHVwbGljYXRlZE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIRCglhZGRyZXNzZXMYAiADKAki1wIKC1JlY29yZEZhY3RzEg8KB3ZlcnNpb24YASABKAkSFgoOdmVyc2lvbl9udW1iZXIYAiABKAUSPgoIc2V0dGluZ3MYAyADKAsyLC5yb2xsY2FsbC5hZG1pbi52MS5SZWNvcmRGYWN0cy5TZXR0aW5nc0VudHJ5Eg8KB3N0YW5kYnkYBCABKAgSEwoLY29ubmVjdGlvbnMYBSABKA0SEgoKc2l6ZV9ieXRlcxgGIAEoBBIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhUKDXN0YW5kYnlzX3RvbGQYCCABKAgSMQoIc3RhbmRieXMYCSADKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5TdGFuZGJ5RmFjdHMaLwoNU2V0dGluZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpEBCgxTdGFuZGJ5RmFjdHMSDAoEbmFtZRgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg0KBXN0YXRlGAMgASgJEhIKCnN5bmNfc3RhdGUYBCABKAkSFAoMYmVoaW5kX2J5dGVzGAUgASgEEikKBmJlaGluZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKLBAoMUHJvY2Vzc0ZhY3RzEhAKCGluc3RhbmNlGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDAoEaG9zdBgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEhQKDG5vZGVfdmVyc2lvbhgFIAEoCRIuCgtjbG9ja19haGVhZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5yZWNvcmRfbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpvcGVuX2ZpbGVzGAggASgNEhgKEG9wZW5fZmlsZXNfbGltaXQYCSABKAQSOwoXY2VydGlmaWNhdGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD25hdHNfY29uZmlndXJlZBgLIAEoCBIWCg5uYXRzX2Nvbm5lY3RlZBgMIAEoCBIrCghmZWVkX2xhZxgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNhZ2UYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGwoTbGFja3Nfbm90aWZpY2F0aW9ucxgPIAEoCBITCgthdXRob3JpdGllcxgQIAMoCRIdChVjZXJ0aWZpY2F0ZV9hdXRob3JpdHkYESABKAkiLgoMQWdlbnRWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDQoFbm9kZXMYAiABKA0yeAoQRGlhZ25vc2lzU2VydmljZRJkCgxHZXREaWFnbm9zaXMSJi5yb2xsY2FsbC5hZG1pbi52MS5HZXREaWFnbm9zaXNSZXF1ZXN0Gicucm9sbGNhbGwuYWRtaW4udjEuR2V0RGlhZ25vc2lzUmVzcG9uc2UiA5ACAUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
 
 /**
  * GetDiagnosisRequest asks for it.
@@ -86,6 +88,13 @@ export type GetDiagnosisResponse = Message<"rollcall.admin.v1.GetDiagnosisRespon
    * @generated from field: repeated string uncontained_nodes = 7;
    */
   uncontainedNodes: string[];
+
+  /**
+   * How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 1,000 at most.
+   *
+   * @generated from field: repeated rollcall.admin.v1.AgentTrust agent_trust = 8;
+   */
+  agentTrust: AgentTrust[];
 };
 
 /**
@@ -94,6 +103,41 @@ export type GetDiagnosisResponse = Message<"rollcall.admin.v1.GetDiagnosisRespon
  */
 export const GetDiagnosisResponseSchema: GenMessage<GetDiagnosisResponse> = /*@__PURE__*/
   messageDesc(file_rollcall_admin_v1_diagnosis, 1);
+
+/**
+ * AgentTrust is one way in which agents recognize the control plane.
+ *
+ * @generated from message rollcall.admin.v1.AgentTrust
+ */
+export type AgentTrust = Message<"rollcall.admin.v1.AgentTrust"> & {
+  /**
+   * What these agents report. Absent: they do not report it.
+   *
+   * @generated from field: rollcall.node.v1.NodeTrust trust = 1;
+   */
+  trust?: NodeTrust | undefined;
+
+  /**
+   * Approved nodes.
+   *
+   * @generated from field: uint32 nodes = 2;
+   */
+  nodes: number;
+
+  /**
+   * Some of them, by id, 10 at most.
+   *
+   * @generated from field: repeated string node_ids = 3;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message rollcall.admin.v1.AgentTrust.
+ * Use `create(AgentTrustSchema)` to create a new message.
+ */
+export const AgentTrustSchema: GenMessage<AgentTrust> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_diagnosis, 2);
 
 /**
  * DuplicatedNode is a node whose identity two agents use in turns.
@@ -121,7 +165,7 @@ export type DuplicatedNode = Message<"rollcall.admin.v1.DuplicatedNode"> & {
  * Use `create(DuplicatedNodeSchema)` to create a new message.
  */
 export const DuplicatedNodeSchema: GenMessage<DuplicatedNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 2);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 3);
 
 /**
  * RecordFacts is what Postgres says of itself.
@@ -198,7 +242,7 @@ export type RecordFacts = Message<"rollcall.admin.v1.RecordFacts"> & {
  * Use `create(RecordFactsSchema)` to create a new message.
  */
 export const RecordFactsSchema: GenMessage<RecordFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 3);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 4);
 
 /**
  * StandbyFacts is a server that follows by streaming replication.
@@ -254,7 +298,7 @@ export type StandbyFacts = Message<"rollcall.admin.v1.StandbyFacts"> & {
  * Use `create(StandbyFactsSchema)` to create a new message.
  */
 export const StandbyFactsSchema: GenMessage<StandbyFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 4);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 5);
 
 /**
  * ProcessFacts is what a process of the control plane says of itself, every 15 seconds.
@@ -367,6 +411,21 @@ export type ProcessFacts = Message<"rollcall.admin.v1.ProcessFacts"> & {
    * @generated from field: bool lacks_notifications = 15;
    */
   lacksNotifications: boolean;
+
+  /**
+   * The fingerprints of the authorities that it announces to agents, see rollcall.health.v1.Authorities. Empty for a process without health,
+   * and where the authority is not known.
+   *
+   * @generated from field: repeated string authorities = 16;
+   */
+  authorities: string[];
+
+  /**
+   * The one of them that verifies its certificate. Empty: none of them.
+   *
+   * @generated from field: string certificate_authority = 17;
+   */
+  certificateAuthority: string;
 };
 
 /**
@@ -374,7 +433,7 @@ export type ProcessFacts = Message<"rollcall.admin.v1.ProcessFacts"> & {
  * Use `create(ProcessFactsSchema)` to create a new message.
  */
 export const ProcessFactsSchema: GenMessage<ProcessFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 5);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 6);
 
 /**
  * AgentVersion is how many nodes run a version of the agent.
@@ -402,7 +461,7 @@ export type AgentVersion = Message<"rollcall.admin.v1.AgentVersion"> & {
  * Use `create(AgentVersionSchema)` to create a new message.
  */
 export const AgentVersionSchema: GenMessage<AgentVersion> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 6);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 7);
 
 /**
  * DiagnosisService tells facts about the deployment that the control plane runs in. It judges nothing: `rollcall doctor` does.

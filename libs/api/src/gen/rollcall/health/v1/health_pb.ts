@@ -23,7 +23,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/health/v1/health.proto.
  */
 export const file_rollcall_health_v1_health: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizwIKEEhlYXJ0YmVhdFJlcXVlc3QSKgoFaGVsbG8YASABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9IABIoCgRiZWF0GAIgASgLMhgucm9sbGNhbGwuaGVhbHRoLnYxLkJlYXRIABIvCglub2RlX2luZm8YAyABKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVJbmZvSAASLgoHZ29vZGJ5ZRgEIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllSAASPwoQZXhlY3V0aW9uX3JlcG9ydBgFIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5FeGVjdXRpb25SZXBvcnRIABIzCgp3YW50X3NwZWNzGAYgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLldhbnRTcGVjc0gAQg4KBWZyYW1lEgW6SAIIASKOBAoRSGVhcnRiZWF0UmVzcG9uc2USMgoJY2hhbGxlbmdlGAEgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLkNoYWxsZW5nZUgAEi4KB3dlbGNvbWUYAiABKAsyGy5yb2xsY2FsbC5oZWFsdGgudjEuV2VsY29tZUgAEiYKA2FjaxgDIAEoCzIXLnJvbGxjYWxsLmhlYWx0aC52MS5BY2tIABIyCgptZW1iZXJzaGlwGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwSAASMAoIc2V0dGluZ3MYBSABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3NIABItCgdnb19hd2F5GAYgASgLMhoucm9sbGNhbGwuaGVhbHRoLnYxLkdvQXdheUgAEjQKCmV4ZWN1dGlvbnMYByABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuRXhlY3V0aW9uc0gAEi0KBHNwZWMYCCABKAsyHS5yb2xsY2FsbC5oZWFsdGgudjEuU3BlY0ZyYW1lSAASMwoKcmVwb3J0X2FjaxgJIAEoCzIdLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRBY2tIABI1Cgtsb2dfcmVxdWVzdBgKIAEoCzIeLnJvbGxjYWxsLmhlYWx0aC52MS5Mb2dSZXF1ZXN0SABCBwoFZnJhbWUiLgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMEhIKCmNsdXN0ZXJfaWQYAiABKAkigwMKBUhlbGxvEhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhoKCXNpZ25hdHVyZRgCIAEoDEIHukgEegJoQBIeCg1hZ2VudF92ZXJzaW9uGAMgASgJQge6SARyAhhAEhkKB2Jvb3RfaWQYBCABKAlCCLpIBXIDGIABEiUKE21hY2hpbmVfZmluZ2VycHJpbnQYBSABKAlCCLpIBXIDGIABEjwKGXdpc2hlZF9oZWFydGJlYXRfaW50ZXJ2YWwYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoQbm9kZV9pbmZvX2RpZ2VzdBgHIAEoDEIHukgEegIYQBIVCg1hZ2VudF90aW1lX21zGAggASgDEjcKFHdpc2hlZF9pbmZvX2ludGVydmFsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCXJ1bnNfd29yaxgKIAEoCBIdCgtpbnN0YW5jZV9pZBgLIAEoCUIIukgFcgMYgAEi+wEKB1dlbGNvbWUSFQoNc2Vzc2lvbl9lcG9jaBgBIAEoBBIvCgtzZXJ2ZXJfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIuCghzZXR0aW5ncxgEIAEoCzIcLnJvbGxjYWxsLmhlYWx0aC52MS5TZXR0aW5ncxISCgpjbHVzdGVyX2lkGAUgASgJEhgKEG5vZGVfaW5mb193YW50ZWQYBiABKAgSGAoQaGVhbHRoX2VuZHBvaW50cxgHIAMoCSKaAgoIU2V0dGluZ3MSNQoSaGVhcnRiZWF0X2ludGVydmFsGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWluZm9faW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJwoGbGFiZWxzGAMgAygLMhcucm9sbGNhbGwubm9kZS52MS5MYWJlbBIyCg91bmhlYWx0aHlfYWZ0ZXIYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRcm90YXRlX2tleV93aXRoaW4YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKZ2VuZXJhdGlvbhgGIAEoDSKXAQoEQmVhdBIQCghzZXF1ZW5jZRgBIAEoDRIuCgV1c2FnZRgCIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuUmVzb3VyY2VVc2FnZRIVCg1hZ2VudF90aW1lX21zGAMgASgDEhsKE3NldHRpbmdzX2dlbmVyYXRpb24YBCABKA0SGQoRZXhlY3V0aW9uc19kaWdlc3QYBSABKAYiMQoDQWNrEhAKCHNlcXVlbmNlGAEgASgNEhgKEG5leHRfaW50ZXJ2YWxfbXMYAiABKA0iUgoHR29vZGJ5ZRIYCgZyZWFzb24YASABKAlCCLpIBXIDGIAIEi0KBGtpbmQYAiABKA4yHy5yb2xsY2FsbC5oZWFsdGgudjEuR29vZGJ5ZUtpbmQizQEKBkdvQXdheRItCgZyZWFzb24YASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSLgoLcmV0cnlfYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoGYWN0aW9uGAQgASgOMiAucm9sbGNhbGwuaGVhbHRoLnYxLkdvQXdheUFjdGlvbhIRCgllbmRwb2ludHMYBSADKAkSDgoGbG9nX2lkGAYgASgJIp4BCgpFeGVjdXRpb25zEg4KBmxvZ19pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg0KBXdob2xlGAMgASgIEgwKBG1vcmUYBCABKAgSFQoNcmVwb3J0X3dhbnRlZBgFIAEoCBI4CgpyZWZlcmVuY2VzGAYgAygLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2UiLAoJV2FudFNwZWNzEh8KB2RpZ2VzdHMYASADKAxCDrpIC5IBCBBkIgR6AmggIikKCVNwZWNGcmFtZRIOCgZkaWdlc3QYASABKAwSDAoEc3BlYxgCIAEoDCKXAQoPRXhlY3V0aW9uUmVwb3J0Eg4KBm51bWJlchgBIAEoBBINCgV3aG9sZRgCIAEoCBIMCgRtb3JlGAMgASgIEg4KBmRpZ2VzdBgEIAEoBhJHCgxvYnNlcnZhdGlvbnMYBSADKAsyJi5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvbk9ic2VydmF0aW9uQgm6SAaSAQMQ6AciGwoJUmVwb3J0QWNrEg4KBm51bWJlchgBIAEoBCKNAgoKTG9nUmVxdWVzdBINCgV0b2tlbhgBIAEoDBIUCgxleGVjdXRpb25faWQYAiABKAkSDgoGc3RyZWFtGAMgASgNEg4KBm9mZnNldBgEIAEoBBISCgp0YWlsX2J5dGVzGAUgASgEEg4KBmZvbGxvdxgGIAEoCBIVCg1zdGRlcnJfb2Zmc2V0GAcgASgEEhIKCnRhaWxfbGluZXMYCCABKA0SLgoKc2luY2VfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoJc2luY2VfYWdlGAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRpbWVzGAsgASgIIuUBChBTZXJ2ZUxvZ3NSZXF1ZXN0EhYKBXRva2VuGAEgASgMQge6SAR6AhhAEg4KBnN0cmVhbRgCIAEoDRIOCgZvZmZzZXQYAyABKAQSFwoEZGF0YRgEIAEoDEIJukgGegQYgIAEEhgKB2ZhaWx1cmUYBSABKAlCB7pIBHICGEASIQoPZmFpbHVyZV9tZXNzYWdlGAYgASgJQgi6SAVyAxiABBILCgNjdXQYByABKAgSNgoFdGltZXMYCCADKAsyHC5yb2xsY2FsbC53b3JrLnYxLk91dHB1dFRpbWVCCbpIBpIBAxCAAiITChFTZXJ2ZUxvZ3NSZXNwb25zZSpjCgtHb29kYnllS2luZBIcChhHT09EQllFX0tJTkRfVU5TUEVDSUZJRUQQABIZChVHT09EQllFX0tJTkRfU1RPUFBJTkcQARIbChdHT09EQllFX0tJTkRfUkVTVEFSVElORxACKpsBCgxHb0F3YXlBY3Rpb24SHgoaR09fQVdBWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhHT19BV0FZX0FDVElPTl9SRUNPTk5FQ1QQARIbChdHT19BV0FZX0FDVElPTl9SRUdJU1RFUhACEhcKE0dPX0FXQVlfQUNUSU9OX01PVkUQAxIXChNHT19BV0FZX0FDVElPTl9TVE9QEAQyyQEKDUhlYWx0aFNlcnZpY2USXAoJSGVhcnRiZWF0EiQucm9sbGNhbGwuaGVhbHRoLnYxLkhlYXJ0YmVhdFJlcXVlc3QaJS5yb2xsY2FsbC5oZWFsdGgudjEuSGVhcnRiZWF0UmVzcG9uc2UoATABEloKCVNlcnZlTG9ncxIkLnJvbGxjYWxsLmhlYWx0aC52MS5TZXJ2ZUxvZ3NSZXF1ZXN0GiUucm9sbGNhbGwuaGVhbHRoLnYxLlNlcnZlTG9nc1Jlc3BvbnNlKAFCMVovcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9oZWFsdGgvdjE7aGVhbHRodjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node, file_rollcall_node_v1_usage, file_rollcall_work_v1_work]);
+  fileDesc("Ch9yb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizwIKEEhlYXJ0YmVhdFJlcXVlc3QSKgoFaGVsbG8YASABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9IABIoCgRiZWF0GAIgASgLMhgucm9sbGNhbGwuaGVhbHRoLnYxLkJlYXRIABIvCglub2RlX2luZm8YAyABKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVJbmZvSAASLgoHZ29vZGJ5ZRgEIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllSAASPwoQZXhlY3V0aW9uX3JlcG9ydBgFIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5FeGVjdXRpb25SZXBvcnRIABIzCgp3YW50X3NwZWNzGAYgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLldhbnRTcGVjc0gAQg4KBWZyYW1lEgW6SAIIASLGBAoRSGVhcnRiZWF0UmVzcG9uc2USMgoJY2hhbGxlbmdlGAEgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLkNoYWxsZW5nZUgAEi4KB3dlbGNvbWUYAiABKAsyGy5yb2xsY2FsbC5oZWFsdGgudjEuV2VsY29tZUgAEiYKA2FjaxgDIAEoCzIXLnJvbGxjYWxsLmhlYWx0aC52MS5BY2tIABIyCgptZW1iZXJzaGlwGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwSAASMAoIc2V0dGluZ3MYBSABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3NIABItCgdnb19hd2F5GAYgASgLMhoucm9sbGNhbGwuaGVhbHRoLnYxLkdvQXdheUgAEjQKCmV4ZWN1dGlvbnMYByABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuRXhlY3V0aW9uc0gAEi0KBHNwZWMYCCABKAsyHS5yb2xsY2FsbC5oZWFsdGgudjEuU3BlY0ZyYW1lSAASMwoKcmVwb3J0X2FjaxgJIAEoCzIdLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRBY2tIABI1Cgtsb2dfcmVxdWVzdBgKIAEoCzIeLnJvbGxjYWxsLmhlYWx0aC52MS5Mb2dSZXF1ZXN0SAASNgoLYXV0aG9yaXRpZXMYCyABKAsyHy5yb2xsY2FsbC5oZWFsdGgudjEuQXV0aG9yaXRpZXNIAEIHCgVmcmFtZSIuCglDaGFsbGVuZ2USDQoFbm9uY2UYASABKAwSEgoKY2x1c3Rlcl9pZBgCIAEoCSKoAwoFSGVsbG8SGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAEh4KDWFnZW50X3ZlcnNpb24YAyABKAlCB7pIBHICGEASGQoHYm9vdF9pZBgEIAEoCUIIukgFcgMYgAESJQoTbWFjaGluZV9maW5nZXJwcmludBgFIAEoCUIIukgFcgMYgAESPAoZd2lzaGVkX2hlYXJ0YmVhdF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIhChBub2RlX2luZm9fZGlnZXN0GAcgASgMQge6SAR6AhhAEhUKDWFnZW50X3RpbWVfbXMYCCABKAMSNwoUd2lzaGVkX2luZm9faW50ZXJ2YWwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJcnVuc193b3JrGAogASgIEh0KC2luc3RhbmNlX2lkGAsgASgJQgi6SAVyAxiAARIjChJhdXRob3JpdGllc19kaWdlc3QYDCABKAxCB7pIBHoCGCAi+wEKB1dlbGNvbWUSFQoNc2Vzc2lvbl9lcG9jaBgBIAEoBBIvCgtzZXJ2ZXJfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIuCghzZXR0aW5ncxgEIAEoCzIcLnJvbGxjYWxsLmhlYWx0aC52MS5TZXR0aW5ncxISCgpjbHVzdGVyX2lkGAUgASgJEhgKEG5vZGVfaW5mb193YW50ZWQYBiABKAgSGAoQaGVhbHRoX2VuZHBvaW50cxgHIAMoCSKaAgoIU2V0dGluZ3MSNQoSaGVhcnRiZWF0X2ludGVydmFsGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWluZm9faW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJwoGbGFiZWxzGAMgAygLMhcucm9sbGNhbGwubm9kZS52MS5MYWJlbBIyCg91bmhlYWx0aHlfYWZ0ZXIYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRcm90YXRlX2tleV93aXRoaW4YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKZ2VuZXJhdGlvbhgGIAEoDSIjCgtBdXRob3JpdGllcxIUCgxjZXJ0aWZpY2F0ZXMYASADKAwilwEKBEJlYXQSEAoIc2VxdWVuY2UYASABKA0SLgoFdXNhZ2UYAiABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLlJlc291cmNlVXNhZ2USFQoNYWdlbnRfdGltZV9tcxgDIAEoAxIbChNzZXR0aW5nc19nZW5lcmF0aW9uGAQgASgNEhkKEWV4ZWN1dGlvbnNfZGlnZXN0GAUgASgGIjEKA0FjaxIQCghzZXF1ZW5jZRgBIAEoDRIYChBuZXh0X2ludGVydmFsX21zGAIgASgNIlIKB0dvb2RieWUSGAoGcmVhc29uGAEgASgJQgi6SAVyAxiACBItCgRraW5kGAIgASgOMh8ucm9sbGNhbGwuaGVhbHRoLnYxLkdvb2RieWVLaW5kIs0BCgZHb0F3YXkSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEi4KC3JldHJ5X2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKBmFjdGlvbhgEIAEoDjIgLnJvbGxjYWxsLmhlYWx0aC52MS5Hb0F3YXlBY3Rpb24SEQoJZW5kcG9pbnRzGAUgAygJEg4KBmxvZ19pZBgGIAEoCSKeAQoKRXhlY3V0aW9ucxIOCgZsb2dfaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBINCgV3aG9sZRgDIAEoCBIMCgRtb3JlGAQgASgIEhUKDXJlcG9ydF93YW50ZWQYBSABKAgSOAoKcmVmZXJlbmNlcxgGIAMoCzIkLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uUmVmZXJlbmNlIiwKCVdhbnRTcGVjcxIfCgdkaWdlc3RzGAEgAygMQg66SAuSAQgQZCIEegJoICIpCglTcGVjRnJhbWUSDgoGZGlnZXN0GAEgASgMEgwKBHNwZWMYAiABKAwilwEKD0V4ZWN1dGlvblJlcG9ydBIOCgZudW1iZXIYASABKAQSDQoFd2hvbGUYAiABKAgSDAoEbW9yZRgDIAEoCBIOCgZkaWdlc3QYBCABKAYSRwoMb2JzZXJ2YXRpb25zGAUgAygLMiYucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25PYnNlcnZhdGlvbkIJukgGkgEDEOgHIhsKCVJlcG9ydEFjaxIOCgZudW1iZXIYASABKAQijQIKCkxvZ1JlcXVlc3QSDQoFdG9rZW4YASABKAwSFAoMZXhlY3V0aW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoDRIOCgZvZmZzZXQYBCABKAQSEgoKdGFpbF9ieXRlcxgFIAEoBBIOCgZmb2xsb3cYBiABKAgSFQoNc3RkZXJyX29mZnNldBgHIAEoBBISCgp0YWlsX2xpbmVzGAggASgNEi4KCnNpbmNlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCXNpbmNlX2FnZRgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0aW1lcxgLIAEoCCLlAQoQU2VydmVMb2dzUmVxdWVzdBIWCgV0b2tlbhgBIAEoDEIHukgEegIYQBIOCgZzdHJlYW0YAiABKA0SDgoGb2Zmc2V0GAMgASgEEhcKBGRhdGEYBCABKAxCCbpIBnoEGICABBIYCgdmYWlsdXJlGAUgASgJQge6SARyAhhAEiEKD2ZhaWx1cmVfbWVzc2FnZRgGIAEoCUIIukgFcgMYgAQSCwoDY3V0GAcgASgIEjYKBXRpbWVzGAggAygLMhwucm9sbGNhbGwud29yay52MS5PdXRwdXRUaW1lQgm6SAaSAQMQgAIiEwoRU2VydmVMb2dzUmVzcG9uc2UqYwoLR29vZGJ5ZUtpbmQSHAoYR09PREJZRV9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVR09PREJZRV9LSU5EX1NUT1BQSU5HEAESGwoXR09PREJZRV9LSU5EX1JFU1RBUlRJTkcQAiqbAQoMR29Bd2F5QWN0aW9uEh4KGkdPX0FXQVlfQUNUSU9OX1VOU1BFQ0lGSUVEEAASHAoYR09fQVdBWV9BQ1RJT05fUkVDT05ORUNUEAESGwoXR09fQVdBWV9BQ1RJT05fUkVHSVNURVIQAhIXChNHT19BV0FZX0FDVElPTl9NT1ZFEAMSFwoTR09fQVdBWV9BQ1RJT05fU1RPUBAEMskBCg1IZWFsdGhTZXJ2aWNlElwKCUhlYXJ0YmVhdBIkLnJvbGxjYWxsLmhlYWx0aC52MS5IZWFydGJlYXRSZXF1ZXN0GiUucm9sbGNhbGwuaGVhbHRoLnYxLkhlYXJ0YmVhdFJlc3BvbnNlKAEwARJaCglTZXJ2ZUxvZ3MSJC5yb2xsY2FsbC5oZWFsdGgudjEuU2VydmVMb2dzUmVxdWVzdBolLnJvbGxjYWxsLmhlYWx0aC52MS5TZXJ2ZUxvZ3NSZXNwb25zZSgBQjFaL3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvaGVhbHRoL3YxO2hlYWx0aHYxYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node, file_rollcall_node_v1_usage, file_rollcall_work_v1_work]);
 
 /**
  * HeartbeatRequest is one frame from an agent.
@@ -185,6 +185,14 @@ export type HeartbeatResponse = Message<"rollcall.health.v1.HeartbeatResponse"> 
      */
     value: LogRequest;
     case: "logRequest";
+  } | {
+    /**
+     * The authorities of the control plane, to agents that take them: after the Welcome unless the agent has them, and whenever they change.
+     *
+     * @generated from field: rollcall.health.v1.Authorities authorities = 11;
+     */
+    value: Authorities;
+    case: "authorities";
   } | { case: undefined; value?: undefined };
 };
 
@@ -310,6 +318,14 @@ export type Hello = Message<"rollcall.health.v1.Hello"> & {
    * @generated from field: string instance_id = 11;
    */
   instanceId: string;
+
+  /**
+   * Digest of the Authorities that the agent received last: SHA-256 of their fingerprints (SHA-256 of each certificate, 32 bytes), sorted and
+   * concatenated. An agent that has received none sends the digest of nothing. Empty: the agent takes no Authorities.
+   *
+   * @generated from field: bytes authorities_digest = 12;
+   */
+  authoritiesDigest: Uint8Array;
 };
 
 /**
@@ -439,6 +455,29 @@ export const SettingsSchema: GenMessage<Settings> = /*@__PURE__*/
   messageDesc(file_rollcall_health_v1_health, 5);
 
 /**
+ * Authorities are the authorities of the control plane's certificates, whole each time: the present one, and one that will replace it. An agent
+ * takes them only over a connection that it trusts, stores them, and reports what it trusts in NodeInfo.trust. It keeps what it has where
+ * they are of no use: none is a valid authority, or none verifies the connection that they came over.
+ *
+ * @generated from message rollcall.health.v1.Authorities
+ */
+export type Authorities = Message<"rollcall.health.v1.Authorities"> & {
+  /**
+   * Each certificate in DER, the most important first, 16 at most.
+   *
+   * @generated from field: repeated bytes certificates = 1;
+   */
+  certificates: Uint8Array[];
+};
+
+/**
+ * Describes the message rollcall.health.v1.Authorities.
+ * Use `create(AuthoritiesSchema)` to create a new message.
+ */
+export const AuthoritiesSchema: GenMessage<Authorities> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 6);
+
+/**
  * Beat is a sign of life. It costs tens of bytes: what has not changed is not sent again.
  *
  * @generated from message rollcall.health.v1.Beat
@@ -487,7 +526,7 @@ export type Beat = Message<"rollcall.health.v1.Beat"> & {
  * Use `create(BeatSchema)` to create a new message.
  */
 export const BeatSchema: GenMessage<Beat> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 6);
+  messageDesc(file_rollcall_health_v1_health, 7);
 
 /**
  * Ack says what was received.
@@ -515,7 +554,7 @@ export type Ack = Message<"rollcall.health.v1.Ack"> & {
  * Use `create(AckSchema)` to create a new message.
  */
 export const AckSchema: GenMessage<Ack> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 7);
+  messageDesc(file_rollcall_health_v1_health, 8);
 
 /**
  * Goodbye says that the agent is stopping on purpose.
@@ -543,7 +582,7 @@ export type Goodbye = Message<"rollcall.health.v1.Goodbye"> & {
  * Use `create(GoodbyeSchema)` to create a new message.
  */
 export const GoodbyeSchema: GenMessage<Goodbye> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 8);
+  messageDesc(file_rollcall_health_v1_health, 9);
 
 /**
  * GoAway ends the stream and says what to do next.
@@ -602,7 +641,7 @@ export type GoAway = Message<"rollcall.health.v1.GoAway"> & {
  * Use `create(GoAwaySchema)` to create a new message.
  */
 export const GoAwaySchema: GenMessage<GoAway> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 9);
+  messageDesc(file_rollcall_health_v1_health, 10);
 
 /**
  * Executions is what should run on a node. An agent does what it says and nothing more: an execution that it does not name goes on.
@@ -659,7 +698,7 @@ export type Executions = Message<"rollcall.health.v1.Executions"> & {
  * Use `create(ExecutionsSchema)` to create a new message.
  */
 export const ExecutionsSchema: GenMessage<Executions> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 10);
+  messageDesc(file_rollcall_health_v1_health, 11);
 
 /**
  * WantSpecs names specs that the agent needs to start executions.
@@ -680,7 +719,7 @@ export type WantSpecs = Message<"rollcall.health.v1.WantSpecs"> & {
  * Use `create(WantSpecsSchema)` to create a new message.
  */
 export const WantSpecsSchema: GenMessage<WantSpecs> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 11);
+  messageDesc(file_rollcall_health_v1_health, 12);
 
 /**
  * SpecFrame is one spec.
@@ -708,7 +747,7 @@ export type SpecFrame = Message<"rollcall.health.v1.SpecFrame"> & {
  * Use `create(SpecFrameSchema)` to create a new message.
  */
 export const SpecFrameSchema: GenMessage<SpecFrame> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 12);
+  messageDesc(file_rollcall_health_v1_health, 13);
 
 /**
  * ExecutionReport is what a node says about its executions.
@@ -757,7 +796,7 @@ export type ExecutionReport = Message<"rollcall.health.v1.ExecutionReport"> & {
  * Use `create(ExecutionReportSchema)` to create a new message.
  */
 export const ExecutionReportSchema: GenMessage<ExecutionReport> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 13);
+  messageDesc(file_rollcall_health_v1_health, 14);
 
 /**
  * ReportAck says what has been committed.
@@ -778,7 +817,7 @@ export type ReportAck = Message<"rollcall.health.v1.ReportAck"> & {
  * Use `create(ReportAckSchema)` to create a new message.
  */
 export const ReportAckSchema: GenMessage<ReportAck> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 14);
+  messageDesc(file_rollcall_health_v1_health, 15);
 
 /**
  * LogRequest asks for an execution's output.
@@ -870,7 +909,7 @@ export type LogRequest = Message<"rollcall.health.v1.LogRequest"> & {
  * Use `create(LogRequestSchema)` to create a new message.
  */
 export const LogRequestSchema: GenMessage<LogRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 15);
+  messageDesc(file_rollcall_health_v1_health, 16);
 
 /**
  * ServeLogsRequest is a piece of output.
@@ -940,7 +979,7 @@ export type ServeLogsRequest = Message<"rollcall.health.v1.ServeLogsRequest"> & 
  * Use `create(ServeLogsRequestSchema)` to create a new message.
  */
 export const ServeLogsRequestSchema: GenMessage<ServeLogsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 16);
+  messageDesc(file_rollcall_health_v1_health, 17);
 
 /**
  * ServeLogsResponse is empty: everything has been taken.
@@ -955,7 +994,7 @@ export type ServeLogsResponse = Message<"rollcall.health.v1.ServeLogsResponse"> 
  * Use `create(ServeLogsResponseSchema)` to create a new message.
  */
 export const ServeLogsResponseSchema: GenMessage<ServeLogsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_health_v1_health, 17);
+  messageDesc(file_rollcall_health_v1_health, 18);
 
 /**
  * GoodbyeKind is what an agent does after a Goodbye.

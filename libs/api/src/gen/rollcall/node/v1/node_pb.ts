@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/node.proto.
  */
 export const file_rollcall_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi5QYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEhMKC2pvaW5lZF9mcm9tGCIgASgJEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzEjUKEGR1cGxpY2F0ZV9hZ2VudHMYIyADKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVBZ2VudCKJAQoJTm9kZUFnZW50EhMKC2luc3RhbmNlX2lkGAEgASgJEg8KB2Jvb3RfaWQYAiABKAkSGwoTbWFjaGluZV9maW5nZXJwcmludBgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCKrAQoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCRIuCgp1bnRpbF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKEAQoFTGFiZWwSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEikKBHRpZXIYAyABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchI0CglvdmVycmlkZXMYBCADKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk92ZXJyaWRkZW5MYWJlbCJLCg9PdmVycmlkZGVuTGFiZWwSKQoEdGllchgBIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEg0KBXZhbHVlGAIgASgJIpMGCghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAESLQoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgi6SAWSAQIQQBIqCgJ2bRgKIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuVm1DYXBhYmlsaXR5EjYKCXZmaW9fZ3B1cxgLIAMoCzIZLnJvbGxjYWxsLm5vZGUudjEuVmZpb0dwdUIIukgFkgECEEASQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIABEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAEiwKBHdvcmsYDiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtDYXBhY2l0eRI9Cgpjb25kaXRpb25zGA8gAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uQgi6SAWSAQIQEBI+Cg11bmtub3duX2ZhY3RzGBAgAygLMh0ucm9sbGNhbGwubm9kZS52MS5Vbmtub3duRmFjdEIIukgFkgECEBAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJuCgtVbmtub3duRmFjdBIVCgRmYWN0GAEgASgJQge6SARyAhhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAISLgoKa25vd25fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiWQoNTm9kZUNvbmRpdGlvbhItCgZyZWFzb24YASABKAlCHbpIGnIYMhZeW0EtWl1bQS1aMC05X117MCw2M30kEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIAEIpoDCgxXb3JrQ2FwYWNpdHkSIQoJZXhlY3V0b3JzGAEgAygJQg66SAuSAQgQCCIEcgIYIBISCgptaWxsaWNvcmVzGAIgASgNEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEEhsKCHBvcnRfbWluGAUgASgNQgm6SAYqBBj//wMSGwoIcG9ydF9tYXgYBiABKA1CCbpIBioEGP//AxIeCgZsaW1pdHMYByADKAlCDrpIC5IBCBAIIgRyAhggEh0KBXVzZXJzGAggAygJQg66SAuSAQgQQCIEcgIYQBIkCgtkaXJlY3RvcmllcxgJIAMoCUIPukgMkgEJEEAiBXIDGIAgEh0KBWxhY2tzGAogAygJQg66SAuSAQgQCCIEcgIYIBIyCglpc29sYXRpb24YCyABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLldvcmtJc29sYXRpb24SNwoHc2VjcmV0cxgMIAMoCzIcLnJvbGxjYWxsLm5vZGUudjEuV29ya1NlY3JldEIIukgFkgECEEAiRQoKV29ya1NlY3JldBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAARIfCgZncmFudHMYAiADKAlCD7pIDJIBCRBAIgVyAxiQAyLPAQoNV29ya0lzb2xhdGlvbhIwCghpZGVudGl0eRgBIAEoDjIeLnJvbGxjYWxsLm5vZGUudjEuV29ya0lkZW50aXR5EhUKBHVzZXIYAiABKAlCB7pIBHICGEASIgoKbmFtZXNwYWNlcxgDIAMoCUIOukgLkgEIEAgiBHICGCASNgoLY29udGFpbm1lbnQYBCABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLldvcmtDb250YWlubWVudBIZCgdwcm9ibGVtGAUgASgJQgi6SAVyAxiABCJ7Cg9PcGVyYXRpbmdTeXN0ZW0SFwoGZmFtaWx5GAEgASgJQge6SARyAhhAEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhgKBmtlcm5lbBgDIAEoCUIIukgFcgMYgAISHQoMYXJjaGl0ZWN0dXJlGAQgASgJQge6SARyAhhAImYKA0NwdRIXCgVtb2RlbBgBIAEoCUIIukgFcgMYgAISDwoHc29ja2V0cxgCIAEoDRINCgVjb3JlcxgDIAEoDRIPCgd0aHJlYWRzGAQgASgNEhUKDXVzYWJsZV9taWxsaXMYBSABKA0iYgoITnVtYU5vZGUSCgoCaWQYASABKA0SFgoEY3B1cxgCIAEoCUIIukgFcgMYgAgSFAoMbWVtb3J5X2J5dGVzGAMgASgEEhwKCWRpc3RhbmNlcxgEIAMoDUIJukgGkgEDEIABIswBCgNHcHUSDQoFaW5kZXgYASABKA0SFgoEbmFtZRgCIAEoCUIIukgFcgMYgAISFgoEdXVpZBgDIAEoCUIIukgFcgMYgAESFwoGdmVuZG9yGAQgASgJQge6SARyAhhAEhwKC3BjaV9hZGRyZXNzGAUgASgJQge6SARyAhhAEhIKCm1lbW9yeV9taWIYBiABKA0SHwoOZHJpdmVyX3ZlcnNpb24YByABKAlCB7pIBHICGEASGgoIdW51c2FibGUYCCABKAlCCLpIBXIDGIACIkoKDFZtQ2FwYWJpbGl0eRIPCgdjYXBhYmxlGAEgASgIEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIACEg4KBm5lc3RlZBgDIAEoCCJ0CgdWZmlvR3B1EhwKC3BjaV9hZGRyZXNzGAEgASgJQge6SARyAhhAEhoKCXZlbmRvcl9pZBgCIAEoCUIHukgEcgIYEBIaCglkZXZpY2VfaWQYAyABKAlCB7pIBHICGBASEwoLaW9tbXVfZ3JvdXAYBCABKA0idgoQTmV0d29ya0ludGVyZmFjZRIVCgRuYW1lGAEgASgJQge6SARyAhhAEhQKA21hYxgCIAEoCUIHukgEcgIYQBIhCglhZGRyZXNzZXMYAyADKAlCDrpIC5IBCBAgIgRyAhhAEhIKCnNwZWVkX21icHMYBCABKA0qWAoITm9kZVR5cGUSGQoVTk9ERV9UWVBFX1VOU1BFQ0lGSUVEEAASGgoWTk9ERV9UWVBFX09SQ0hFU1RSQVRPUhABEhUKEU5PREVfVFlQRV9DT01QVVRFEAIqjwEKD01lbWJlcnNoaXBTdGF0ZRIgChxNRU1CRVJTSElQX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYTUVNQkVSU0hJUF9TVEFURV9QRU5ESU5HEAESHQoZTUVNQkVSU0hJUF9TVEFURV9BUFBST1ZFRBACEh0KGU1FTUJFUlNISVBfU1RBVEVfUkVKRUNURUQQAyp2Cg9Db25uZWN0aW9uU3RhdGUSIAocQ09OTkVDVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEh4KGkNPTk5FQ1RJT05fU1RBVEVfQ09OTkVDVEVEEAESIQodQ09OTkVDVElPTl9TVEFURV9ESVNDT05ORUNURUQQAip7CgtIZWFsdGhTdGF0ZRIcChhIRUFMVEhfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRIRUFMVEhfU1RBVEVfSEVBTFRIWRABEhoKFkhFQUxUSF9TVEFURV9VTkhFQUxUSFkQAhIYChRIRUFMVEhfU1RBVEVfVU5LTk9XThADKtIBCg9TY2hlZHVsaW5nU3RhdGUSIAocU0NIRURVTElOR19TVEFURV9VTlNQRUNJRklFRBAAEh0KGVNDSEVEVUxJTkdfU1RBVEVfRUxJR0lCTEUQARIfChtTQ0hFRFVMSU5HX1NUQVRFX0lORUxJR0lCTEUQAhIdChlTQ0hFRFVMSU5HX1NUQVRFX0RSQUlOSU5HEAMSHAoYU0NIRURVTElOR19TVEFURV9EUkFJTkVEEAQSIAocU0NIRURVTElOR19TVEFURV9VTkNPTkZJUk1FRBAFKrMBCghIb2xkS2luZBIZChVIT0xEX0tJTkRfVU5TUEVDSUZJRUQQABIWChJIT0xEX0tJTkRfT1BFUkFUT1IQARIWChJIT0xEX0tJTkRfRkxBUFBJTkcQAhIWChJIT0xEX0tJTkRfSEFSRFdBUkUQAxITCg9IT0xEX0tJTkRfRFJBSU4QBBIXChNIT0xEX0tJTkRfQ09ORElUSU9OEAUSFgoSSE9MRF9LSU5EX0lERU5USVRZEAYqbAoJTGFiZWxUaWVyEhoKFkxBQkVMX1RJRVJfVU5TUEVDSUZJRUQQABIUChBMQUJFTF9USUVSX0FHRU5UEAESFAoQTEFCRUxfVElFUl9UT0tFThACEhcKE0xBQkVMX1RJRVJfT1BFUkFUT1IQAyp3CgxXb3JrSWRlbnRpdHkSHQoZV09SS19JREVOVElUWV9VTlNQRUNJRklFRBAAEhUKEVdPUktfSURFTlRJVFlfT1dOEAESGAoUV09SS19JREVOVElUWV9TSEFSRUQQAhIXChNXT1JLX0lERU5USVRZX0FHRU5UEAMqqQEKD1dvcmtDb250YWlubWVudBIgChxXT1JLX0NPTlRBSU5NRU5UX1VOU1BFQ0lGSUVEEAASGwoXV09SS19DT05UQUlOTUVOVF9DR1JPVVAQARIeChpXT1JLX0NPTlRBSU5NRU5UX05BTUVTUEFDRRACEhkKFVdPUktfQ09OVEFJTk1FTlRfVVNFUhADEhwKGFdPUktfQ09OVEFJTk1FTlRfTUlTU0lORxAEQi1aK3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvbm9kZS92MTtub2RldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi5QYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEhMKC2pvaW5lZF9mcm9tGCIgASgJEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzEjUKEGR1cGxpY2F0ZV9hZ2VudHMYIyADKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVBZ2VudCKJAQoJTm9kZUFnZW50EhMKC2luc3RhbmNlX2lkGAEgASgJEg8KB2Jvb3RfaWQYAiABKAkSGwoTbWFjaGluZV9maW5nZXJwcmludBgDIAEoCRIPCgdhZGRyZXNzGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCKrAQoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCRIuCgp1bnRpbF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKEAQoFTGFiZWwSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEikKBHRpZXIYAyABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchI0CglvdmVycmlkZXMYBCADKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk92ZXJyaWRkZW5MYWJlbCJLCg9PdmVycmlkZGVuTGFiZWwSKQoEdGllchgBIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEg0KBXZhbHVlGAIgASgJIr8GCghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAESLQoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgi6SAWSAQIQQBIqCgJ2bRgKIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuVm1DYXBhYmlsaXR5EjYKCXZmaW9fZ3B1cxgLIAMoCzIZLnJvbGxjYWxsLm5vZGUudjEuVmZpb0dwdUIIukgFkgECEEASQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIABEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAEiwKBHdvcmsYDiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLldvcmtDYXBhY2l0eRI9Cgpjb25kaXRpb25zGA8gAygLMh8ucm9sbGNhbGwubm9kZS52MS5Ob2RlQ29uZGl0aW9uQgi6SAWSAQIQEBI+Cg11bmtub3duX2ZhY3RzGBAgAygLMh0ucm9sbGNhbGwubm9kZS52MS5Vbmtub3duRmFjdEIIukgFkgECEBASKgoFdHJ1c3QYESABKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUcnVzdBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpMBCglOb2RlVHJ1c3QSLQoGc291cmNlGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5UcnVzdFNvdXJjZRI4CgthdXRob3JpdGllcxgCIAMoCUIjukggkgEdEBAiGXIXMhVec2hhMjU2OlswLTlhLWZdezY0fSQSHQoLc2VydmVyX25hbWUYAyABKAlCCLpIBXIDGP0BIm4KC1Vua25vd25GYWN0EhUKBGZhY3QYASABKAlCB7pIBHICGEASGAoGcmVhc29uGAIgASgJQgi6SAVyAxiAAhIuCgprbm93bl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJZCg1Ob2RlQ29uZGl0aW9uEi0KBnJlYXNvbhgBIAEoCUIdukgachgyFl5bQS1aXVtBLVowLTlfXXswLDYzfSQSGQoHbWVzc2FnZRgCIAEoCUIIukgFcgMYgAQimgMKDFdvcmtDYXBhY2l0eRIhCglleGVjdXRvcnMYASADKAlCDrpIC5IBCBAIIgRyAhggEhIKCm1pbGxpY29yZXMYAiABKA0SFAoMbWVtb3J5X2J5dGVzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQSGwoIcG9ydF9taW4YBSABKA1CCbpIBioEGP//AxIbCghwb3J0X21heBgGIAEoDUIJukgGKgQY//8DEh4KBmxpbWl0cxgHIAMoCUIOukgLkgEIEAgiBHICGCASHQoFdXNlcnMYCCADKAlCDrpIC5IBCBBAIgRyAhhAEiQKC2RpcmVjdG9yaWVzGAkgAygJQg+6SAySAQkQQCIFcgMYgCASHQoFbGFja3MYCiADKAlCDrpIC5IBCBAIIgRyAhggEjIKCWlzb2xhdGlvbhgLIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuV29ya0lzb2xhdGlvbhI3CgdzZWNyZXRzGAwgAygLMhwucm9sbGNhbGwubm9kZS52MS5Xb3JrU2VjcmV0Qgi6SAWSAQIQQCJFCgpXb3JrU2VjcmV0EhYKBG5hbWUYASABKAlCCLpIBXIDGIABEh8KBmdyYW50cxgCIAMoCUIPukgMkgEJEEAiBXIDGJADIs8BCg1Xb3JrSXNvbGF0aW9uEjAKCGlkZW50aXR5GAEgASgOMh4ucm9sbGNhbGwubm9kZS52MS5Xb3JrSWRlbnRpdHkSFQoEdXNlchgCIAEoCUIHukgEcgIYQBIiCgpuYW1lc3BhY2VzGAMgAygJQg66SAuSAQgQCCIEcgIYIBI2Cgtjb250YWlubWVudBgEIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuV29ya0NvbnRhaW5tZW50EhkKB3Byb2JsZW0YBSABKAlCCLpIBXIDGIAEInsKD09wZXJhdGluZ1N5c3RlbRIXCgZmYW1pbHkYASABKAlCB7pIBHICGEASFgoEbmFtZRgCIAEoCUIIukgFcgMYgAISGAoGa2VybmVsGAMgASgJQgi6SAVyAxiAAhIdCgxhcmNoaXRlY3R1cmUYBCABKAlCB7pIBHICGEAiZgoDQ3B1EhcKBW1vZGVsGAEgASgJQgi6SAVyAxiAAhIPCgdzb2NrZXRzGAIgASgNEg0KBWNvcmVzGAMgASgNEg8KB3RocmVhZHMYBCABKA0SFQoNdXNhYmxlX21pbGxpcxgFIAEoDSJiCghOdW1hTm9kZRIKCgJpZBgBIAEoDRIWCgRjcHVzGAIgASgJQgi6SAVyAxiACBIUCgxtZW1vcnlfYnl0ZXMYAyABKAQSHAoJZGlzdGFuY2VzGAQgAygNQgm6SAaSAQMQgAEizAEKA0dwdRINCgVpbmRleBgBIAEoDRIWCgRuYW1lGAIgASgJQgi6SAVyAxiAAhIWCgR1dWlkGAMgASgJQgi6SAVyAxiAARIXCgZ2ZW5kb3IYBCABKAlCB7pIBHICGEASHAoLcGNpX2FkZHJlc3MYBSABKAlCB7pIBHICGEASEgoKbWVtb3J5X21pYhgGIAEoDRIfCg5kcml2ZXJfdmVyc2lvbhgHIAEoCUIHukgEcgIYQBIaCgh1bnVzYWJsZRgIIAEoCUIIukgFcgMYgAIiSgoMVm1DYXBhYmlsaXR5Eg8KB2NhcGFibGUYASABKAgSGQoHbWVzc2FnZRgCIAEoCUIIukgFcgMYgAISDgoGbmVzdGVkGAMgASgIInQKB1ZmaW9HcHUSHAoLcGNpX2FkZHJlc3MYASABKAlCB7pIBHICGEASGgoJdmVuZG9yX2lkGAIgASgJQge6SARyAhgQEhoKCWRldmljZV9pZBgDIAEoCUIHukgEcgIYEBITCgtpb21tdV9ncm91cBgEIAEoDSJ2ChBOZXR3b3JrSW50ZXJmYWNlEhUKBG5hbWUYASABKAlCB7pIBHICGEASFAoDbWFjGAIgASgJQge6SARyAhhAEiEKCWFkZHJlc3NlcxgDIAMoCUIOukgLkgEIECAiBHICGEASEgoKc3BlZWRfbWJwcxgEIAEoDSpYCghOb2RlVHlwZRIZChVOT0RFX1RZUEVfVU5TUEVDSUZJRUQQABIaChZOT0RFX1RZUEVfT1JDSEVTVFJBVE9SEAESFQoRTk9ERV9UWVBFX0NPTVBVVEUQAiqPAQoPTWVtYmVyc2hpcFN0YXRlEiAKHE1FTUJFUlNISVBfU1RBVEVfVU5TUEVDSUZJRUQQABIcChhNRU1CRVJTSElQX1NUQVRFX1BFTkRJTkcQARIdChlNRU1CRVJTSElQX1NUQVRFX0FQUFJPVkVEEAISHQoZTUVNQkVSU0hJUF9TVEFURV9SRUpFQ1RFRBADKnYKD0Nvbm5lY3Rpb25TdGF0ZRIgChxDT05ORUNUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASHgoaQ09OTkVDVElPTl9TVEFURV9DT05ORUNURUQQARIhCh1DT05ORUNUSU9OX1NUQVRFX0RJU0NPTk5FQ1RFRBACKnsKC0hlYWx0aFN0YXRlEhwKGEhFQUxUSF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEhFQUxUSF9TVEFURV9IRUFMVEhZEAESGgoWSEVBTFRIX1NUQVRFX1VOSEVBTFRIWRACEhgKFEhFQUxUSF9TVEFURV9VTktOT1dOEAMq0gEKD1NjaGVkdWxpbmdTdGF0ZRIgChxTQ0hFRFVMSU5HX1NUQVRFX1VOU1BFQ0lGSUVEEAASHQoZU0NIRURVTElOR19TVEFURV9FTElHSUJMRRABEh8KG1NDSEVEVUxJTkdfU1RBVEVfSU5FTElHSUJMRRACEh0KGVNDSEVEVUxJTkdfU1RBVEVfRFJBSU5JTkcQAxIcChhTQ0hFRFVMSU5HX1NUQVRFX0RSQUlORUQQBBIgChxTQ0hFRFVMSU5HX1NUQVRFX1VOQ09ORklSTUVEEAUqswEKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhYKEkhPTERfS0lORF9PUEVSQVRPUhABEhYKEkhPTERfS0lORF9GTEFQUElORxACEhYKEkhPTERfS0lORF9IQVJEV0FSRRADEhMKD0hPTERfS0lORF9EUkFJThAEEhcKE0hPTERfS0lORF9DT05ESVRJT04QBRIWChJIT0xEX0tJTkRfSURFTlRJVFkQBipsCglMYWJlbFRpZXISGgoWTEFCRUxfVElFUl9VTlNQRUNJRklFRBAAEhQKEExBQkVMX1RJRVJfQUdFTlQQARIUChBMQUJFTF9USUVSX1RPS0VOEAISFwoTTEFCRUxfVElFUl9PUEVSQVRPUhADKo4BCgtUcnVzdFNvdXJjZRIcChhUUlVTVF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIVChFUUlVTVF9TT1VSQ0VfTk9ORRABEhcKE1RSVVNUX1NPVVJDRV9TWVNURU0QAhIVChFUUlVTVF9TT1VSQ0VfRklMRRADEhoKFlRSVVNUX1NPVVJDRV9BTk5PVU5DRUQQBCp3CgxXb3JrSWRlbnRpdHkSHQoZV09SS19JREVOVElUWV9VTlNQRUNJRklFRBAAEhUKEVdPUktfSURFTlRJVFlfT1dOEAESGAoUV09SS19JREVOVElUWV9TSEFSRUQQAhIXChNXT1JLX0lERU5USVRZX0FHRU5UEAMqqQEKD1dvcmtDb250YWlubWVudBIgChxXT1JLX0NPTlRBSU5NRU5UX1VOU1BFQ0lGSUVEEAASGwoXV09SS19DT05UQUlOTUVOVF9DR1JPVVAQARIeChpXT1JLX0NPTlRBSU5NRU5UX05BTUVTUEFDRRACEhkKFVdPUktfQ09OVEFJTk1FTlRfVVNFUhADEhwKGFdPUktfQ09OVEFJTk1FTlRfTUlTU0lORxAEQi1aK3JvbGxjYWxsLmRldi9nby9nZW4vcm9sbGNhbGwvbm9kZS92MTtub2RldjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * Node is one machine of the fleet, or one process of the control plane, as the record knows it.
@@ -738,6 +738,13 @@ export type NodeInfo = Message<"rollcall.node.v1.NodeInfo"> & {
    * @generated from field: repeated rollcall.node.v1.UnknownFact unknown_facts = 16;
    */
   unknownFacts: UnknownFact[];
+
+  /**
+   * How the agent recognizes the servers of the control plane. Absent: the agent does not report it.
+   *
+   * @generated from field: rollcall.node.v1.NodeTrust trust = 17;
+   */
+  trust?: NodeTrust | undefined;
 };
 
 /**
@@ -746,6 +753,43 @@ export type NodeInfo = Message<"rollcall.node.v1.NodeInfo"> & {
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
   messageDesc(file_rollcall_node_v1_node, 10);
+
+/**
+ * NodeTrust is how an agent recognizes the servers of the control plane. `rollcall doctor` counts by it the agents that a new authority, or a
+ * certificate for other names, would lock out.
+ *
+ * @generated from message rollcall.node.v1.NodeTrust
+ */
+export type NodeTrust = Message<"rollcall.node.v1.NodeTrust"> & {
+  /**
+   * Where the trusted authorities come from.
+   *
+   * @generated from field: rollcall.node.v1.TrustSource source = 1;
+   */
+  source: TrustSource;
+
+  /**
+   * The fingerprints of trusted authorities, sorted: "sha256:" and 64 hexadecimal digits. With TRUST_SOURCE_SYSTEM only those that the control
+   * plane has announced. Of more than 16, those that it has announced come first.
+   *
+   * @generated from field: repeated string authorities = 2;
+   */
+  authorities: string[];
+
+  /**
+   * The name or address that the registry's certificate must be for. Empty in clear text.
+   *
+   * @generated from field: string server_name = 3;
+   */
+  serverName: string;
+};
+
+/**
+ * Describes the message rollcall.node.v1.NodeTrust.
+ * Use `create(NodeTrustSchema)` to create a new message.
+ */
+export const NodeTrustSchema: GenMessage<NodeTrust> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_node, 11);
 
 /**
  * UnknownFact is one fact about the machine that could not be determined: its probe failed or gave no answer.
@@ -780,7 +824,7 @@ export type UnknownFact = Message<"rollcall.node.v1.UnknownFact"> & {
  * Use `create(UnknownFactSchema)` to create a new message.
  */
 export const UnknownFactSchema: GenMessage<UnknownFact> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 11);
+  messageDesc(file_rollcall_node_v1_node, 12);
 
 /**
  * NodeCondition is a fault that a node has found in itself: in its machine, its agent, or what runs executions there. While a node reports one
@@ -815,7 +859,7 @@ export type NodeCondition = Message<"rollcall.node.v1.NodeCondition"> & {
  * Use `create(NodeConditionSchema)` to create a new message.
  */
 export const NodeConditionSchema: GenMessage<NodeCondition> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 12);
+  messageDesc(file_rollcall_node_v1_node, 13);
 
 /**
  * WorkCapacity is what a node offers to executions.
@@ -914,7 +958,7 @@ export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
  * Use `create(WorkCapacitySchema)` to create a new message.
  */
 export const WorkCapacitySchema: GenMessage<WorkCapacity> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 13);
+  messageDesc(file_rollcall_node_v1_node, 14);
 
 /**
  * WorkSecret is a secret of a node, and who can use it, as the node's configuration says (Work.SecretGrants).
@@ -942,7 +986,7 @@ export type WorkSecret = Message<"rollcall.node.v1.WorkSecret"> & {
  * Use `create(WorkSecretSchema)` to create a new message.
  */
 export const WorkSecretSchema: GenMessage<WorkSecret> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 14);
+  messageDesc(file_rollcall_node_v1_node, 15);
 
 /**
  * WorkIsolation is what separates executions of processes on a machine from each other. Those that run as one user form one trust domain: they
@@ -992,7 +1036,7 @@ export type WorkIsolation = Message<"rollcall.node.v1.WorkIsolation"> & {
  * Use `create(WorkIsolationSchema)` to create a new message.
  */
 export const WorkIsolationSchema: GenMessage<WorkIsolation> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 15);
+  messageDesc(file_rollcall_node_v1_node, 16);
 
 /**
  * OperatingSystem is what the machine runs.
@@ -1034,7 +1078,7 @@ export type OperatingSystem = Message<"rollcall.node.v1.OperatingSystem"> & {
  * Use `create(OperatingSystemSchema)` to create a new message.
  */
 export const OperatingSystemSchema: GenMessage<OperatingSystem> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 16);
+  messageDesc(file_rollcall_node_v1_node, 17);
 
 /**
  * Cpu is the machine's processors together.
@@ -1083,7 +1127,7 @@ export type Cpu = Message<"rollcall.node.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 17);
+  messageDesc(file_rollcall_node_v1_node, 18);
 
 /**
  * NumaNode is one memory domain of the machine.
@@ -1125,7 +1169,7 @@ export type NumaNode = Message<"rollcall.node.v1.NumaNode"> & {
  * Use `create(NumaNodeSchema)` to create a new message.
  */
 export const NumaNodeSchema: GenMessage<NumaNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 18);
+  messageDesc(file_rollcall_node_v1_node, 19);
 
 /**
  * Gpu is one accelerator that the machine's own drivers see.
@@ -1196,7 +1240,7 @@ export type Gpu = Message<"rollcall.node.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 19);
+  messageDesc(file_rollcall_node_v1_node, 20);
 
 /**
  * VmCapability says whether the machine can run hardware-assisted virtual machines.
@@ -1231,7 +1275,7 @@ export type VmCapability = Message<"rollcall.node.v1.VmCapability"> & {
  * Use `create(VmCapabilitySchema)` to create a new message.
  */
 export const VmCapabilitySchema: GenMessage<VmCapability> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 20);
+  messageDesc(file_rollcall_node_v1_node, 21);
 
 /**
  * VfioGpu is a GPU set aside for virtual machines.
@@ -1273,7 +1317,7 @@ export type VfioGpu = Message<"rollcall.node.v1.VfioGpu"> & {
  * Use `create(VfioGpuSchema)` to create a new message.
  */
 export const VfioGpuSchema: GenMessage<VfioGpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 21);
+  messageDesc(file_rollcall_node_v1_node, 22);
 
 /**
  * NetworkInterface is one way in and out of the machine.
@@ -1315,7 +1359,7 @@ export type NetworkInterface = Message<"rollcall.node.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 22);
+  messageDesc(file_rollcall_node_v1_node, 23);
 
 /**
  * NodeType separates the machines that do the work from the processes that govern them.
@@ -1676,6 +1720,61 @@ export const LabelTierSchema: GenEnum<LabelTier> = /*@__PURE__*/
   enumDesc(file_rollcall_node_v1_node, 6);
 
 /**
+ * TrustSource is where an agent's trusted authorities come from.
+ *
+ * @generated from enum rollcall.node.v1.TrustSource
+ */
+export const TrustSource = {
+  /**
+   * Not reported.
+   *
+   * @generated from enum value: TRUST_SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The agent speaks clear text and checks no certificate.
+   *
+   * @generated from enum value: TRUST_SOURCE_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * The authorities that the machine trusts. An operator changes them there.
+   *
+   * @generated from enum value: TRUST_SOURCE_SYSTEM = 2;
+   */
+  SYSTEM: 2,
+
+  /**
+   * A file (Compute.TLS.CAFile). An operator changes it.
+   *
+   * @generated from enum value: TRUST_SOURCE_FILE = 3;
+   */
+  FILE: 3,
+
+  /**
+   * A fingerprint (Compute.TLS.CAFingerprint), and since then the authorities that the control plane announces.
+   *
+   * @generated from enum value: TRUST_SOURCE_ANNOUNCED = 4;
+   */
+  ANNOUNCED: 4,
+} as const;
+
+/**
+ * TrustSource is where an agent's trusted authorities come from.
+ *
+ * @generated from enum rollcall.node.v1.TrustSource
+ */
+export type TrustSource = (typeof TrustSource)[keyof typeof TrustSource] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.node.v1.TrustSource.
+ */
+export const TrustSourceSchema: GenEnum<TrustSource> = /*@__PURE__*/
+  enumDesc(file_rollcall_node_v1_node, 7);
+
+/**
  * WorkIdentity is as whom executions run whose job names no user.
  *
  * @generated from enum rollcall.node.v1.WorkIdentity
@@ -1721,7 +1820,7 @@ export type WorkIdentity = (typeof WorkIdentity)[keyof typeof WorkIdentity] | Un
  * Describes the enum rollcall.node.v1.WorkIdentity.
  */
 export const WorkIdentitySchema: GenEnum<WorkIdentity> = /*@__PURE__*/
-  enumDesc(file_rollcall_node_v1_node, 7);
+  enumDesc(file_rollcall_node_v1_node, 8);
 
 /**
  * WorkContainment is how the processes of an execution are found when it ends, however they were started.
@@ -1777,5 +1876,5 @@ export type WorkContainment = (typeof WorkContainment)[keyof typeof WorkContainm
  * Describes the enum rollcall.node.v1.WorkContainment.
  */
 export const WorkContainmentSchema: GenEnum<WorkContainment> = /*@__PURE__*/
-  enumDesc(file_rollcall_node_v1_node, 8);
+  enumDesc(file_rollcall_node_v1_node, 9);
 
