@@ -85,7 +85,9 @@ export {
   saveProcessReport,
 } from "./diagnosis/process-reports.ts";
 export {
+  type AgentTrustFacts,
   type AgentVersion,
+  countAgentTrust,
   countAgentVersions,
   listDuplicatedNodes,
   listUncontainedNodes,

@@ -145,6 +145,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   const polling = new Loop({ name: "poll-work", everyMs: WORK_POLL_MS, clock, turn: async () => work.observe() });
   const host: StreamHost = {
     ...{ replica, clock, log, work },
+    authorities: deps.authorities ?? null,
     strangers: deps.strangers ?? new StrangerLog({ log }),
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
     onBeat: deps.onBeat ?? null,

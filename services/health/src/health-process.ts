@@ -2,6 +2,7 @@ import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { FailedAttempts, PeerTls, StrangerLog } from "@rollcall/rpc";
 import type { EventFeed, Store, WorkSignals } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
+import type { AuthorityFeed } from "./session/announced-authorities.ts";
 import type { StreamLimits } from "./stream/agent-stream.ts";
 
 /** Times of the brake, in milliseconds. */
@@ -44,6 +45,8 @@ export interface HealthProcess {
   readonly brakeTimes?: BrakeTimes;
   /** How other replicas are reached over TLS; in clear text when absent or null. */
   readonly peerTls?: PeerTls | null;
+  /** What agents should trust; nothing is announced when absent or null. */
+  readonly authorities?: AuthorityFeed | null;
   /** Bounds of agents' streams, for tests. */
   readonly limits?: Partial<StreamLimits>;
 }

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { endOwnProcess } from "../sessions/process-end.ts";
 import { takeCensus } from "./cluster-census.ts";
 import { listProcessReports, type ProcessFacts, saveProcessReport } from "./process-reports.ts";
-import { countAgentVersions, listUncontainedNodes, readRecordFacts } from "./record-facts.ts";
+import { countAgentTrust, countAgentVersions, listUncontainedNodes, readRecordFacts } from "./record-facts.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -118,6 +118,25 @@ describe("countAgentVersions()", () => {
     await sql`update nodes set info = '{"agentVersion": "0.3.0"}' where id = 'n2'`.execute(db);
     const versions = await countAgentVersions(db);
     expect(versions).toContainEqual({ version: "0.3.0", nodes: 1 });
+  });
+});
+
+describe("countAgentTrust()", () => {
+  it("should count approved nodes that report the same trust, and name the first ten", async () => {
+    const fresh = await createTestDatabase();
+    const { db } = fresh.store;
+    for (let at = 10; at < 22; at += 1) await addNode(fresh.store, `n${at}`);
+    await addNode(fresh.store, "pending", { membership: "PENDING" });
+    await addNode(fresh.store, "kit");
+    const trust = { source: "TRUST_SOURCE_ANNOUNCED", authorities: ["sha256:a"], serverName: "cp.example" };
+    await sql`update nodes set info = ${JSON.stringify({ trust })} where id <> 'kit'`.execute(db);
+    await sql`update nodes set info = '{}' where id = 'kit'`.execute(db);
+    const first = Array.from({ length: 10 }, (_, at) => `n${at + 10}`);
+    expect(await countAgentTrust(db)).toEqual([
+      { trust, nodes: 12, nodeIds: first },
+      { trust: null, nodes: 1, nodeIds: ["kit"] },
+    ]);
+    await fresh.drop();
   });
 });
 

@@ -14,6 +14,10 @@ export interface ProcessFacts {
   readonly openFilesLimit: number | null;
   /** When its TLS certificate ends; null in clear text. */
   readonly certificateEndsAtMs: number | null;
+  /** Fingerprints of the authorities that it announces to agents. */
+  readonly authorities?: readonly string[];
+  /** The one of them that verifies its certificate; null for none. */
+  readonly certificateAuthority?: string | null;
   /** Null for a process that knows no NATS. */
   readonly natsConnected: boolean | null;
   /** How long the follower of the log that is furthest behind has lacked something. */

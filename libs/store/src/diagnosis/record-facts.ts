@@ -1,4 +1,4 @@
-import { latestPair } from "@rollcall/domain";
+import { type Json, latestPair } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import { isNotTold } from "../database/store-error.ts";
@@ -111,6 +111,32 @@ export async function listUncontainedNodes(db: Db): Promise<readonly string[]> {
   return rows.map(({ id }) => id);
 }
 
+/** One way in which agents recognize the control plane. */
+export interface AgentTrustFacts {
+  /** A NodeTrust as its node reported it, as JSON; null for nodes that do not report it. */
+  readonly trust: Json | null;
+  readonly nodes: number;
+  /** Some of the nodes, ordered by id. */
+  readonly nodeIds: readonly string[];
+}
+
+/** How the agents of approved nodes recognize the control plane, the most frequent first, up to a limit. */
+export async function countAgentTrust(db: Db): Promise<readonly AgentTrustFacts[]> {
+  const { rows } = await sql<AgentTrustFacts>`
+    select
+      info -> 'trust' as trust,
+      count(*)::integer as nodes,
+      (array_agg(id order by id))[1:${sql.lit(MOST_NAMED)}] as "nodeIds"
+    from nodes
+    where type = 'COMPUTE' and membership = 'APPROVED'
+    group by 1
+    order by 2 desc, 1
+    limit ${MOST_TRUST}`.execute(db);
+  return rows;
+}
+
+const MOST_TRUST = 1_000;
+const MOST_NAMED = 10;
 const MOST_DUPLICATED = 100;
 const MOST_UNCONTAINED = 100;
 const MOST_VERSIONS = 100;

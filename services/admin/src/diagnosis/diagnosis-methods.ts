@@ -1,7 +1,8 @@
-import { create } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
 import {
+  AgentTrustSchema,
   AgentVersionSchema,
   DiagnosisService,
   DuplicatedNodeSchema,
@@ -10,8 +11,11 @@ import {
   RecordFactsSchema,
   StandbyFactsSchema,
 } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
+import { NodeTrustSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import {
+  type AgentTrustFacts,
+  countAgentTrust,
   countAgentVersions,
   listDuplicatedNodes,
   listHealthReplicas,
@@ -41,12 +45,13 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
     const { db } = store;
     const latencyMs = await measureLatency(services);
     const facts = await readRecordFacts(db);
-    const [reports, versions, replicas, duplicated, uncontained] = await Promise.all([
+    const [reports, versions, replicas, duplicated, uncontained, trust] = await Promise.all([
       listProcessReports(db),
       countAgentVersions(db),
       listHealthReplicas(db),
       listDuplicatedNodes(db),
       listUncontainedNodes(db),
+      countAgentTrust(db),
     ]);
     return create(GetDiagnosisResponseSchema, {
       time: timestampFromMs(clock.wallMs()),
@@ -58,6 +63,7 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
         create(DuplicatedNodeSchema, { nodeId, addresses: [...addresses] }),
       ),
       uncontainedNodes: [...uncontained],
+      agentTrust: trust.map(trustToProto),
     });
   };
 }
@@ -95,6 +101,14 @@ function standbyToProto({ name, address, state, sync, behindBytes, behindMs }: S
   });
 }
 
+function trustToProto({ trust, nodes, nodeIds }: AgentTrustFacts) {
+  return create(AgentTrustSchema, {
+    ...(trust === null ? {} : { trust: fromJson(NodeTrustSchema, trust as JsonValue, { ignoreUnknownFields: true }) }),
+    nodes,
+    nodeIds: [...nodeIds],
+  });
+}
+
 function processToProto({ instance, service, host, facts, ageMs }: ProcessReport) {
   const { certificateEndsAtMs, natsConnected } = facts;
   return create(ProcessFactsSchema, {
@@ -109,5 +123,7 @@ function processToProto({ instance, service, host, facts, ageMs }: ProcessReport
     feedLag: durationFromMs(Math.round(facts.feedLagMs)),
     age: durationFromMs(Math.max(0, Math.round(ageMs))),
     lacksNotifications: facts.lacksNotifications,
+    authorities: [...(facts.authorities ?? [])],
+    certificateAuthority: facts.certificateAuthority ?? "",
   });
 }

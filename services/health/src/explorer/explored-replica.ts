@@ -68,7 +68,7 @@ export class ExploredReplica {
     });
     const { replica, desk } = this.core;
     this.host = {
-      ...{ replica, clock, log, onNodeInfo: () => {}, work: null },
+      ...{ replica, clock, log, onNodeInfo: () => {}, work: null, authorities: null },
       onHello: desk.submit.bind(desk),
       onBeat: (_nodeId, sequence) => hooks.onBeat(sequence),
     };

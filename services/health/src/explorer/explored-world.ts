@@ -300,6 +300,7 @@ export class ExploredStream implements AgentLink {
   sendMembership(): void {}
   sendSettings(): void {}
   sendWork(): void {}
+  sendAuthorities(): void {}
 
   sendMove(): boolean {
     return true;

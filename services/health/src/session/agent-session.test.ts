@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
@@ -7,6 +7,7 @@ import { silentLogger } from "@rollcall/process";
 import type { HeldNode } from "../replica/held-node.ts";
 import { bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
 import { AgentSession } from "./agent-session.ts";
+import type { AnnouncedAuthorities, AuthorityFeed } from "./announced-authorities.ts";
 import type { AgentLink, SessionEnd } from "./session-host.ts";
 
 const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "token:t" };
@@ -44,6 +45,10 @@ class Link implements AgentLink {
     this.sent.push("work");
   }
 
+  sendAuthorities({ digest }: AnnouncedAuthorities): void {
+    this.sent.push(`authorities ${digest}`);
+  }
+
   sendMove(): boolean {
     this.sent.push("move");
     return true;
@@ -61,7 +66,7 @@ class Link implements AgentLink {
 }
 
 /** A session that has said hello to a replica, where it waits to be welcomed. */
-function setUp(helloWithinMs: number | null = null) {
+function setUp(helloWithinMs: number | null = null, authorities: AuthorityFeed | null = null) {
   const bare = bareReplica();
   const link = new Link();
   const infos: string[] = [];
@@ -73,12 +78,14 @@ function setUp(helloWithinMs: number | null = null) {
       log: silentLogger,
       onBeat: null,
       work: null,
+      authorities,
       onHello: () => {},
       onNodeInfo: (_, { hostname }) => infos.push(hostname),
     },
     { firstSequence: 1, nonce: new Uint8Array(32), helloWithinMs },
   );
-  const greet = () => session.receive({ kind: "hello", hello: create(HelloSchema) });
+  const greet = (hello: MessageInitShape<typeof HelloSchema> = {}) =>
+    session.receive({ kind: "hello", hello: create(HelloSchema, hello) });
   const welcome = (changes: Parameters<typeof opening>[1] = {}): HeldNode => {
     const node = bare.replica.take(session, opening(1, changes), HELLO);
     const settings = bare.replica.policies.settings(node, []);
@@ -145,6 +152,37 @@ describe("AgentSession.beat()", () => {
     link.isTooSlow = true;
     beat(2);
     expect(link.reason).toBe("PEER_TOO_SLOW");
+  });
+});
+
+describe("AgentSession and authorities", () => {
+  const announced = (digest: string): AnnouncedAuthorities => ({ certificates: [], digest });
+
+  it("should announce them after the Welcome, and once for each change with the next Beat", () => {
+    const feed = { current: announced("aa") };
+    const { greet, welcome, beat, link } = setUp(null, feed);
+    greet({ authoritiesDigest: Buffer.from("00", "hex") });
+    expect(link.sent).toEqual([]);
+    welcome();
+    beat(1);
+    expect(link.sent).toEqual(["welcome", "authorities aa"]);
+    feed.current = announced("bb");
+    beat(2);
+    beat(3);
+    expect(link.sent.slice(2)).toEqual(["authorities bb"]);
+  });
+
+  it("should announce nothing that the agent has, to an agent that takes none, or while they are not known", () => {
+    const sentTo = (hello: MessageInitShape<typeof HelloSchema>, current: AnnouncedAuthorities | null) => {
+      const { greet, welcome, beat, link } = setUp(null, { current });
+      greet(hello);
+      welcome();
+      beat(1);
+      return link.sent;
+    };
+    expect(sentTo({ authoritiesDigest: Buffer.from("aa", "hex") }, announced("aa"))).toEqual(["welcome"]);
+    expect(sentTo({}, announced("aa"))).toEqual(["welcome"]);
+    expect(sentTo({ authoritiesDigest: Buffer.from("aa", "hex") }, null)).toEqual(["welcome"]);
   });
 });
 

@@ -8,6 +8,7 @@ import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
 import { clockSkewMs } from "../stream/hello-fields.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
+import type { AnnouncedAuthorities } from "./announced-authorities.ts";
 import type {
   AgentLink,
   AgentWorkFrame,
@@ -60,6 +61,10 @@ export class AgentSession implements GreetedStream, QuietStream {
   #node: HeldNode | null = null;
   #nonce: Uint8Array | null;
   #expected: Timing<QuietStream> | null = null;
+  /** What this session last announced, or found that its agent has; null before. */
+  #announced: AnnouncedAuthorities | null = null;
+  /** What the agent had when the session began; empty for an agent that takes none. */
+  #authoritiesDigest = "";
 
   constructor(link: AgentLink, host: SessionHost, { firstSequence, nonce, helloWithinMs }: SessionOptions) {
     this.link = link;
@@ -107,6 +112,7 @@ export class AgentSession implements GreetedStream, QuietStream {
       if (beat.settingsGeneration !== 0) replica.policies.acknowledge(node, beat.settingsGeneration);
       replica.beat(node, beat.usage, effect.isFirst);
       if (node.work !== null) this.#host.work?.onDigest(node, beat.executionsDigest);
+      if (this.#host.authorities !== null) this.#announce(this.#host.authorities.current);
       onBeat?.(node.id, beat.sequence);
     } else {
       if (!this.link.takesOldBeats) return false;
@@ -178,6 +184,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (node.timing.health !== "HEALTHY") this.#expect(node.timing.thresholds.unhealthyAfterMs);
     this.link.sendWelcome(node, facts);
     if (facts.runsWork && this.link.carriesWork) this.#host.work?.opened(node);
+    if (this.#host.authorities !== null) this.#announce(this.#host.authorities.current);
     this.#checkReader();
   }
 
@@ -228,8 +235,18 @@ export class AgentSession implements GreetedStream, QuietStream {
     else if (!this.isOpening) this.fail(helloMissing(this.#helloWithinMs ?? silentMs));
   }
 
+  /** Announce what the agent should trust, once for each change. */
+  #announce(current: AnnouncedAuthorities | null): void {
+    if (current === this.#announced || this.#authoritiesDigest === "") return;
+    this.#announced = current;
+    if (current === null || current.digest === this.#authoritiesDigest) return;
+    this.#authoritiesDigest = current.digest;
+    this.link.sendAuthorities(current);
+  }
+
   #checkHello(hello: Hello): void {
     this.#settle();
+    this.#authoritiesDigest = Buffer.from(hello.authoritiesDigest).toString("hex");
     const nonce = this.#nonce;
     this.#nonce = null;
     if (nonce !== null) this.#host.onHello(this, hello, nonce);

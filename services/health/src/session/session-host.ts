@@ -7,6 +7,7 @@ import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
+import type { AnnouncedAuthorities, AuthorityFeed } from "./announced-authorities.ts";
 
 /** What a Welcome carries. */
 export interface WelcomeFacts {
@@ -59,6 +60,7 @@ export interface AgentLink {
   sendMembership(membership: Membership): void;
   sendSettings(settings: SettingsTerms): void;
   sendWork(frame: WorkFrame): void;
+  sendAuthorities(authorities: AnnouncedAuthorities): void;
   /** Ask the agent to move. False where it cannot be asked. */
   sendMove(farewell: Farewell): boolean;
   /** The session ended. `node` is null when it was never open. */
@@ -78,6 +80,8 @@ export interface SessionHost {
   onNodeInfo(node: HeldNode, info: NodeInfo): void;
   /** The executions of nodes; null where none are run. */
   readonly work: WorkHost | null;
+  /** What agents should trust; null where nothing is announced. */
+  readonly authorities: AuthorityFeed | null;
 }
 
 /** What a session tells of its node's executions. */

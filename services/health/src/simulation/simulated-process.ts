@@ -91,7 +91,7 @@ export class SimulatedProcess {
             loops: { clock, retry: RECORD_RETRY },
           });
     this.host = {
-      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {}, work: this.#desk },
+      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {}, work: this.#desk, authorities: null },
       onHello: core.desk.submit.bind(core.desk),
     };
     this.unary = new ObservedUnaryDesk(this.host, world.schedule, this.observer);

@@ -93,6 +93,8 @@ export class SimulatedStream implements AgentLink, WorldStream {
 
   sendSettings(): void {}
 
+  sendAuthorities(): void {}
+
   sendWork(frame: WorkFrame): void {
     const sent = workFrameToProto(frame);
     const { frame: received } = create(HeartbeatResponseSchema, { frame: sent as never });

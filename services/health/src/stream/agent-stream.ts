@@ -7,11 +7,20 @@ import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
+import type { AnnouncedAuthorities } from "../session/announced-authorities.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd, SessionHost, WelcomeFacts } from "../session/session-host.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
 import { encodeAck } from "./ack-frame.ts";
-import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFrame, workFrame } from "./frames.ts";
+import {
+  authoritiesFrame,
+  challengeFrame,
+  goAwayFrame,
+  membershipFrame,
+  settingsFrame,
+  welcomeFrame,
+  workFrame,
+} from "./frames.ts";
 import { toText } from "./hello-fields.ts";
 import { nextNonce } from "./nonces.ts";
 import { type DrainListener, Outgoing, type OutgoingLimits } from "./outgoing.ts";
@@ -119,6 +128,10 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
 
   sendWork(frame: WorkFrame): void {
     this.#outgoing.send(workFrame(frame));
+  }
+
+  sendAuthorities({ certificates }: AnnouncedAuthorities): void {
+    this.#outgoing.send(authoritiesFrame(certificates));
   }
 
   sendMove(farewell: Farewell): boolean {

@@ -42,6 +42,10 @@ export function settingsFrame(terms: SettingsTerms): Buffer {
   return encode({ case: "settings", value: toSettings(terms) });
 }
 
+export function authoritiesFrame(certificates: readonly Uint8Array[]): Buffer {
+  return encode({ case: "authorities", value: { certificates: [...certificates] } });
+}
+
 /** @param logId the history of the record by which the farewell is said. */
 export function goAwayFrame(farewell: Farewell, logId: string): Buffer {
   const { reason, action, endpoints = [], retryAfterMs } = farewell;

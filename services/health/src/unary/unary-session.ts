@@ -65,6 +65,9 @@ class CallLink implements AgentLink {
 
   sendWork(): void {}
 
+  /** An agent that calls says in no Hello that it takes them. */
+  sendAuthorities(): void {}
+
   /** The agent may call any replica. */
   sendMove(): boolean {
     return false;

@@ -212,7 +212,17 @@ export const PROCESS_KEYS = defineKeys({
     doc:
       "PEM file of the authority of TLS.CertFile, when it is not one that the system trusts. `up` names it to " +
       "its own agent, and to this user's clients by run.json. The API hands its certificates out at /ca.pem, for " +
-      "agents that know the authority by its fingerprint; without this file, the root at the end of TLS.CertFile.",
+      "agents that know the authority by its fingerprint, and health announces them to agents that are connected: " +
+      "to change the authority, write the next one into this file as well. Without this file, the root at the end " +
+      "of TLS.CertFile. A certificate that none of them verifies is refused.",
+  },
+  "TLS.AgentCAFile": {
+    schema: optional(text()),
+    default: undefined,
+    doc:
+      "PEM file of the authorities that health announces to agents, where a proxy ends their TLS: that of the " +
+      "proxy's certificate, and one that will replace it; at most 16. When not set: those of TLS.CAFile. Agents " +
+      "that joined with --ca-fingerprint keep them; see docs/how-to/rotate-authority.md.",
   },
   "TLS.Probes": {
     schema: bool(),

@@ -4,7 +4,13 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
 import { type ConsoleApp, createApp as createConsole, type PageFiles } from "@rollcall/console";
-import { agentEndpointOf, createApp as createHealth, createQueryApp, type HealthApp } from "@rollcall/health";
+import {
+  type AuthorityFeed,
+  agentEndpointOf,
+  createApp as createHealth,
+  createQueryApp,
+  type HealthApp,
+} from "@rollcall/health";
 import type { Authenticator } from "@rollcall/identity";
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
@@ -43,6 +49,8 @@ export interface SharedParts {
   readonly metrics: MetricsRegistry;
   /** How other processes are reached over TLS; null in clear text. */
   readonly peerTls?: PeerTls | null;
+  /** What agents should trust; null where nothing is announced. */
+  readonly authorities?: AuthorityFeed | null;
   /** Whose token a text is. */
   readonly authenticate: Authenticator;
   /** The console's pages; null where they are not served, or not built. */

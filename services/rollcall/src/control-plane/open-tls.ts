@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { Failure, type Shell } from "@rollcall/cli";
-import { readClientTls, TlsFileError, type TlsFiles, TlsSource } from "@rollcall/identity";
+import { AuthorityFile, readClientTls, TlsFileError, type TlsFiles, TlsSource } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import type { PeerTls } from "@rollcall/rpc";
 import type { ProcessConfig } from "../config/process-keys.ts";
@@ -41,6 +41,21 @@ export async function openTls(
   } catch (cause) {
     if (!(cause instanceof TlsFileError)) throw cause;
     throw new Failure(`cannot use the TLS certificate: ${cause.message}`, { cause });
+  }
+}
+
+/** Open the authorities that are announced to agents in place of those of the own certificate; null for none. */
+export async function openAgentAuthorities(
+  config: ProcessConfig,
+  options: { readonly clock: Clock; readonly log: Logger },
+): Promise<AuthorityFile | null> {
+  const file = config["TLS.AgentCAFile"];
+  if (file === undefined) return null;
+  try {
+    return await AuthorityFile.open({ file, ...options });
+  } catch (cause) {
+    if (!(cause instanceof TlsFileError)) throw cause;
+    throw new Failure(`cannot announce authorities to agents: ${cause.message}`, { cause });
   }
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { browserDoor } from "@rollcall/console";
 import type { DescriptorPlan } from "@rollcall/domain";
+import { followAuthorities } from "@rollcall/health";
 import type { TlsSource } from "@rollcall/identity";
 import {
   type Clock,
@@ -29,7 +30,7 @@ import { type Authentication, openAuthentication } from "./open-authentication.t
 import { type CallGuards, openGuards } from "./open-guards.ts";
 import { openNats } from "./open-nats.ts";
 import type { Probes } from "./open-probes.ts";
-import { openPeerTls } from "./open-tls.ts";
+import { openAgentAuthorities, openPeerTls } from "./open-tls.ts";
 import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
 
@@ -86,7 +87,11 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   let keeping: RunningTasks | null = null;
   parts.onClose(() => keeping?.close());
   const peerTls = tls ? openPeerTls(tls, options.caFile ?? null) : null;
-  const common = { store, config, instance, clock, log, metrics, peerTls };
+  const hasAgents = plan.services.includes("health");
+  const announced = hasAgents ? await openAgentAuthorities(config, { clock, log }) : null;
+  const announcing = hasAgents ? (announced ?? tls ?? null) : null;
+  const authorities = announcing && followAuthorities(announcing);
+  const common = { store, config, instance, clock, log, metrics, peerTls, authorities };
   const tracer = await openTracer(plan, { config, instance, version, clock, log });
   if (tracer !== null) parts.add(tracer);
   const nats = await openNats(plan, common);
@@ -96,7 +101,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const guards = parts.add(openGuards({ store, config, clock, log, metrics }));
   const { failures, strangers } = guards;
   const shared = { ...common, failures, strangers };
-  if (plan.services.includes("health")) boundGarbage();
+  if (hasAgents) boundGarbage();
   let agents: GrpcServer | null = null;
   const authentication = await openAuthentication({ store, config, clock, log });
   const { authenticate } = authentication;
@@ -153,12 +158,13 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const report = reportProcess({
     ...{ store: store.reserved, clock, instance, version, openFilesLimit: limit },
     service: plan.name === "up" ? plan.name : plan.services.join(","),
-    tls: tls ?? null,
+    ...{ tls: tls ?? null, announcing },
     natsConnected: nats === null ? null : () => nats.isConnected(),
     feedLagMs: () => services.feedLagMs(),
     lacksNotifications: () => services.lacksNotifications(),
   });
-  const own = [node, report, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
+  const files = [tls, announced].flatMap((it) => it?.task ?? []);
+  const own = [node, report, openFiles, authentication.uses, ...files, ...(options.tasks ?? [])];
   work = startTasks([...own, ...services.tasks], supervised);
   keeping = startTasks([keeper], supervised);
   if (servers.agents !== null && servers.internal !== null) {

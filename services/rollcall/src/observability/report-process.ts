@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { hostname } from "node:os";
-import type { TlsSource } from "@rollcall/identity";
+import { fingerprintOf, type TlsSource } from "@rollcall/identity";
 import { type Clock, Loop, type Task } from "@rollcall/process";
 import { type ReservedStore, recordTimeMs, saveProcessReport } from "@rollcall/store";
 
@@ -16,7 +16,9 @@ export interface ReportOptions {
   readonly version: string;
   /** See openFilesLimit(). */
   readonly openFilesLimit: number | null;
-  readonly tls: Pick<TlsSource, "notAfterMs"> | null;
+  readonly tls: Pick<TlsSource, "notAfterMs" | "verifiedBy"> | null;
+  /** What it announces to agents; null for nothing. */
+  readonly announcing: Pick<TlsSource, "authorities"> | null;
   /** Null for a process that knows no NATS. */
   readonly natsConnected: (() => boolean) | null;
   readonly feedLagMs: () => number;
@@ -25,7 +27,7 @@ export interface ReportOptions {
 
 /** Write into the record how this process is, for `rollcall doctor`. The report goes with the process's lease. */
 export function reportProcess(options: ReportOptions): Task {
-  const { store, clock, instance, service, version, openFilesLimit, tls, natsConnected } = options;
+  const { store, clock, instance, service, version, openFilesLimit, tls, announcing, natsConnected } = options;
   return new Loop({
     name: "report-process",
     everyMs: EVERY_MS,
@@ -40,6 +42,8 @@ export function reportProcess(options: ReportOptions): Task {
           recordLatencyMs: latencyMs,
           openFiles: await countOpenFiles(),
           certificateEndsAtMs: tls?.notAfterMs ?? null,
+          authorities: announcing?.authorities.map(fingerprintOf) ?? [],
+          certificateAuthority: announcedAuthorityOf(options),
           natsConnected: natsConnected === null ? null : natsConnected(),
           feedLagMs: options.feedLagMs(),
           lacksNotifications: options.lacksNotifications(),
@@ -47,6 +51,13 @@ export function reportProcess(options: ReportOptions): Task {
       });
     },
   });
+}
+
+/** The announced authority that verifies the own certificate; null for none, as where a proxy ends agents' TLS. */
+function announcedAuthorityOf({ tls, announcing }: Pick<ReportOptions, "tls" | "announcing">): string | null {
+  if (!tls?.verifiedBy || announcing === null) return null;
+  const fingerprint = fingerprintOf(tls.verifiedBy);
+  return announcing.authorities.some((it) => fingerprintOf(it) === fingerprint) ? fingerprint : null;
 }
 
 /** One answer may have waited for something else of this process. */
