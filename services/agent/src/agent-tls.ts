@@ -1,6 +1,6 @@
 import type { ServerAddress } from "@rollcall/config";
 import { type ClientTls, parseFingerprint, readClientTls } from "@rollcall/identity";
-import type { KeptAuthority } from "./network/kept-authority.ts";
+import type { KeptAuthorities } from "./network/kept-authorities.ts";
 
 /** What an agent's configuration says about TLS. */
 export interface AgentTlsConfig {
@@ -21,9 +21,9 @@ export type AgentTls = () => ClientTls;
 
 /**
  * Whether the agent speaks TLS to the registry and to the health replicas alike, and with which files; null for clear
- * text. Where an authority is known by its fingerprint, it is the only one that is trusted.
+ * text. Where an authority was given by its fingerprint, nothing is trusted but what is kept because of it.
  */
-export function agentTls(config: AgentTlsConfig, authority: KeptAuthority | null = null): AgentTls | null {
+export function agentTls(config: AgentTlsConfig, kept: KeptAuthorities | null = null): AgentTls | null {
   if (!speaksTls(config)) return null;
   const files = {
     caFile: config["Compute.TLS.CAFile"],
@@ -31,8 +31,8 @@ export function agentTls(config: AgentTlsConfig, authority: KeptAuthority | null
     keyFile: config["Compute.TLS.KeyFile"],
     serverName: config["Compute.TLS.ServerName"],
   };
-  if (authority === null) return () => readClientTls(files);
-  return () => ({ ...readClientTls(files), ca: authority.read() });
+  if (kept === null) return () => readClientTls(files);
+  return () => ({ ...readClientTls(files), ca: kept.read() });
 }
 
 /** By the address; without a scheme in it, by whether any setting is about TLS. */

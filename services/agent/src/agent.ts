@@ -6,6 +6,7 @@ import { StayConnected } from "./connection/stay-connected.ts";
 import type { NodeDescription } from "./convert.ts";
 import type { FactsReader } from "./facts/facts-reader.ts";
 import { createNodeInfoKeeper, type NodeInfoKeeperOptions } from "./info/node-info-keeper.ts";
+import type { AgentTrust } from "./network/agent-trust.ts";
 import type { JoinTokenSource } from "./registration/join-token.ts";
 import type { Registrar } from "./registration/registrar.ts";
 import type { StateDirectory } from "./state/state-directory.ts";
@@ -47,6 +48,8 @@ export interface AgentOptions {
     readonly allocated: AllocatedCapacity;
     readonly ports: PortRange;
   };
+  /** How servers are recognized. Default: it is not reported, and announced authorities are not taken. */
+  readonly trust?: AgentTrust;
   /** What keeps the agent itself from working. Default: it is not looked for. */
   readonly faults?: Pick<FaultWatch, "task" | "faults" | "subscribe">;
   /** When the node's key was made, by this machine's wall clock. Default: now. */
@@ -77,6 +80,7 @@ export function createAgent(options: AgentOptions): Agent {
     ...offerOf(work, options),
   });
   options.faults?.subscribe(() => stayConnected.look());
+  options.trust?.subscribe(() => stayConnected.look());
   const stayConnected = new StayConnected({
     ...options,
     work,
@@ -114,12 +118,13 @@ const AWAIT_KEEPER_MS = 1_500;
 
 function offerOf(
   work: AgentWork | null,
-  { work: given, faults, clock }: AgentOptions,
+  { work: given, faults, trust, clock }: AgentOptions,
 ): Pick<NodeInfoKeeperOptions, "offer" | "ready"> {
   return {
     offer: (facts) => ({
       work: facts === null || work === null || !given ? undefined : workCapacity(facts, work.greeting, given),
       conditions: gravestFirst([...(work?.conditions ?? []), ...(faults?.faults ?? [])]),
+      trust: trust?.describe(),
     }),
     ready: async () => {
       if (work === null) return;

@@ -2,17 +2,19 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
-import { parseFingerprint } from "@rollcall/identity";
+import { type AuthorityServer, parseFingerprint } from "@rollcall/identity";
 import { type Clock, FaultWatch, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
 import { type AgentOptions, createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
-import { agentTls } from "./agent-tls.ts";
+import { type AgentTls, agentTls } from "./agent-tls.ts";
 import { type AgentConfig, chooseNodeId } from "./config.ts";
 import { createFactsReader } from "./facts/facts-reader.ts";
 import { KubernetesLabels, kubernetesAccess } from "./info/kubernetes-labels.ts";
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
-import { KeptAuthority } from "./network/kept-authority.ts";
+import { AgentTrust, type TrustRoots } from "./network/agent-trust.ts";
+import { DistrustLog } from "./network/distrust.ts";
+import { KeptAuthorities } from "./network/kept-authorities.ts";
 import { type HttpProxy, parseProxy, proxyRule } from "./network/proxy.ts";
 import type { Reach } from "./network/reach.ts";
 import { connectByProxy } from "./network/tunnel.ts";
@@ -67,7 +69,13 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   const sentinel = await state.readSentinel().catch(() => undefined);
   const hostname = machine.system.hostname();
   const nodeId = chooseNodeId(config["Compute.Name"], sentinel?.nodeId, hostname);
-  const reach = reachOf(config, state.path, log);
+  const ending = new AbortController();
+  const { reach, trust, onTrusted } = network(config, {
+    stateDirectory: state.path,
+    clock,
+    log,
+    signal: ending.signal,
+  });
   log.info({ node_id: nodeId, state_dir: state.path, version: options.version }, "agent starting");
   const kubernetesLabels = kubernetesLabelsOf(options, clock);
   await kubernetesLabels?.begin();
@@ -102,6 +110,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     }),
     registrar: createRegistrar(config["Compute.Server"], reach),
     transport: createGrpcHeartbeatTransport(reach),
+    trust,
     clock,
     log,
     random,
@@ -109,10 +118,12 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     keyRotationIntervalMs: config["Compute.KeyRotationInterval"],
     keyMadeAtMs: await state.keyMadeAtMs(),
     ...infoCheck(config["Compute.Heartbeat.InfoUpdateInterval"]),
-    ...(options.onConnected && { onConnected: options.onConnected }),
+    onConnected: () => {
+      onTrusted();
+      options.onConnected?.();
+    },
     ...workOptions(options, { nodeId, clock, random }),
   });
-  const ending = new AbortController();
   const tasks = kubernetesLabels === null ? agent.tasks : [...agent.tasks, kubernetesLabels.task];
   const supervision = superviseTasks(tasks, { log, clock, signal: ending.signal, random });
   return {
@@ -130,27 +141,56 @@ export function defaultStateDirectory(): string {
   return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
 }
 
-/** Where the authority is kept that was fetched by its fingerprint, in the state directory. */
-const AUTHORITY_FILE = "authority.pem";
+/** Where authorities are kept that follow from a fingerprint, in the state directory. */
+const AUTHORITIES_FILE = "authorities.pem";
 
-function reachOf(config: AgentConfig, stateDirectory: string, log: Logger): Reach {
+interface NetworkPlace {
+  readonly stateDirectory: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborted when the agent ends. */
+  readonly signal: AbortSignal;
+}
+
+/** How servers are reached and recognized. */
+interface Network {
+  readonly reach: Reach;
+  readonly trust: AgentTrust;
+  /** A server was reached and trusted. */
+  readonly onTrusted: () => void;
+}
+
+function network(config: AgentConfig, { stateDirectory, clock, log, signal }: NetworkPlace): Network {
   const { "Compute.Server": server, "Compute.TLS.CAFingerprint": known = "" } = config;
+  const { "Compute.TLS.ServerName": serverName } = config;
   const proxyTo = proxyRule(proxyOf(config), config["Compute.NoProxy"]);
+  const authorityServer = (until: AbortSignal): AuthorityServer => {
+    const proxy = proxyTo(server);
+    const connect = proxy === null ? undefined : () => connectByProxy({ proxy, target: server }, until);
+    return { host: server.host, port: server.port, serverName, connect };
+  };
   // It was checked with the configuration.
   const fingerprint = parseFingerprint(known);
-  if (fingerprint === null) return { tls: agentTls(config), proxyTo };
-  const authority = new KeptAuthority({
-    fingerprint,
-    file: join(stateDirectory, AUTHORITY_FILE),
-    server: (signal) => {
-      const { host, port } = server;
-      const proxy = proxyTo(server);
-      const connect = proxy === null ? undefined : () => connectByProxy({ proxy, target: server }, signal);
-      return { host, port, serverName: config["Compute.TLS.ServerName"], connect };
-    },
-    log,
-  });
-  return { tls: agentTls(config, authority), proxyTo, prepare: (signal) => authority.prepare(signal) };
+  const file = join(stateDirectory, AUTHORITIES_FILE);
+  const kept = fingerprint === null ? null : new KeptAuthorities({ fingerprint, file, server: authorityServer, log });
+  const tls = agentTls(config, kept);
+  const roots = rootsOf(config, tls, kept);
+  const trust = new AgentTrust({ roots, serverName: serverName ?? server.host, clock, log });
+  const plain: Reach = { tls, proxyTo, ...(kept && { prepare: (until: AbortSignal) => kept.prepare(until) }) };
+  if (roots.kind === "none") return { reach: plain, trust, onTrusted: () => {} };
+  const distrust = new DistrustLog({ roots: roots.kind, trust, server: authorityServer, clock, log, signal });
+  return {
+    reach: { ...plain, onFailure: (error) => distrust.failed(error) },
+    trust,
+    onTrusted: () => distrust.succeeded(),
+  };
+}
+
+function rootsOf(config: AgentConfig, tls: AgentTls | null, kept: KeptAuthorities | null): TrustRoots {
+  const file = config["Compute.TLS.CAFile"];
+  if (tls === null) return { kind: "none" };
+  if (kept !== null) return { kind: "kept", kept };
+  return file === undefined ? { kind: "system" } : { kind: "file", read: () => readFileSync(file) };
 }
 
 /** The proxy that is configured. What the configuration was warned of is none. */

@@ -80,7 +80,7 @@ const HINTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
-  authority: "--ca-file",
+  authority: "--ca-fingerprint or --ca-file",
   "server-name": "--tls-server-name",
   "client-certificate": "--client-cert, --client-key",
 };

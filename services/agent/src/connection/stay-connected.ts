@@ -221,7 +221,8 @@ export class StayConnected {
 
   #note(news: Exclude<SessionNews, { readonly kind: "opened" | "ended" }>): void {
     switch (news.kind) {
-      // The session itself hands on what is about work.
+      // The session itself hands on what is about work and trust.
+      case "authorities":
       case "executions":
       case "spec":
       case "report-acked":

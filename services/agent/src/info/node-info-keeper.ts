@@ -1,5 +1,10 @@
-import { create } from "@bufbuild/protobuf";
-import { type NodeInfo, NodeInfoSchema, type WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type NodeInfo,
+  NodeInfoSchema,
+  NodeTrustSchema,
+  type WorkCapacity,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Amounts, type NodeCondition, SteadyAmounts } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import { nodeInfoDigest } from "@rollcall/wire";
@@ -29,6 +34,8 @@ export interface WorkOffer {
   readonly work: WorkCapacity | undefined;
   /** What keeps it from running new work, the gravest first. */
   readonly conditions: readonly NodeCondition[];
+  /** How the agent recognizes servers; undefined where that is not reported. */
+  readonly trust?: MessageInitShape<typeof NodeTrustSchema> | undefined;
 }
 
 /** What a report is made of. */
@@ -70,8 +77,9 @@ export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKe
 
   function describe(): NodeInfoSnapshot {
     const info = read === null ? bareInfo(description) : toNodeInfo(read, description);
-    const { work, conditions } = offer?.(read) ?? NO_OFFER;
-    const snapshot = snapshotOf(fitted({ ...info, ...(work && { work }), conditions: toConditions(conditions) }));
+    const { work, conditions, trust } = offer?.(read) ?? NO_OFFER;
+    const known = { ...(work && { work }), ...(trust && { trust: create(NodeTrustSchema, trust) }) };
+    const snapshot = snapshotOf(fitted({ ...info, ...known, conditions: toConditions(conditions) }));
     if (last === undefined || !sameDigest(last.digest, snapshot.digest)) last = snapshot;
     return last;
   }

@@ -1,8 +1,9 @@
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { TrustSource } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { loadConfig } from "@rollcall/config";
 import { fingerprintOf } from "@rollcall/identity";
 import { eventually } from "@rollcall/testkit";
@@ -10,7 +11,7 @@ import { TestAuthority } from "@rollcall/testkit/certificates";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { agentKeys, checkAgentConfig } from "../config.ts";
 import { type RunningAgent, startAgent } from "../start-agent.ts";
-import { FakeGrpcServer } from "../testing/fake-grpc-server.ts";
+import { FakeGrpcServer, send } from "../testing/fake-grpc-server.ts";
 import { TlsFront } from "../testing/tls-front.ts";
 
 let folder: string;
@@ -54,13 +55,16 @@ async function listen({ signer = ours, names, chain = "", served = caOf(ours) }:
   return front;
 }
 
-async function start({ port }: TlsFront, fingerprint = fingerprintOf(new X509Certificate(caOf(ours)))) {
+const fingerprint = (authority: TestAuthority) => fingerprintOf(new X509Certificate(caOf(authority)));
+
+/** Start an agent, with the fingerprint of an authority or other options of trust. */
+async function start({ port }: TlsFront, trust: string | Readonly<Record<string, string>> = fingerprint(ours)) {
   const flags = {
     server: `127.0.0.1:${port}`,
     "state-dir": join(folder, "state"),
     name: "wire-1",
     "join-token": "rcj_secret",
-    "ca-fingerprint": fingerprint,
+    ...(typeof trust === "string" ? { "ca-fingerprint": trust } : trust),
   };
   const result = loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
   if (!result.ok) throw new Error(JSON.stringify(result.problems));
@@ -85,8 +89,8 @@ describe("an agent that knows its authority by the fingerprint", () => {
     await agent?.close();
 
     // It is kept, and what else is in the file counts for nothing.
-    const kept = join(folder, "state/authority.pem");
-    expect(readFileSync(kept, "utf8").trim()).toBe(caOf(ours).trim());
+    const kept = join(folder, "state/authorities.pem");
+    expect(readFileSync(kept, "utf8")).toContain(caOf(ours));
     writeFileSync(kept, `${caOf(others)}${caOf(ours)}`);
     api.options.served = null;
     await start(api);
@@ -100,7 +104,7 @@ describe("an agent that knows its authority by the fingerprint", () => {
     await start(front);
     await isConnected();
     await agent?.close();
-    writeFileSync(join(folder, "state/authority.pem"), caOf(others));
+    writeFileSync(join(folder, "state/authorities.pem"), caOf(others));
     await start(front);
     await isConnected();
     expect(front.asked).toBe(2);
@@ -154,19 +158,144 @@ describe("an agent that knows its authority by the fingerprint", () => {
   });
 });
 
+/** Announce authorities on the newest stream, as a server does to agents that take them. */
+function announce(...authorities: readonly (TestAuthority | Uint8Array)[]): void {
+  const stream = plane.streams.at(-1);
+  if (stream === undefined) throw new Error("there is no stream");
+  const certificates = authorities.map((it) => (it instanceof Uint8Array ? it : new X509Certificate(caOf(it)).raw));
+  send(stream, { case: "authorities", value: { certificates } });
+}
+
+/** What the agent last reported that it trusts. */
+function reported() {
+  const infos = plane.frames.flatMap((frame) => (frame.case === "nodeInfo" ? [frame.value] : []));
+  return infos.at(-1)?.trust;
+}
+
+describe("an agent to which authorities are announced", () => {
+  /** Connect an agent to a server that both authorities can sign for, and return the server's front. */
+  async function connected(trust?: Parameters<typeof start>[1]) {
+    const front = await listen();
+    plane.healthEndpoints = [`127.0.0.1:${front.port}`];
+    const { said } = await start(front, trust);
+    await isConnected();
+    return { front, said };
+  }
+
+  /** Replace the server by one with a certificate of another authority, at an address that agents are sent to. */
+  async function switched(signer: TestAuthority, trust?: Parameters<typeof start>[1]) {
+    await agent?.close();
+    const front = await listen({ signer, served: `${caOf(ours)}${caOf(others)}` });
+    plane.healthEndpoints = [`127.0.0.1:${front.port}`];
+    writeFileSync(join(folder, "state/sentinel.json"), "{}");
+    return { front, ...(await start(front, trust)) };
+  }
+
+  it("should keep the next authority, report it, and trust it after a restart with the former fingerprint", async () => {
+    const { said } = await connected();
+    const first = { source: TrustSource.ANNOUNCED, authorities: [fingerprint(ours)], serverName: "127.0.0.1" };
+    await eventually(() => expect(reported()).toMatchObject(first));
+    announce(ours, others);
+    const both = [fingerprint(ours), fingerprint(others)].toSorted();
+    await eventually(() => expect(reported()?.authorities).toEqual(both));
+    expect(said("authorities replaced, as the control plane announced them")).toHaveLength(1);
+    await switched(others);
+    await isConnected();
+    announce(others);
+    await eventually(() => expect(reported()?.authorities).toEqual([fingerprint(others)]));
+    // The former authority is not trusted any more, although its fingerprint is the configured one.
+    const { front, details } = await switched(ours);
+    await eventually(() => expect(details().at(-1)).toContain("authority that is not trusted here"));
+    expect(front.passed).toBe(0);
+  });
+
+  it("should tell in its Hello what it has, so that it is not announced again", async () => {
+    await connected();
+    const digests = () => plane.frames.flatMap((it) => (it.case === "hello" ? [hex(it.value.authoritiesDigest)] : []));
+    expect(digests()).toEqual([createHash("sha256").digest("hex")]);
+    announce(ours);
+    await eventually(() => expect(reported()).toBeDefined());
+    plane.streams.at(-1)?.end();
+    await eventually(() => expect(digests()).toHaveLength(2));
+    const digest = createHash("sha256").update(Buffer.from(fingerprint(ours).slice(7), "hex"));
+    expect(digests().at(-1)).toBe(digest.digest("hex"));
+  });
+
+  it.each<readonly [string, () => readonly (TestAuthority | Uint8Array)[], string]>([
+    ["nothing", () => [], "valid today"],
+    ["bytes that are no certificate", () => [Uint8Array.of(1, 2, 3)], "rror"],
+    ["only an authority that did not sign the server's certificate", () => [others], "verifies the server's own"],
+  ])("should keep what it trusts when %s is announced", async (_, announced, problem) => {
+    const { said } = await connected();
+    const file = join(folder, "state/authorities.pem");
+    const before = readFileSync(file, "utf8");
+    announce(...announced());
+    const refused = () => said("announced authorities are not used, those that are trusted stay");
+    await eventually(() => expect(refused()).toMatchObject([{ problem: expect.stringContaining(problem) }]));
+    expect(readFileSync(file, "utf8")).toBe(before);
+  });
+
+  it("should begin again with another fingerprint: what was announced before counts for nothing", async () => {
+    await connected();
+    announce(ours, others);
+    await eventually(() => expect(reported()?.authorities).toHaveLength(2));
+    await switched(others, fingerprint(others));
+    await isConnected();
+    const { details } = await switched(ours, fingerprint(others));
+    await eventually(() => expect(details().at(-1)).toContain("authority that is not trusted here"));
+  });
+
+  it("should leave a file to its operator, and report what it holds", async () => {
+    const caFile = join(folder, "ca.pem");
+    writeFileSync(caFile, caOf(ours));
+    await connected({ "ca-file": caFile });
+    announce(ours, others);
+    const inFile = { source: TrustSource.FILE, serverName: "127.0.0.1" };
+    await eventually(() => expect(reported()).toMatchObject({ ...inFile, authorities: [fingerprint(ours)] }));
+    expect(readFileSync(caFile, "utf8")).toBe(caOf(ours));
+  });
+});
+
+describe("an agent whose servers have another authority, without notice", () => {
+  const message = "servers have an authority that this agent does not trust";
+
+  it.each<readonly [string, () => Readonly<Record<string, string>> | string, string]>([
+    ["a fingerprint", () => fingerprint(ours), "--ca-fingerprint"],
+    ["a file", () => ({ "ca-file": ours.caFile }), "--ca-file"],
+  ])("should name both fingerprints and what to do, of one with %s", async (_, trust, option) => {
+    const front = await listen();
+    plane.healthEndpoints = [`127.0.0.1:${front.port}`];
+    await start(front, trust());
+    await isConnected();
+    await agent?.close();
+    const other = await listen({ signer: others, served: caOf(others) });
+    writeFileSync(join(folder, "state/sentinel.json"), "{}");
+    const { said } = await start(other, trust());
+    await eventually(() => expect(said(message)).toHaveLength(1));
+    const [line] = said(message);
+    expect(line).toMatchObject({ trusted: [fingerprint(ours)], served: [fingerprint(others)], level: "error" });
+    expect(line?.repair).toContain(`${option} `);
+    expect(line?.repair).toContain(fingerprint(others));
+    expect(line?.repair).toContain("`rollcall token create`");
+    expect(plane.registrations).toHaveLength(1);
+  });
+});
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
+
 describe("Compute.TLS.CAFingerprint", () => {
   const load = (flags: Record<string, string>) => loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
-  const fingerprint = `sha256:${"ab".repeat(32)}`;
+  const some = `sha256:${"ab".repeat(32)}`;
 
   it("should be known by its short name too", () => {
-    const result = load({ "Compute.CAFingerprint": fingerprint });
-    expect(result.ok && result.config.values["Compute.TLS.CAFingerprint"]).toBe(fingerprint);
+    const result = load({ "Compute.CAFingerprint": some });
+    expect(result.ok && result.config.values["Compute.TLS.CAFingerprint"]).toBe(some);
   });
 
   it.each([
     [{ "ca-fingerprint": "sha256:ab" }, "64 hexadecimal digits"],
-    [{ "ca-fingerprint": fingerprint, "ca-file": "/ca.pem" }, "names the authority already"],
-    [{ "ca-fingerprint": fingerprint, server: "http://a.example:7700" }, "has no use"],
+    [{ "ca-fingerprint": some, "ca-file": "/ca.pem" }, "names the authority already"],
+    [{ "ca-fingerprint": some, server: "http://a.example:7700" }, "has no use"],
   ])("should refuse %j", (flags, problem) => {
     const result = load(flags);
     expect(!result.ok && result.problems.map(({ message }) => message)).toEqual([expect.stringContaining(problem)]);

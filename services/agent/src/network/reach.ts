@@ -9,4 +9,6 @@ export interface Reach {
   readonly proxyTo?: ProxyRule;
   /** Resolves when what TLS trusts is on this machine; it is fetched where it is not. */
   readonly prepare?: (signal: AbortSignal) => Promise<void>;
+  /** Called with the error of a connection or call that failed. */
+  readonly onFailure?: (error: unknown) => void;
 }

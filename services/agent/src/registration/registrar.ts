@@ -55,7 +55,7 @@ const CALL_TIMEOUT_MS = 10_000;
  * registrations.
  */
 export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
-  const { tls = null, proxyTo, prepare } = reach;
+  const { tls = null, proxyTo, prepare, onFailure } = reach;
   const baseUrl = `${tls === null ? "http" : "https"}://${formatAddress(server)}`;
   const connected = async <T>(signal: AbortSignal, call: (client: RegistryClient) => Promise<T>): Promise<T> => {
     await prepare?.(signal);
@@ -68,6 +68,9 @@ export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
     try {
       const transport = createGrpcTransport({ baseUrl, sessionManager });
       return await call(createClient(RegistryService, transport));
+    } catch (error) {
+      onFailure?.(error);
+      throw error;
     } finally {
       // A session that is left open would keep the process from ending, and the next registration may be days away.
       sessionManager.abort();

@@ -38,19 +38,32 @@ export function createGrpcHeartbeatTransport(reach: Reach = {}): HeartbeatTransp
   return {
     open: (endpoint, listener) => {
       try {
-        return openStream(createClient(endpoint, reach), listener);
+        const secured: Secured = { peerChain: [] };
+        const { onFailure } = reach;
+        return openStream(createClient(endpoint, reach, secured), secured, {
+          onFrame: (response) => listener.onFrame(response),
+          onEnd: (error) => {
+            if (error !== undefined) onFailure?.(error);
+            listener.onEnd(error);
+          },
+        });
       } catch (error) {
         // An endpoint that is no address at all, or a certificate that cannot be read, is one that cannot be reached.
         setImmediate(() => listener.onEnd(error));
-        return { send: () => {}, finish: () => {}, openOutput: () => ENDED_CALL, cancel: () => {} };
+        return { peerChain: [], send: () => {}, finish: () => {}, openOutput: () => ENDED_CALL, cancel: () => {} };
       }
     },
   };
 }
 
-function createClient(endpoint: string, { tls = null, proxyTo }: Reach): Client {
+/** What is known of a connection once its handshake was verified. */
+interface Secured {
+  peerChain: readonly Uint8Array[];
+}
+
+function createClient(endpoint: string, { tls = null, proxyTo }: Reach, connection: Secured): Client {
   const target = parseAddress(endpoint);
-  const own = tls === null ? null : secured(tls, target?.host ?? "");
+  const own = tls === null ? null : secured(tls, target?.host ?? "", connection);
   const direct = own?.credentials ?? credentials.createInsecure();
   const options = { ...CHANNEL_OPTIONS, ...own?.options };
   const proxy = target && (proxyTo?.(target) ?? null);
@@ -59,8 +72,8 @@ function createClient(endpoint: string, { tls = null, proxyTo }: Reach): Client 
   return new Client(formatAddress(proxy), proxied, { ...options, "grpc.default_authority": endpoint });
 }
 
-/** Credentials that check the server's name. */
-function secured(tls: AgentTls, host: string) {
+/** Credentials that check the server's name, after everything else was verified. */
+function secured(tls: AgentTls, host: string, connection: Secured) {
   const { servername, ...pems } = tls();
   const expected = servername ?? host;
   // An address is no name to ask a server for, and Node warns of it; the certificate is compared with the address all
@@ -68,13 +81,37 @@ function secured(tls: AgentTls, host: string) {
   const asked = servername ?? (isIP(host) === 0 ? host : "localhost");
   return {
     credentials: credentials.createFromSecureContext(createSecureContext({ ...pems, minVersion: "TLSv1.2" }), {
-      checkServerIdentity: (_, certificate) => checkServerIdentity(expected, certificate),
+      checkServerIdentity: (_, certificate) => {
+        const problem = checkServerIdentity(expected, certificate);
+        if (problem === undefined) connection.peerChain = chainOf(certificate);
+        return problem;
+      },
     }),
     options: { "grpc.ssl_target_name_override": asked },
   };
 }
 
-function openStream(client: Client, listener: StreamListener): HeartbeatStream {
+/** More certificates than any chain has. */
+const MOST_CHAIN = 10;
+
+/** A certificate as Node.js hands it to grpc-js, which declares less of it. */
+interface ShownCertificate {
+  readonly raw: Uint8Array;
+  readonly issuerCertificate?: ShownCertificate;
+}
+
+function chainOf(certificate: ShownCertificate): readonly Uint8Array[] {
+  const chain: Uint8Array[] = [];
+  let next: ShownCertificate | undefined = certificate;
+  while (next?.raw !== undefined && chain.length < MOST_CHAIN) {
+    chain.push(next.raw);
+    // A root names itself.
+    next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
+  }
+  return chain;
+}
+
+function openStream(client: Client, connection: Readonly<Secured>, listener: StreamListener): HeartbeatStream {
   const call = client.makeBidiStreamRequest<HeartbeatRequest, HeartbeatResponse>(
     HEARTBEAT_METHOD,
     (request) => Buffer.from(toBinary(HeartbeatRequestSchema, request)),
@@ -96,6 +133,9 @@ function openStream(client: Client, listener: StreamListener): HeartbeatStream {
     });
   });
   return {
+    get peerChain() {
+      return connection.peerChain;
+    },
     send: (request) => void (ended || call.write(request)),
     finish: () => void (ended || call.end()),
     openOutput: () => (ended ? ENDED_CALL : openOutput(client)),

@@ -1,10 +1,16 @@
 import { create } from "@bufbuild/protobuf";
-import { GoodbyeKind, type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  type Authorities,
+  GoodbyeKind,
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeKeyPair } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
 import { Alarm } from "../alarm.ts";
 import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
+import type { AgentTrust } from "../network/agent-trust.ts";
 import type { UsageFeed } from "../usage/usage-feed.ts";
 import { SessionWork, type WorkFeed } from "../work/session-work.ts";
 import type { HeartbeatStream, HeartbeatTransport } from "./heartbeat-transport.ts";
@@ -24,6 +30,8 @@ export interface SessionServices {
   readonly infoCheckMs: number;
   /** The machine's executions. Default: the node runs no work. */
   readonly work?: WorkFeed | null;
+  /** How servers are recognized. Default: the agent takes no announced authorities. */
+  readonly trust?: Pick<AgentTrust, "digest" | "hear">;
 }
 
 /** How to open a session. */
@@ -128,7 +136,9 @@ export class HeartbeatSession {
         const { challenge, digest, tellsTime } = effect;
         const hello = makeHello(identity, this.keyPair, challenge, digest);
         const runsWork = this.#state.reports !== null;
-        this.#send({ case: "hello", value: { ...hello, runsWork, agentTimeMs: this.#wallMs(tellsTime) } });
+        const { digest: authoritiesDigest = new Uint8Array() } = this.#services.trust ?? {};
+        const agentTimeMs = this.#wallMs(tellsTime);
+        this.#send({ case: "hello", value: { ...hello, runsWork, agentTimeMs, authoritiesDigest } });
         return;
       }
       case "send-beat": {
@@ -166,10 +176,17 @@ export class HeartbeatSession {
         this.#stream.cancel();
         return;
       case "tell":
+        if (effect.news.kind === "authorities") this.#hearAuthorities(effect.news.authorities);
         this.#work?.hear(effect.news, () => this.#stream.openOutput());
         this.#onNews(this, effect.news);
         return;
     }
+  }
+
+  /** Only a connection that was verified can say what to trust. */
+  #hearAuthorities({ certificates }: Authorities): void {
+    const { peerChain } = this.#stream;
+    if (peerChain.length > 0) void this.#services.trust?.hear(certificates, peerChain);
   }
 
   /**

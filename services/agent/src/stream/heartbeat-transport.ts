@@ -16,6 +16,11 @@ export interface StreamListener {
 
 /** This side of a stream. Calls after its end do nothing. */
 export interface HeartbeatStream {
+  /**
+   * What the server showed in the handshake that was verified, each certificate in DER, its own first; empty in clear
+   * text, and before.
+   */
+  readonly peerChain: readonly Uint8Array[];
   send(request: HeartbeatRequest): void;
   /** No frame follows; the server ends the stream when it has read all. */
   finish(): void;

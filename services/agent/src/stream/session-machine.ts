@@ -146,6 +146,8 @@ function onFrame(state: SessionState, frame: HeartbeatResponse["frame"], nowMs: 
     case "logRequest":
       if (state.phase !== "open" || state.reports === null) return stay(state);
       return { state, effects: [tell({ kind: "log-request", request: frame.value })] };
+    case "authorities":
+      return { state, effects: [tell({ kind: "authorities", authorities: frame.value })] };
     // A frame of a newer server.
     case undefined:
       return stay(state);

@@ -1,4 +1,5 @@
 import type {
+  Authorities,
   Challenge,
   Executions,
   GoAway,
@@ -112,6 +113,8 @@ export type SessionNews =
   | { readonly kind: "report-acked"; readonly number: number }
   /** Output of an execution is read: open the call that brings it. */
   | { readonly kind: "log-request"; readonly request: LogRequest }
+  /** The authorities of the control plane, as it announces them. */
+  | { readonly kind: "authorities"; readonly authorities: Authorities }
   /** The server asks to open another stream, and to leave this one after its Welcome. */
   | { readonly kind: "move-asked"; readonly goAway: GoAway }
   | { readonly kind: "ended"; readonly end: SessionEnd };

@@ -134,11 +134,11 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
   open(endpoint: string, listener: StreamListener): HeartbeatStream {
     this.attempts.push(endpoint);
     const path = this.paths.get(endpoint) ?? "open";
-    if (path === "black-hole") return { send: () => {}, finish: () => {}, cancel: () => {}, openOutput: noOutput };
+    if (path === "black-hole") return NO_STREAM;
     if (path === "refused") {
       const error = Object.assign(new Error(), { code: 14, details: "connection refused" });
       queueMicrotask(() => listener.onEnd(error));
-      return { send: () => {}, finish: () => {}, cancel: () => {}, openOutput: noOutput };
+      return NO_STREAM;
     }
     return this.#serve(endpoint, listener);
   }
@@ -176,6 +176,7 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
     this.streams.push(stream);
     stream.send({ case: "challenge", value: { nonce, clusterId: this.clusterId } });
     return {
+      ...NO_STREAM,
       send: ({ frame }) => {
         if (!isOpen) return;
         received.push(frame);
@@ -188,7 +189,6 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
       cancel: () => {
         isOpen = false;
       },
-      openOutput: noOutput,
     };
   }
 
@@ -229,7 +229,13 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
   }
 }
 
-/** No test of these reads output: its call has ended at once. */
-function noOutput(): never {
-  throw new Error("this control plane reads no output");
-}
+/** A stream in clear text that goes nowhere. No test of these reads output. */
+const NO_STREAM: HeartbeatStream = {
+  peerChain: [],
+  send: () => {},
+  finish: () => {},
+  cancel: () => {},
+  openOutput: () => {
+    throw new Error("this control plane reads no output");
+  },
+};
