@@ -50,7 +50,23 @@ export function action<Options>(shell: Shell, verb: Verb<Options>): (...given: u
     const options = command.optsWithGlobals<GlobalOptions & Options>();
     const chosenContext = await chooseContext(shell, options);
     await verb({ shell, args: command.args, options: { ...options, chosenContext } });
+    const context = secureContext(chosenContext);
+    if (context === null) return;
+    const { refreshAuthority } = await import("./contexts/refresh-authority.ts");
+    const serverName = options.tlsServerName || shell.env.ROLLCALL_TLS_SERVER_NAME || null;
+    await refreshAuthority(shell, context, serverName);
   };
+}
+
+/** The context in use if it has an authority; null otherwise. */
+function secureContext(chosenContext: ContextSource): ReturnType<ContextSource> {
+  try {
+    const chosen = chosenContext();
+    return chosen !== null && chosen.context.caFile !== null ? chosen : null;
+  } catch {
+    // A verb that needs no context works with a broken file.
+    return null;
+  }
 }
 
 /** Placeholders of values that can be empty: free text, filters and the words of a command. */

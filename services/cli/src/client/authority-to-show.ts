@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fetchAuthorities, fingerprintOf } from "@rollcall/identity";
 import { isLoopback } from "./addresses.ts";
+import { authorityServer } from "./authority-server.ts";
 import type { Trust } from "./client-tls.ts";
 
 /** How a machine that joins gets the authority of the servers. */
@@ -57,9 +58,7 @@ function publicPem(caFile: string): string | null {
  * Null when there is none, as where something else answers for it, or an older version.
  */
 async function servedFingerprint(reached: string, { serverName }: Trust, pem: string): Promise<string | null> {
-  const { hostname, port } = new URL(reached);
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  const server = { host, port: Number(port || HTTPS_PORT), serverName: serverName ?? undefined };
+  const server = authorityServer(reached, serverName);
   for (const trusted of (pem.match(CERTIFICATE) ?? []).slice(0, MOST_CERTIFICATES)) {
     try {
       const wanted = fingerprintOf(new X509Certificate(trusted));
@@ -73,5 +72,4 @@ async function servedFingerprint(reached: string, { serverName }: Trust, pem: st
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
-const HTTPS_PORT = 443;
 const FETCH_LIMIT_MS = 3_000;

@@ -80,14 +80,17 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
         return await call();
       } catch (cause) {
         // Loaded only now: a call that succeeds does not need it.
-        const { describeFailure, isUnknownMethod } = await import("./describe-failure.ts");
+        const { describeFailure, isDistrust, isUnknownMethod } = await import("./describe-failure.ts");
         const known = callee(at);
         if (isUnknownMethod(cause)) {
           const { describeWrongService } = await import("./wrong-service.ts");
           const text = await describeWrongService(known, (service) => clientOf(at, service));
           if (text !== null) throw new Failure(`failed to ${what}: ${text}`, { cause });
         }
-        throw new Failure(`failed to ${what}: ${reword(describeFailure(cause, known))}`, { cause });
+        const failure = `failed to ${what}: ${reword(describeFailure(cause, known))}`;
+        if (!isDistrust(cause)) throw new Failure(failure, { cause });
+        const { describeDistrust } = await import("./describe-distrust.ts");
+        throw new Failure(`${failure}${await describeDistrust(known.baseUrl, tls.trustFor(known.baseUrl))}`, { cause });
       }
     },
     explain: async (at, error) => {

@@ -14,7 +14,7 @@ const NETWORK_HINTS: Readonly<Record<string, string>> = {
 };
 
 const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
-  authority: "--ca-file",
+  authority: "--ca-file, or `rollcall login --ca-fingerprint`",
   "server-name": "--tls-server-name",
   "client-certificate": "--client-cert, --client-key",
 };
@@ -90,6 +90,11 @@ export function describeFailure(error: unknown, callee: Callee): string {
     ...(info === undefined ? [] : hintLines(info.reason, info.metadata)),
     ...tokenHint(failure),
   ]);
+}
+
+/** Whether the server's certificate is of an authority that is not trusted here. */
+export function isDistrust(error: unknown): boolean {
+  return explainTlsError(tlsTextOf(ConnectError.from(error)))?.option === "authority";
 }
 
 /** Only what this side's TLS says: a server's own words are not searched. */

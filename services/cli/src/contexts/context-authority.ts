@@ -1,11 +1,12 @@
 import { dirname, join } from "node:path";
 import { fetchAuthority, parseFingerprint } from "@rollcall/identity";
 import { makeDirectory, replaceFile, systemErrorWords } from "@rollcall/process";
+import { authorityServer } from "../client/authority-server.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { GlobalOptions } from "../command.ts";
 import { Failure, UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
-import { contextFilePath } from "./context-file.ts";
+import { authorityDirectory } from "./context-file.ts";
 
 /**
  * Fetch the authority of this fingerprint from the server that the options name, without any credentials, and keep it
@@ -18,15 +19,11 @@ export async function fetchContextAuthority(shell: Shell, options: GlobalOptions
       `cannot use '${written}' as ca-fingerprint value, should be sha256: and 64 hexadecimal digits`,
     );
   }
-  const file = join(dirname(contextFilePath(shell)), "authorities", `${fingerprint.replace("sha256:", "")}.pem`);
+  const file = join(authorityDirectory(shell), `${fingerprint.replace("sha256:", "")}.pem`);
   // Naming the file makes HOST:PORT mean TLS; it is not read before a call.
   const { addresses } = reachControlPlane(shell, { ...options, caFile: file });
-  const { hostname, port } = new URL(addresses.admin);
-  const server = {
-    host: hostname.replace(/^\[(.*)\]$/, "$1"),
-    port: Number(port || HTTPS_PORT),
-    serverName: options.tlsServerName || shell.env.ROLLCALL_TLS_SERVER_NAME || undefined,
-  };
+  const serverName = options.tlsServerName || shell.env.ROLLCALL_TLS_SERVER_NAME || null;
+  const server = authorityServer(addresses.admin, serverName);
   const pem = await fetchAuthority(server, fingerprint, shell.interrupted).catch((cause: unknown) => {
     const why = Object(cause).message ?? String(cause);
     throw new Failure(`failed to fetch the authority: ${why}`, { cause });
@@ -39,5 +36,3 @@ export async function fetchContextAuthority(shell: Shell, options: GlobalOptions
   }
   return file;
 }
-
-const HTTPS_PORT = 443;

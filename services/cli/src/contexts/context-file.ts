@@ -18,6 +18,11 @@ export function contextFilePath({ env, home }: HomeAndEnvironment): string {
   return join(named ?? join(home, ".config"), "rollcall", "config.yaml");
 }
 
+/** Where authorities are kept that contexts were given by their fingerprint. */
+export function authorityDirectory(shell: HomeAndEnvironment): string {
+  return join(dirname(contextFilePath(shell)), "authorities");
+}
+
 /** Whether this user has contexts at all: without any, no YAML library is loaded. */
 export function hasContextFile(shell: HomeAndEnvironment): boolean {
   return existsSync(contextFilePath(shell));

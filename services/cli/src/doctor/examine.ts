@@ -12,6 +12,7 @@ import { judgeStatus, judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-delive
 import { judgeIdentities } from "./judge-identities.ts";
 import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
 import { judgeRecord } from "./judge-record.ts";
+import { judgeNextCertificate, judgeTrust, type NextCertificate } from "./judge-trust.ts";
 import { judgeVersions } from "./judge-versions.ts";
 import { type ProbedAddress, probeAddress } from "./probe-address.ts";
 
@@ -27,6 +28,19 @@ export async function examine(control: ControlPlane, shell: Shell): Promise<read
     examineWebhooks(control),
   ]);
   return [...addresses, ...status, ...diagnosis, ...webhooks];
+}
+
+/** Check only which agents a certificate would lock out that is about to replace the present one. */
+export async function examineCertificate(control: ControlPlane, next: NextCertificate): Promise<readonly Finding[]> {
+  try {
+    const facts = await control.client("admin", DiagnosisService).getDiagnosis({});
+    const { processes, agentTrust, agentEndpoints } = facts;
+    const hosts = agentEndpoints.map((it) => it.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
+    const named = [...new Set(hosts)].filter((host) => host !== "").slice(0, MOST_ENDPOINTS);
+    return [...judgeTrust(processes, agentTrust), ...judgeNextCertificate(next, agentTrust, named)];
+  } catch (error) {
+    return [notAsked("next-certificate", next.file, await control.explain("admin", error))];
+  }
 }
 
 /** Services often share an address: each address is looked at once. */
@@ -82,6 +96,7 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
   }
   const nowMs = shell.wallMs();
   const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes, uncontainedNodes } = facts;
+  const { agentTrust } = facts;
   const uncertainMs = nowMs - askedAtMs;
   return [
     ...(time === undefined ? [] : [judgeServerClock(timestampMs(time) - nowMs, uncertainMs)]),
@@ -90,6 +105,7 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
     ...judgeVersions(processes, agentVersions),
     ...judgeIdentities(duplicatedNodes),
     ...judgeContainment(uncontainedNodes),
+    ...judgeTrust(processes, agentTrust),
     ...(await examineEndpoints(agentEndpoints.slice(0, MOST_ENDPOINTS), control, shell)),
   ];
 }

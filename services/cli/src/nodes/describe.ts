@@ -18,6 +18,7 @@ import { pad, printable, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
 import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
+import { trustTexts } from "./node-trust.ts";
 import { freeOf, isUnknownFact, WORK_RESOURCES, workOf } from "./node-work.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
@@ -166,6 +167,7 @@ function machineFields(info: NodeInfo | undefined): Field[] {
     ["VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`],
     ["VFIO GPUs", String(info.vfioGpus.length)],
     ["Agent", info.agentVersion],
+    ...trustTexts(info).map((text, at): Field => [at === 0 ? "Trusts" : "", text]),
   ];
 }
 

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addNotes, type Verb } from "../command.ts";
-import { examine } from "../doctor/examine.ts";
+import { examine, examineCertificate } from "../doctor/examine.ts";
 import { type Finding, type Verdict, worstOf } from "../doctor/finding.ts";
+import { readNextCertificate } from "../doctor/next-certificate.ts";
 import { Exit } from "../failure.ts";
 import { withFailureCode } from "../failure-code.ts";
 import { ANSWER_FORMATS, outputFormat, writePlain } from "../output/format.ts";
@@ -22,21 +23,32 @@ export function defineDoctor(command: Command, shell: Shell): void {
     command,
     "It connects to every address of the control plane and of agents' streams from this machine, asks the registry " +
       "and admin, and judges: ports, TLS chains and when certificates end, clocks, the version, settings, latency, " +
-      "connections, notifications and standbys of Postgres, descriptors, NATS, upkeep, and the versions of processes " +
-      "and agents.",
+      "connections, notifications and standbys of Postgres, descriptors, NATS, upkeep, the versions of processes and " +
+      "agents, and whether agents trust the authorities that the control plane announces.",
+    "--certificate checks one thing only: which agents would be locked out by a certificate that is about to replace " +
+      "the present one. Its authority must follow it in the file, unless the control plane announces it.",
     "Facts about the deployment need a token of the role admin. What could not be checked is said, and is no problem.",
     "Exit codes: 0 when nothing is wrong, warnings or not; 1 when there is a problem; 3 when none was found, but not " +
       "everything could be checked, or doctor itself failed; 2 for wrong usage.",
     '-o json|yaml prints {"verdict", "findings": [{"check", "subject", "verdict", "found", "advice"}]}; a verdict is ' +
       "one of ok, warning, unknown and problem.",
   );
+  command.option("--certificate <file>", "Check which agents this certificate would lock out (PEM, with its chain)");
   command.action(action(shell, doctor));
 }
 
-const doctor: Verb = withFailureCode(NO_VERDICT, async ({ shell, options }) => {
+interface DoctorOptions {
+  readonly certificate?: string;
+}
+
+const doctor: Verb<DoctorOptions> = withFailureCode(NO_VERDICT, async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const control = reachControlPlane(shell, options);
-  const findings = await examine(control, shell);
+  const { certificate } = options;
+  const findings =
+    certificate === undefined
+      ? await examine(control, shell)
+      : await examineCertificate(control, await readNextCertificate(control, shell, certificate));
   const verdict = worstOf(findings);
   if (format === "table") {
     const look = { paint: choosePaint(shell, options), columns: columnsOf(shell) };

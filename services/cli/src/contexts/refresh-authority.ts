@@ -1,0 +1,54 @@
+import { readFileSync, statSync, utimesSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { decideAuthorities } from "@rollcall/domain";
+import { certificatesIn, fetchAuthorities, fingerprintOf } from "@rollcall/identity";
+import { replaceFile } from "@rollcall/process";
+import { addressesOf } from "../client/addresses.ts";
+import { authorityServer } from "../client/authority-server.ts";
+import type { Shell } from "../shell.ts";
+import type { ChosenContext } from "./context.ts";
+import { authorityDirectory } from "./context-file.ts";
+
+/** The server is asked this often, when a command has ended. */
+const EVERY_MS = 3_600_000;
+const LIMIT_MS = 2_000;
+
+/**
+ * Follow a change of the authority in a context that was made with --ca-fingerprint: take what the server hands out over
+ * a connection that the context trusts, as agents do. Never rejects: the command has done its work.
+ */
+export async function refreshAuthority(shell: Shell, chosen: ChosenContext, serverName: string | null): Promise<void> {
+  try {
+    await refresh(shell, chosen, serverName);
+  } catch {
+    // The next command tries again, and says what is wrong if the server is not trusted by then.
+  }
+}
+
+async function refresh(shell: Shell, chosen: ChosenContext, serverName: string | null): Promise<void> {
+  const file = chosen.context.caFile;
+  if (file === null || dirname(file) !== authorityDirectory(shell)) return;
+  const nowMs = shell.wallMs();
+  if (nowMs - statSync(file).mtimeMs < EVERY_MS) return;
+  utimesSync(file, nowMs / 1000, nowMs / 1000);
+  const [address] = addressesOf(chosen.context, () => true);
+  if (address === undefined) return;
+  const server = authorityServer(address, serverName);
+  const limit = AbortSignal.any([shell.interrupted, AbortSignal.timeout(LIMIT_MS)]);
+  const trusted = readFileSync(file, "utf8");
+  const served = await fetchAuthorities({ ...server, trusted }, limit);
+  const facts = served.map((it) => ({
+    fingerprint: fingerprintOf(it),
+    notAfterMs: Date.parse(it.validTo),
+    // Found out below.
+    isVerifying: true,
+  }));
+  const decision = decideAuthorities(facts, certificatesIn(Buffer.from(trusted), file).map(fingerprintOf), nowMs);
+  if (decision.kind !== "replace") return;
+  const pem = served.filter((it) => decision.fingerprints.includes(fingerprintOf(it))).join("");
+  await fetchAuthorities({ ...server, trusted: pem }, limit);
+  // A file of this context's own: another cluster can have the same authority.
+  const caFile = join(authorityDirectory(shell), `context-${chosen.context.name}.pem`);
+  await replaceFile(caFile, pem, 0o600);
+  await chosen.save({ ...chosen.context, caFile });
+}
