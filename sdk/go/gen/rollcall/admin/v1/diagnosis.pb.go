@@ -14,6 +14,7 @@ import (
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
+	v1 "rollcall.dev/go/gen/rollcall/node/v1"
 	sync "sync"
 	unsafe "unsafe"
 )
@@ -80,8 +81,10 @@ type GetDiagnosisResponse struct {
 	DuplicatedNodes []*DuplicatedNode `protobuf:"bytes,6,rep,name=duplicated_nodes,json=duplicatedNodes,proto3" json:"duplicated_nodes,omitempty"`
 	// Approved nodes that take work and cannot end all processes of an execution, by id, 100 at most: see WORK_CONTAINMENT_MISSING.
 	UncontainedNodes []string `protobuf:"bytes,7,rep,name=uncontained_nodes,json=uncontainedNodes,proto3" json:"uncontained_nodes,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 1,000 at most.
+	AgentTrust    []*AgentTrust `protobuf:"bytes,8,rep,name=agent_trust,json=agentTrust,proto3" json:"agent_trust,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetDiagnosisResponse) Reset() {
@@ -163,6 +166,77 @@ func (x *GetDiagnosisResponse) GetUncontainedNodes() []string {
 	return nil
 }
 
+func (x *GetDiagnosisResponse) GetAgentTrust() []*AgentTrust {
+	if x != nil {
+		return x.AgentTrust
+	}
+	return nil
+}
+
+// AgentTrust is one way in which agents recognize the control plane.
+type AgentTrust struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What these agents report. Absent: they do not report it.
+	Trust *v1.NodeTrust `protobuf:"bytes,1,opt,name=trust,proto3" json:"trust,omitempty"`
+	// Approved nodes.
+	Nodes uint32 `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	// Some of them, by id, 10 at most.
+	NodeIds       []string `protobuf:"bytes,3,rep,name=node_ids,json=nodeIds,proto3" json:"node_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentTrust) Reset() {
+	*x = AgentTrust{}
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentTrust) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentTrust) ProtoMessage() {}
+
+func (x *AgentTrust) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentTrust.ProtoReflect.Descriptor instead.
+func (*AgentTrust) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AgentTrust) GetTrust() *v1.NodeTrust {
+	if x != nil {
+		return x.Trust
+	}
+	return nil
+}
+
+func (x *AgentTrust) GetNodes() uint32 {
+	if x != nil {
+		return x.Nodes
+	}
+	return 0
+}
+
+func (x *AgentTrust) GetNodeIds() []string {
+	if x != nil {
+		return x.NodeIds
+	}
+	return nil
+}
+
 // DuplicatedNode is a node whose identity two agents use in turns.
 type DuplicatedNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -176,7 +250,7 @@ type DuplicatedNode struct {
 
 func (x *DuplicatedNode) Reset() {
 	*x = DuplicatedNode{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -188,7 +262,7 @@ func (x *DuplicatedNode) String() string {
 func (*DuplicatedNode) ProtoMessage() {}
 
 func (x *DuplicatedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[2]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -201,7 +275,7 @@ func (x *DuplicatedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DuplicatedNode.ProtoReflect.Descriptor instead.
 func (*DuplicatedNode) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{2}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DuplicatedNode) GetNodeId() string {
@@ -245,7 +319,7 @@ type RecordFacts struct {
 
 func (x *RecordFacts) Reset() {
 	*x = RecordFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -257,7 +331,7 @@ func (x *RecordFacts) String() string {
 func (*RecordFacts) ProtoMessage() {}
 
 func (x *RecordFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[3]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -270,7 +344,7 @@ func (x *RecordFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFacts.ProtoReflect.Descriptor instead.
 func (*RecordFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{3}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RecordFacts) GetVersion() string {
@@ -357,7 +431,7 @@ type StandbyFacts struct {
 
 func (x *StandbyFacts) Reset() {
 	*x = StandbyFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -369,7 +443,7 @@ func (x *StandbyFacts) String() string {
 func (*StandbyFacts) ProtoMessage() {}
 
 func (x *StandbyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[4]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -382,7 +456,7 @@ func (x *StandbyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandbyFacts.ProtoReflect.Descriptor instead.
 func (*StandbyFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{4}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StandbyFacts) GetName() string {
@@ -457,14 +531,19 @@ type ProcessFacts struct {
 	// How long the part of it that is furthest behind the log has lacked something; about a second when idle.
 	FeedLag *durationpb.Duration `protobuf:"bytes,13,opt,name=feed_lag,json=feedLag,proto3" json:"feed_lag,omitempty"`
 	// How old this report is.
-	Age           *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Age *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
+	// The fingerprints of the authorities that it announces to agents, see rollcall.health.v1.Authorities. Empty for a process without health,
+	// and where the authority is not known.
+	Authorities []string `protobuf:"bytes,15,rep,name=authorities,proto3" json:"authorities,omitempty"`
+	// The one of them that verifies its certificate. Empty: none of them.
+	CertificateAuthority string `protobuf:"bytes,16,opt,name=certificate_authority,json=certificateAuthority,proto3" json:"certificate_authority,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *ProcessFacts) Reset() {
 	*x = ProcessFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +555,7 @@ func (x *ProcessFacts) String() string {
 func (*ProcessFacts) ProtoMessage() {}
 
 func (x *ProcessFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +568,7 @@ func (x *ProcessFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessFacts.ProtoReflect.Descriptor instead.
 func (*ProcessFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{5}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ProcessFacts) GetInstance() string {
@@ -590,6 +669,20 @@ func (x *ProcessFacts) GetAge() *durationpb.Duration {
 	return nil
 }
 
+func (x *ProcessFacts) GetAuthorities() []string {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+func (x *ProcessFacts) GetCertificateAuthority() string {
+	if x != nil {
+		return x.CertificateAuthority
+	}
+	return ""
+}
+
 // AgentVersion is how many nodes run a version of the agent.
 type AgentVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -603,7 +696,7 @@ type AgentVersion struct {
 
 func (x *AgentVersion) Reset() {
 	*x = AgentVersion{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +708,7 @@ func (x *AgentVersion) String() string {
 func (*AgentVersion) ProtoMessage() {}
 
 func (x *AgentVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +721,7 @@ func (x *AgentVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentVersion.ProtoReflect.Descriptor instead.
 func (*AgentVersion) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{6}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AgentVersion) GetVersion() string {
@@ -649,8 +742,8 @@ var File_rollcall_admin_v1_diagnosis_proto protoreflect.FileDescriptor
 
 const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
-	"!rollcall/admin/v1/diagnosis.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x15\n" +
-	"\x13GetDiagnosisRequest\"\xa9\x03\n" +
+	"!rollcall/admin/v1/diagnosis.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1brollcall/node/v1/node.proto\"\x15\n" +
+	"\x13GetDiagnosisRequest\"\xe9\x03\n" +
 	"\x14GetDiagnosisResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
 	"\x06record\x18\x02 \x01(\v2\x1e.rollcall.admin.v1.RecordFactsR\x06record\x12=\n" +
@@ -658,7 +751,14 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\x0eagent_versions\x18\x04 \x03(\v2\x1f.rollcall.admin.v1.AgentVersionR\ragentVersions\x12'\n" +
 	"\x0fagent_endpoints\x18\x05 \x03(\tR\x0eagentEndpoints\x12L\n" +
 	"\x10duplicated_nodes\x18\x06 \x03(\v2!.rollcall.admin.v1.DuplicatedNodeR\x0fduplicatedNodes\x12+\n" +
-	"\x11uncontained_nodes\x18\a \x03(\tR\x10uncontainedNodes\"G\n" +
+	"\x11uncontained_nodes\x18\a \x03(\tR\x10uncontainedNodes\x12>\n" +
+	"\vagent_trust\x18\b \x03(\v2\x1d.rollcall.admin.v1.AgentTrustR\n" +
+	"agentTrust\"p\n" +
+	"\n" +
+	"AgentTrust\x121\n" +
+	"\x05trust\x18\x01 \x01(\v2\x1b.rollcall.node.v1.NodeTrustR\x05trust\x12\x14\n" +
+	"\x05nodes\x18\x02 \x01(\rR\x05nodes\x12\x19\n" +
+	"\bnode_ids\x18\x03 \x03(\tR\anodeIds\"G\n" +
 	"\x0eDuplicatedNode\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\tR\taddresses\"\xc7\x03\n" +
@@ -683,7 +783,7 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
 	"sync_state\x18\x04 \x01(\tR\tsyncState\x12!\n" +
 	"\fbehind_bytes\x18\x05 \x01(\x04R\vbehindBytes\x121\n" +
-	"\x06behind\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06behind\"\xe3\x04\n" +
+	"\x06behind\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06behind\"\xba\x05\n" +
 	"\fProcessFacts\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
@@ -701,7 +801,9 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\x0fnats_configured\x18\v \x01(\bR\x0enatsConfigured\x12%\n" +
 	"\x0enats_connected\x18\f \x01(\bR\rnatsConnected\x124\n" +
 	"\bfeed_lag\x18\r \x01(\v2\x19.google.protobuf.DurationR\afeedLag\x12+\n" +
-	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\">\n" +
+	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x12 \n" +
+	"\vauthorities\x18\x0f \x03(\tR\vauthorities\x123\n" +
+	"\x15certificate_authority\x18\x10 \x01(\tR\x14certificateAuthority\">\n" +
 	"\fAgentVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\rR\x05nodes2x\n" +
@@ -720,41 +822,45 @@ func file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP() []byte {
 	return file_rollcall_admin_v1_diagnosis_proto_rawDescData
 }
 
-var file_rollcall_admin_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_rollcall_admin_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_rollcall_admin_v1_diagnosis_proto_goTypes = []any{
 	(*GetDiagnosisRequest)(nil),   // 0: rollcall.admin.v1.GetDiagnosisRequest
 	(*GetDiagnosisResponse)(nil),  // 1: rollcall.admin.v1.GetDiagnosisResponse
-	(*DuplicatedNode)(nil),        // 2: rollcall.admin.v1.DuplicatedNode
-	(*RecordFacts)(nil),           // 3: rollcall.admin.v1.RecordFacts
-	(*StandbyFacts)(nil),          // 4: rollcall.admin.v1.StandbyFacts
-	(*ProcessFacts)(nil),          // 5: rollcall.admin.v1.ProcessFacts
-	(*AgentVersion)(nil),          // 6: rollcall.admin.v1.AgentVersion
-	nil,                           // 7: rollcall.admin.v1.RecordFacts.SettingsEntry
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*AgentTrust)(nil),            // 2: rollcall.admin.v1.AgentTrust
+	(*DuplicatedNode)(nil),        // 3: rollcall.admin.v1.DuplicatedNode
+	(*RecordFacts)(nil),           // 4: rollcall.admin.v1.RecordFacts
+	(*StandbyFacts)(nil),          // 5: rollcall.admin.v1.StandbyFacts
+	(*ProcessFacts)(nil),          // 6: rollcall.admin.v1.ProcessFacts
+	(*AgentVersion)(nil),          // 7: rollcall.admin.v1.AgentVersion
+	nil,                           // 8: rollcall.admin.v1.RecordFacts.SettingsEntry
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*v1.NodeTrust)(nil),          // 10: rollcall.node.v1.NodeTrust
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
 }
 var file_rollcall_admin_v1_diagnosis_proto_depIdxs = []int32{
-	8,  // 0: rollcall.admin.v1.GetDiagnosisResponse.time:type_name -> google.protobuf.Timestamp
-	3,  // 1: rollcall.admin.v1.GetDiagnosisResponse.record:type_name -> rollcall.admin.v1.RecordFacts
-	5,  // 2: rollcall.admin.v1.GetDiagnosisResponse.processes:type_name -> rollcall.admin.v1.ProcessFacts
-	6,  // 3: rollcall.admin.v1.GetDiagnosisResponse.agent_versions:type_name -> rollcall.admin.v1.AgentVersion
-	2,  // 4: rollcall.admin.v1.GetDiagnosisResponse.duplicated_nodes:type_name -> rollcall.admin.v1.DuplicatedNode
-	7,  // 5: rollcall.admin.v1.RecordFacts.settings:type_name -> rollcall.admin.v1.RecordFacts.SettingsEntry
-	9,  // 6: rollcall.admin.v1.RecordFacts.latency:type_name -> google.protobuf.Duration
-	4,  // 7: rollcall.admin.v1.RecordFacts.standbys:type_name -> rollcall.admin.v1.StandbyFacts
-	9,  // 8: rollcall.admin.v1.StandbyFacts.behind:type_name -> google.protobuf.Duration
-	9,  // 9: rollcall.admin.v1.ProcessFacts.clock_ahead:type_name -> google.protobuf.Duration
-	9,  // 10: rollcall.admin.v1.ProcessFacts.record_latency:type_name -> google.protobuf.Duration
-	8,  // 11: rollcall.admin.v1.ProcessFacts.certificate_expire_time:type_name -> google.protobuf.Timestamp
-	9,  // 12: rollcall.admin.v1.ProcessFacts.feed_lag:type_name -> google.protobuf.Duration
-	9,  // 13: rollcall.admin.v1.ProcessFacts.age:type_name -> google.protobuf.Duration
-	0,  // 14: rollcall.admin.v1.DiagnosisService.GetDiagnosis:input_type -> rollcall.admin.v1.GetDiagnosisRequest
-	1,  // 15: rollcall.admin.v1.DiagnosisService.GetDiagnosis:output_type -> rollcall.admin.v1.GetDiagnosisResponse
-	15, // [15:16] is the sub-list for method output_type
-	14, // [14:15] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	9,  // 0: rollcall.admin.v1.GetDiagnosisResponse.time:type_name -> google.protobuf.Timestamp
+	4,  // 1: rollcall.admin.v1.GetDiagnosisResponse.record:type_name -> rollcall.admin.v1.RecordFacts
+	6,  // 2: rollcall.admin.v1.GetDiagnosisResponse.processes:type_name -> rollcall.admin.v1.ProcessFacts
+	7,  // 3: rollcall.admin.v1.GetDiagnosisResponse.agent_versions:type_name -> rollcall.admin.v1.AgentVersion
+	3,  // 4: rollcall.admin.v1.GetDiagnosisResponse.duplicated_nodes:type_name -> rollcall.admin.v1.DuplicatedNode
+	2,  // 5: rollcall.admin.v1.GetDiagnosisResponse.agent_trust:type_name -> rollcall.admin.v1.AgentTrust
+	10, // 6: rollcall.admin.v1.AgentTrust.trust:type_name -> rollcall.node.v1.NodeTrust
+	8,  // 7: rollcall.admin.v1.RecordFacts.settings:type_name -> rollcall.admin.v1.RecordFacts.SettingsEntry
+	11, // 8: rollcall.admin.v1.RecordFacts.latency:type_name -> google.protobuf.Duration
+	5,  // 9: rollcall.admin.v1.RecordFacts.standbys:type_name -> rollcall.admin.v1.StandbyFacts
+	11, // 10: rollcall.admin.v1.StandbyFacts.behind:type_name -> google.protobuf.Duration
+	11, // 11: rollcall.admin.v1.ProcessFacts.clock_ahead:type_name -> google.protobuf.Duration
+	11, // 12: rollcall.admin.v1.ProcessFacts.record_latency:type_name -> google.protobuf.Duration
+	9,  // 13: rollcall.admin.v1.ProcessFacts.certificate_expire_time:type_name -> google.protobuf.Timestamp
+	11, // 14: rollcall.admin.v1.ProcessFacts.feed_lag:type_name -> google.protobuf.Duration
+	11, // 15: rollcall.admin.v1.ProcessFacts.age:type_name -> google.protobuf.Duration
+	0,  // 16: rollcall.admin.v1.DiagnosisService.GetDiagnosis:input_type -> rollcall.admin.v1.GetDiagnosisRequest
+	1,  // 17: rollcall.admin.v1.DiagnosisService.GetDiagnosis:output_type -> rollcall.admin.v1.GetDiagnosisResponse
+	17, // [17:18] is the sub-list for method output_type
+	16, // [16:17] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_diagnosis_proto_init() }
@@ -768,7 +874,7 @@ func file_rollcall_admin_v1_diagnosis_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_diagnosis_proto_rawDesc), len(file_rollcall_admin_v1_diagnosis_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -313,6 +313,7 @@ type HeartbeatResponse struct {
 	//	*HeartbeatResponse_Spec
 	//	*HeartbeatResponse_ReportAck
 	//	*HeartbeatResponse_LogRequest
+	//	*HeartbeatResponse_Authorities
 	Frame         isHeartbeatResponse_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -445,6 +446,15 @@ func (x *HeartbeatResponse) GetLogRequest() *LogRequest {
 	return nil
 }
 
+func (x *HeartbeatResponse) GetAuthorities() *Authorities {
+	if x != nil {
+		if x, ok := x.Frame.(*HeartbeatResponse_Authorities); ok {
+			return x.Authorities
+		}
+	}
+	return nil
+}
+
 type isHeartbeatResponse_Frame interface {
 	isHeartbeatResponse_Frame()
 }
@@ -499,6 +509,11 @@ type HeartbeatResponse_LogRequest struct {
 	LogRequest *LogRequest `protobuf:"bytes,10,opt,name=log_request,json=logRequest,proto3,oneof"`
 }
 
+type HeartbeatResponse_Authorities struct {
+	// The authorities of the control plane, to agents that take them: after the Welcome unless the agent has them, and whenever they change.
+	Authorities *Authorities `protobuf:"bytes,11,opt,name=authorities,proto3,oneof"`
+}
+
 func (*HeartbeatResponse_Challenge) isHeartbeatResponse_Frame() {}
 
 func (*HeartbeatResponse_Welcome) isHeartbeatResponse_Frame() {}
@@ -518,6 +533,8 @@ func (*HeartbeatResponse_Spec) isHeartbeatResponse_Frame() {}
 func (*HeartbeatResponse_ReportAck) isHeartbeatResponse_Frame() {}
 
 func (*HeartbeatResponse_LogRequest) isHeartbeatResponse_Frame() {}
+
+func (*HeartbeatResponse_Authorities) isHeartbeatResponse_Frame() {}
 
 // Challenge is what the agent must sign in its Hello.
 type Challenge struct {
@@ -603,9 +620,12 @@ type Hello struct {
 	RunsWork bool `protobuf:"varint,10,opt,name=runs_work,json=runsWork,proto3" json:"runs_work,omitempty"`
 	// Chosen at random by each agent process at its start, and the same on all of its streams. Two that take a node's session from each other
 	// in turns are two agents with one identity, whatever their machines say. Empty: the boot id and the fingerprint stand for it.
-	InstanceId    string `protobuf:"bytes,11,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	InstanceId string `protobuf:"bytes,11,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// Digest of the Authorities that the agent received last: SHA-256 of their fingerprints (SHA-256 of each certificate, 32 bytes), sorted and
+	// concatenated. An agent that has received none sends the digest of nothing. Empty: the agent takes no Authorities.
+	AuthoritiesDigest []byte `protobuf:"bytes,12,opt,name=authorities_digest,json=authoritiesDigest,proto3" json:"authorities_digest,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
@@ -713,6 +733,13 @@ func (x *Hello) GetInstanceId() string {
 		return x.InstanceId
 	}
 	return ""
+}
+
+func (x *Hello) GetAuthoritiesDigest() []byte {
+	if x != nil {
+		return x.AuthoritiesDigest
+	}
+	return nil
 }
 
 // Welcome takes the agent in.
@@ -906,6 +933,54 @@ func (x *Settings) GetGeneration() uint32 {
 	return 0
 }
 
+// Authorities are the authorities of the control plane's certificates, whole each time: the present one, and one that will replace it. An agent
+// takes them only over a connection that it trusts, stores them, and reports what it trusts in NodeInfo.trust. It keeps what it has where
+// they are of no use: none is a valid authority, or none verifies the connection that they came over.
+type Authorities struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Each certificate in DER, the most important first, 16 at most.
+	Certificates  [][]byte `protobuf:"bytes,1,rep,name=certificates,proto3" json:"certificates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Authorities) Reset() {
+	*x = Authorities{}
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Authorities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Authorities) ProtoMessage() {}
+
+func (x *Authorities) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Authorities.ProtoReflect.Descriptor instead.
+func (*Authorities) Descriptor() ([]byte, []int) {
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Authorities) GetCertificates() [][]byte {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
 // Beat is a sign of life. It costs tens of bytes: what has not changed is not sent again.
 type Beat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -927,7 +1002,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[6]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1014,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[6]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1027,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{6}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Beat) GetSequence() uint32 {
@@ -1003,7 +1078,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[7]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1090,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[7]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1103,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{7}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Ack) GetSequence() uint32 {
@@ -1058,7 +1133,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[8]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1145,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[8]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1158,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{8}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1124,7 +1199,7 @@ type GoAway struct {
 
 func (x *GoAway) Reset() {
 	*x = GoAway{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[9]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1211,7 @@ func (x *GoAway) String() string {
 func (*GoAway) ProtoMessage() {}
 
 func (x *GoAway) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[9]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1224,7 @@ func (x *GoAway) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoAway.ProtoReflect.Descriptor instead.
 func (*GoAway) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{9}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GoAway) GetReason() v1.ErrorReason {
@@ -1216,7 +1291,7 @@ type Executions struct {
 
 func (x *Executions) Reset() {
 	*x = Executions{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[10]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1303,7 @@ func (x *Executions) String() string {
 func (*Executions) ProtoMessage() {}
 
 func (x *Executions) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[10]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1316,7 @@ func (x *Executions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Executions.ProtoReflect.Descriptor instead.
 func (*Executions) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{10}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Executions) GetLogId() string {
@@ -1297,7 +1372,7 @@ type WantSpecs struct {
 
 func (x *WantSpecs) Reset() {
 	*x = WantSpecs{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[11]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1384,7 @@ func (x *WantSpecs) String() string {
 func (*WantSpecs) ProtoMessage() {}
 
 func (x *WantSpecs) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[11]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1397,7 @@ func (x *WantSpecs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantSpecs.ProtoReflect.Descriptor instead.
 func (*WantSpecs) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{11}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WantSpecs) GetDigests() [][]byte {
@@ -1345,7 +1420,7 @@ type SpecFrame struct {
 
 func (x *SpecFrame) Reset() {
 	*x = SpecFrame{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[12]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1432,7 @@ func (x *SpecFrame) String() string {
 func (*SpecFrame) ProtoMessage() {}
 
 func (x *SpecFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[12]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1445,7 @@ func (x *SpecFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecFrame.ProtoReflect.Descriptor instead.
 func (*SpecFrame) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{12}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SpecFrame) GetDigest() []byte {
@@ -1406,7 +1481,7 @@ type ExecutionReport struct {
 
 func (x *ExecutionReport) Reset() {
 	*x = ExecutionReport{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[13]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1493,7 @@ func (x *ExecutionReport) String() string {
 func (*ExecutionReport) ProtoMessage() {}
 
 func (x *ExecutionReport) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[13]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1506,7 @@ func (x *ExecutionReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionReport.ProtoReflect.Descriptor instead.
 func (*ExecutionReport) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{13}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExecutionReport) GetNumber() uint64 {
@@ -1480,7 +1555,7 @@ type ReportAck struct {
 
 func (x *ReportAck) Reset() {
 	*x = ReportAck{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[14]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1567,7 @@ func (x *ReportAck) String() string {
 func (*ReportAck) ProtoMessage() {}
 
 func (x *ReportAck) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[14]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1580,7 @@ func (x *ReportAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportAck.ProtoReflect.Descriptor instead.
 func (*ReportAck) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{14}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReportAck) GetNumber() uint64 {
@@ -1547,7 +1622,7 @@ type LogRequest struct {
 
 func (x *LogRequest) Reset() {
 	*x = LogRequest{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[15]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1634,7 @@ func (x *LogRequest) String() string {
 func (*LogRequest) ProtoMessage() {}
 
 func (x *LogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[15]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1647,7 @@ func (x *LogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRequest.ProtoReflect.Descriptor instead.
 func (*LogRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogRequest) GetToken() []byte {
@@ -1677,7 +1752,7 @@ type ServeLogsRequest struct {
 
 func (x *ServeLogsRequest) Reset() {
 	*x = ServeLogsRequest{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[16]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1764,7 @@ func (x *ServeLogsRequest) String() string {
 func (*ServeLogsRequest) ProtoMessage() {}
 
 func (x *ServeLogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[16]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1777,7 @@ func (x *ServeLogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeLogsRequest.ProtoReflect.Descriptor instead.
 func (*ServeLogsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ServeLogsRequest) GetToken() []byte {
@@ -1770,7 +1845,7 @@ type ServeLogsResponse struct {
 
 func (x *ServeLogsResponse) Reset() {
 	*x = ServeLogsResponse{}
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[17]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1857,7 @@ func (x *ServeLogsResponse) String() string {
 func (*ServeLogsResponse) ProtoMessage() {}
 
 func (x *ServeLogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_health_v1_health_proto_msgTypes[17]
+	mi := &file_rollcall_health_v1_health_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1870,7 @@ func (x *ServeLogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeLogsResponse.ProtoReflect.Descriptor instead.
 func (*ServeLogsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_health_v1_health_proto_rawDescGZIP(), []int{18}
 }
 
 var File_rollcall_health_v1_health_proto protoreflect.FileDescriptor
@@ -1811,7 +1886,7 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\x10execution_report\x18\x05 \x01(\v2#.rollcall.health.v1.ExecutionReportH\x00R\x0fexecutionReport\x12>\n" +
 	"\n" +
 	"want_specs\x18\x06 \x01(\v2\x1d.rollcall.health.v1.WantSpecsH\x00R\twantSpecsB\t\n" +
-	"\x05frame\x12\x00\"\xee\x04\n" +
+	"\x05frame\x12\x00\"\xb3\x05\n" +
 	"\x11HeartbeatResponse\x12=\n" +
 	"\tchallenge\x18\x01 \x01(\v2\x1d.rollcall.health.v1.ChallengeH\x00R\tchallenge\x127\n" +
 	"\awelcome\x18\x02 \x01(\v2\x1b.rollcall.health.v1.WelcomeH\x00R\awelcome\x12+\n" +
@@ -1829,12 +1904,13 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"report_ack\x18\t \x01(\v2\x1d.rollcall.health.v1.ReportAckH\x00R\treportAck\x12A\n" +
 	"\vlog_request\x18\n" +
 	" \x01(\v2\x1e.rollcall.health.v1.LogRequestH\x00R\n" +
-	"logRequestB\a\n" +
+	"logRequest\x12C\n" +
+	"\vauthorities\x18\v \x01(\v2\x1f.rollcall.health.v1.AuthoritiesH\x00R\vauthoritiesB\a\n" +
 	"\x05frame\"@\n" +
 	"\tChallenge\x12\x14\n" +
 	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x02 \x01(\tR\tclusterId\"\xeb\x03\n" +
+	"cluster_id\x18\x02 \x01(\tR\tclusterId\"\x9c\x04\n" +
 	"\x05Hello\x12\x19\n" +
 	"\anode_id\x18\x01 \x01(\tB\x00R\x06nodeId\x12\x1e\n" +
 	"\tsignature\x18\x02 \x01(\fB\x00R\tsignature\x12%\n" +
@@ -1848,7 +1924,8 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\truns_work\x18\n" +
 	" \x01(\bR\brunsWork\x12!\n" +
 	"\vinstance_id\x18\v \x01(\tB\x00R\n" +
-	"instanceId\"\xd7\x02\n" +
+	"instanceId\x12/\n" +
+	"\x12authorities_digest\x18\f \x01(\fB\x00R\x11authoritiesDigest\"\xd7\x02\n" +
 	"\aWelcome\x12#\n" +
 	"\rsession_epoch\x18\x01 \x01(\x04R\fsessionEpoch\x12;\n" +
 	"\vserver_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1869,7 +1946,9 @@ const file_rollcall_health_v1_health_proto_rawDesc = "" +
 	"\x11rotate_key_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x0frotateKeyWithin\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x06 \x01(\rR\n" +
-	"generation\"\xdb\x01\n" +
+	"generation\"1\n" +
+	"\vAuthorities\x12\"\n" +
+	"\fcertificates\x18\x01 \x03(\fR\fcertificates\"\xdb\x01\n" +
 	"\x04Beat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\rR\bsequence\x125\n" +
 	"\x05usage\x18\x02 \x01(\v2\x1f.rollcall.node.v1.ResourceUsageR\x05usage\x12\"\n" +
@@ -1969,7 +2048,7 @@ func file_rollcall_health_v1_health_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_health_v1_health_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rollcall_health_v1_health_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_rollcall_health_v1_health_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_rollcall_health_v1_health_proto_goTypes = []any{
 	(GoodbyeKind)(0),                 // 0: rollcall.health.v1.GoodbyeKind
 	(GoAwayAction)(0),                // 1: rollcall.health.v1.GoAwayAction
@@ -1979,75 +2058,77 @@ var file_rollcall_health_v1_health_proto_goTypes = []any{
 	(*Hello)(nil),                    // 5: rollcall.health.v1.Hello
 	(*Welcome)(nil),                  // 6: rollcall.health.v1.Welcome
 	(*Settings)(nil),                 // 7: rollcall.health.v1.Settings
-	(*Beat)(nil),                     // 8: rollcall.health.v1.Beat
-	(*Ack)(nil),                      // 9: rollcall.health.v1.Ack
-	(*Goodbye)(nil),                  // 10: rollcall.health.v1.Goodbye
-	(*GoAway)(nil),                   // 11: rollcall.health.v1.GoAway
-	(*Executions)(nil),               // 12: rollcall.health.v1.Executions
-	(*WantSpecs)(nil),                // 13: rollcall.health.v1.WantSpecs
-	(*SpecFrame)(nil),                // 14: rollcall.health.v1.SpecFrame
-	(*ExecutionReport)(nil),          // 15: rollcall.health.v1.ExecutionReport
-	(*ReportAck)(nil),                // 16: rollcall.health.v1.ReportAck
-	(*LogRequest)(nil),               // 17: rollcall.health.v1.LogRequest
-	(*ServeLogsRequest)(nil),         // 18: rollcall.health.v1.ServeLogsRequest
-	(*ServeLogsResponse)(nil),        // 19: rollcall.health.v1.ServeLogsResponse
-	(*v1.NodeInfo)(nil),              // 20: rollcall.node.v1.NodeInfo
-	(*v1.Membership)(nil),            // 21: rollcall.node.v1.Membership
-	(*durationpb.Duration)(nil),      // 22: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
-	(*v1.Label)(nil),                 // 24: rollcall.node.v1.Label
-	(*v1.ResourceUsage)(nil),         // 25: rollcall.node.v1.ResourceUsage
-	(v1.ErrorReason)(0),              // 26: rollcall.node.v1.ErrorReason
-	(*v11.ExecutionReference)(nil),   // 27: rollcall.work.v1.ExecutionReference
-	(*v11.ExecutionObservation)(nil), // 28: rollcall.work.v1.ExecutionObservation
-	(*v11.OutputTime)(nil),           // 29: rollcall.work.v1.OutputTime
+	(*Authorities)(nil),              // 8: rollcall.health.v1.Authorities
+	(*Beat)(nil),                     // 9: rollcall.health.v1.Beat
+	(*Ack)(nil),                      // 10: rollcall.health.v1.Ack
+	(*Goodbye)(nil),                  // 11: rollcall.health.v1.Goodbye
+	(*GoAway)(nil),                   // 12: rollcall.health.v1.GoAway
+	(*Executions)(nil),               // 13: rollcall.health.v1.Executions
+	(*WantSpecs)(nil),                // 14: rollcall.health.v1.WantSpecs
+	(*SpecFrame)(nil),                // 15: rollcall.health.v1.SpecFrame
+	(*ExecutionReport)(nil),          // 16: rollcall.health.v1.ExecutionReport
+	(*ReportAck)(nil),                // 17: rollcall.health.v1.ReportAck
+	(*LogRequest)(nil),               // 18: rollcall.health.v1.LogRequest
+	(*ServeLogsRequest)(nil),         // 19: rollcall.health.v1.ServeLogsRequest
+	(*ServeLogsResponse)(nil),        // 20: rollcall.health.v1.ServeLogsResponse
+	(*v1.NodeInfo)(nil),              // 21: rollcall.node.v1.NodeInfo
+	(*v1.Membership)(nil),            // 22: rollcall.node.v1.Membership
+	(*durationpb.Duration)(nil),      // 23: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 24: google.protobuf.Timestamp
+	(*v1.Label)(nil),                 // 25: rollcall.node.v1.Label
+	(*v1.ResourceUsage)(nil),         // 26: rollcall.node.v1.ResourceUsage
+	(v1.ErrorReason)(0),              // 27: rollcall.node.v1.ErrorReason
+	(*v11.ExecutionReference)(nil),   // 28: rollcall.work.v1.ExecutionReference
+	(*v11.ExecutionObservation)(nil), // 29: rollcall.work.v1.ExecutionObservation
+	(*v11.OutputTime)(nil),           // 30: rollcall.work.v1.OutputTime
 }
 var file_rollcall_health_v1_health_proto_depIdxs = []int32{
 	5,  // 0: rollcall.health.v1.HeartbeatRequest.hello:type_name -> rollcall.health.v1.Hello
-	8,  // 1: rollcall.health.v1.HeartbeatRequest.beat:type_name -> rollcall.health.v1.Beat
-	20, // 2: rollcall.health.v1.HeartbeatRequest.node_info:type_name -> rollcall.node.v1.NodeInfo
-	10, // 3: rollcall.health.v1.HeartbeatRequest.goodbye:type_name -> rollcall.health.v1.Goodbye
-	15, // 4: rollcall.health.v1.HeartbeatRequest.execution_report:type_name -> rollcall.health.v1.ExecutionReport
-	13, // 5: rollcall.health.v1.HeartbeatRequest.want_specs:type_name -> rollcall.health.v1.WantSpecs
+	9,  // 1: rollcall.health.v1.HeartbeatRequest.beat:type_name -> rollcall.health.v1.Beat
+	21, // 2: rollcall.health.v1.HeartbeatRequest.node_info:type_name -> rollcall.node.v1.NodeInfo
+	11, // 3: rollcall.health.v1.HeartbeatRequest.goodbye:type_name -> rollcall.health.v1.Goodbye
+	16, // 4: rollcall.health.v1.HeartbeatRequest.execution_report:type_name -> rollcall.health.v1.ExecutionReport
+	14, // 5: rollcall.health.v1.HeartbeatRequest.want_specs:type_name -> rollcall.health.v1.WantSpecs
 	4,  // 6: rollcall.health.v1.HeartbeatResponse.challenge:type_name -> rollcall.health.v1.Challenge
 	6,  // 7: rollcall.health.v1.HeartbeatResponse.welcome:type_name -> rollcall.health.v1.Welcome
-	9,  // 8: rollcall.health.v1.HeartbeatResponse.ack:type_name -> rollcall.health.v1.Ack
-	21, // 9: rollcall.health.v1.HeartbeatResponse.membership:type_name -> rollcall.node.v1.Membership
+	10, // 8: rollcall.health.v1.HeartbeatResponse.ack:type_name -> rollcall.health.v1.Ack
+	22, // 9: rollcall.health.v1.HeartbeatResponse.membership:type_name -> rollcall.node.v1.Membership
 	7,  // 10: rollcall.health.v1.HeartbeatResponse.settings:type_name -> rollcall.health.v1.Settings
-	11, // 11: rollcall.health.v1.HeartbeatResponse.go_away:type_name -> rollcall.health.v1.GoAway
-	12, // 12: rollcall.health.v1.HeartbeatResponse.executions:type_name -> rollcall.health.v1.Executions
-	14, // 13: rollcall.health.v1.HeartbeatResponse.spec:type_name -> rollcall.health.v1.SpecFrame
-	16, // 14: rollcall.health.v1.HeartbeatResponse.report_ack:type_name -> rollcall.health.v1.ReportAck
-	17, // 15: rollcall.health.v1.HeartbeatResponse.log_request:type_name -> rollcall.health.v1.LogRequest
-	22, // 16: rollcall.health.v1.Hello.wished_heartbeat_interval:type_name -> google.protobuf.Duration
-	22, // 17: rollcall.health.v1.Hello.wished_info_interval:type_name -> google.protobuf.Duration
-	23, // 18: rollcall.health.v1.Welcome.server_time:type_name -> google.protobuf.Timestamp
-	21, // 19: rollcall.health.v1.Welcome.membership:type_name -> rollcall.node.v1.Membership
-	7,  // 20: rollcall.health.v1.Welcome.settings:type_name -> rollcall.health.v1.Settings
-	22, // 21: rollcall.health.v1.Settings.heartbeat_interval:type_name -> google.protobuf.Duration
-	22, // 22: rollcall.health.v1.Settings.info_interval:type_name -> google.protobuf.Duration
-	24, // 23: rollcall.health.v1.Settings.labels:type_name -> rollcall.node.v1.Label
-	22, // 24: rollcall.health.v1.Settings.unhealthy_after:type_name -> google.protobuf.Duration
-	22, // 25: rollcall.health.v1.Settings.rotate_key_within:type_name -> google.protobuf.Duration
-	25, // 26: rollcall.health.v1.Beat.usage:type_name -> rollcall.node.v1.ResourceUsage
-	0,  // 27: rollcall.health.v1.Goodbye.kind:type_name -> rollcall.health.v1.GoodbyeKind
-	26, // 28: rollcall.health.v1.GoAway.reason:type_name -> rollcall.node.v1.ErrorReason
-	22, // 29: rollcall.health.v1.GoAway.retry_after:type_name -> google.protobuf.Duration
-	1,  // 30: rollcall.health.v1.GoAway.action:type_name -> rollcall.health.v1.GoAwayAction
-	27, // 31: rollcall.health.v1.Executions.references:type_name -> rollcall.work.v1.ExecutionReference
-	28, // 32: rollcall.health.v1.ExecutionReport.observations:type_name -> rollcall.work.v1.ExecutionObservation
-	23, // 33: rollcall.health.v1.LogRequest.since_time:type_name -> google.protobuf.Timestamp
-	22, // 34: rollcall.health.v1.LogRequest.since_age:type_name -> google.protobuf.Duration
-	29, // 35: rollcall.health.v1.ServeLogsRequest.times:type_name -> rollcall.work.v1.OutputTime
-	2,  // 36: rollcall.health.v1.HealthService.Heartbeat:input_type -> rollcall.health.v1.HeartbeatRequest
-	18, // 37: rollcall.health.v1.HealthService.ServeLogs:input_type -> rollcall.health.v1.ServeLogsRequest
-	3,  // 38: rollcall.health.v1.HealthService.Heartbeat:output_type -> rollcall.health.v1.HeartbeatResponse
-	19, // 39: rollcall.health.v1.HealthService.ServeLogs:output_type -> rollcall.health.v1.ServeLogsResponse
-	38, // [38:40] is the sub-list for method output_type
-	36, // [36:38] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	12, // 11: rollcall.health.v1.HeartbeatResponse.go_away:type_name -> rollcall.health.v1.GoAway
+	13, // 12: rollcall.health.v1.HeartbeatResponse.executions:type_name -> rollcall.health.v1.Executions
+	15, // 13: rollcall.health.v1.HeartbeatResponse.spec:type_name -> rollcall.health.v1.SpecFrame
+	17, // 14: rollcall.health.v1.HeartbeatResponse.report_ack:type_name -> rollcall.health.v1.ReportAck
+	18, // 15: rollcall.health.v1.HeartbeatResponse.log_request:type_name -> rollcall.health.v1.LogRequest
+	8,  // 16: rollcall.health.v1.HeartbeatResponse.authorities:type_name -> rollcall.health.v1.Authorities
+	23, // 17: rollcall.health.v1.Hello.wished_heartbeat_interval:type_name -> google.protobuf.Duration
+	23, // 18: rollcall.health.v1.Hello.wished_info_interval:type_name -> google.protobuf.Duration
+	24, // 19: rollcall.health.v1.Welcome.server_time:type_name -> google.protobuf.Timestamp
+	22, // 20: rollcall.health.v1.Welcome.membership:type_name -> rollcall.node.v1.Membership
+	7,  // 21: rollcall.health.v1.Welcome.settings:type_name -> rollcall.health.v1.Settings
+	23, // 22: rollcall.health.v1.Settings.heartbeat_interval:type_name -> google.protobuf.Duration
+	23, // 23: rollcall.health.v1.Settings.info_interval:type_name -> google.protobuf.Duration
+	25, // 24: rollcall.health.v1.Settings.labels:type_name -> rollcall.node.v1.Label
+	23, // 25: rollcall.health.v1.Settings.unhealthy_after:type_name -> google.protobuf.Duration
+	23, // 26: rollcall.health.v1.Settings.rotate_key_within:type_name -> google.protobuf.Duration
+	26, // 27: rollcall.health.v1.Beat.usage:type_name -> rollcall.node.v1.ResourceUsage
+	0,  // 28: rollcall.health.v1.Goodbye.kind:type_name -> rollcall.health.v1.GoodbyeKind
+	27, // 29: rollcall.health.v1.GoAway.reason:type_name -> rollcall.node.v1.ErrorReason
+	23, // 30: rollcall.health.v1.GoAway.retry_after:type_name -> google.protobuf.Duration
+	1,  // 31: rollcall.health.v1.GoAway.action:type_name -> rollcall.health.v1.GoAwayAction
+	28, // 32: rollcall.health.v1.Executions.references:type_name -> rollcall.work.v1.ExecutionReference
+	29, // 33: rollcall.health.v1.ExecutionReport.observations:type_name -> rollcall.work.v1.ExecutionObservation
+	24, // 34: rollcall.health.v1.LogRequest.since_time:type_name -> google.protobuf.Timestamp
+	23, // 35: rollcall.health.v1.LogRequest.since_age:type_name -> google.protobuf.Duration
+	30, // 36: rollcall.health.v1.ServeLogsRequest.times:type_name -> rollcall.work.v1.OutputTime
+	2,  // 37: rollcall.health.v1.HealthService.Heartbeat:input_type -> rollcall.health.v1.HeartbeatRequest
+	19, // 38: rollcall.health.v1.HealthService.ServeLogs:input_type -> rollcall.health.v1.ServeLogsRequest
+	3,  // 39: rollcall.health.v1.HealthService.Heartbeat:output_type -> rollcall.health.v1.HeartbeatResponse
+	20, // 40: rollcall.health.v1.HealthService.ServeLogs:output_type -> rollcall.health.v1.ServeLogsResponse
+	39, // [39:41] is the sub-list for method output_type
+	37, // [37:39] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_health_v1_health_proto_init() }
@@ -2074,6 +2155,7 @@ func file_rollcall_health_v1_health_proto_init() {
 		(*HeartbeatResponse_Spec)(nil),
 		(*HeartbeatResponse_ReportAck)(nil),
 		(*HeartbeatResponse_LogRequest)(nil),
+		(*HeartbeatResponse_Authorities)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2081,7 +2163,7 @@ func file_rollcall_health_v1_health_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_health_v1_health_proto_rawDesc), len(file_rollcall_health_v1_health_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -436,6 +436,67 @@ func (LabelTier) EnumDescriptor() ([]byte, []int) {
 	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{6}
 }
 
+// TrustSource is where an agent's trusted authorities come from.
+type TrustSource int32
+
+const (
+	// Not reported.
+	TrustSource_TRUST_SOURCE_UNSPECIFIED TrustSource = 0
+	// The agent speaks clear text and checks no certificate.
+	TrustSource_TRUST_SOURCE_NONE TrustSource = 1
+	// The authorities that the machine trusts. An operator changes them there.
+	TrustSource_TRUST_SOURCE_SYSTEM TrustSource = 2
+	// A file (Compute.TLS.CAFile). An operator changes it.
+	TrustSource_TRUST_SOURCE_FILE TrustSource = 3
+	// A fingerprint (Compute.TLS.CAFingerprint), and since then the authorities that the control plane announces.
+	TrustSource_TRUST_SOURCE_ANNOUNCED TrustSource = 4
+)
+
+// Enum value maps for TrustSource.
+var (
+	TrustSource_name = map[int32]string{
+		0: "TRUST_SOURCE_UNSPECIFIED",
+		1: "TRUST_SOURCE_NONE",
+		2: "TRUST_SOURCE_SYSTEM",
+		3: "TRUST_SOURCE_FILE",
+		4: "TRUST_SOURCE_ANNOUNCED",
+	}
+	TrustSource_value = map[string]int32{
+		"TRUST_SOURCE_UNSPECIFIED": 0,
+		"TRUST_SOURCE_NONE":        1,
+		"TRUST_SOURCE_SYSTEM":      2,
+		"TRUST_SOURCE_FILE":        3,
+		"TRUST_SOURCE_ANNOUNCED":   4,
+	}
+)
+
+func (x TrustSource) Enum() *TrustSource {
+	p := new(TrustSource)
+	*p = x
+	return p
+}
+
+func (x TrustSource) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TrustSource) Descriptor() protoreflect.EnumDescriptor {
+	return file_rollcall_node_v1_node_proto_enumTypes[7].Descriptor()
+}
+
+func (TrustSource) Type() protoreflect.EnumType {
+	return &file_rollcall_node_v1_node_proto_enumTypes[7]
+}
+
+func (x TrustSource) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TrustSource.Descriptor instead.
+func (TrustSource) EnumDescriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{7}
+}
+
 // WorkIdentity is as whom executions run whose job names no user.
 type WorkIdentity int32
 
@@ -477,11 +538,11 @@ func (x WorkIdentity) String() string {
 }
 
 func (WorkIdentity) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollcall_node_v1_node_proto_enumTypes[7].Descriptor()
+	return file_rollcall_node_v1_node_proto_enumTypes[8].Descriptor()
 }
 
 func (WorkIdentity) Type() protoreflect.EnumType {
-	return &file_rollcall_node_v1_node_proto_enumTypes[7]
+	return &file_rollcall_node_v1_node_proto_enumTypes[8]
 }
 
 func (x WorkIdentity) Number() protoreflect.EnumNumber {
@@ -490,7 +551,7 @@ func (x WorkIdentity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkIdentity.Descriptor instead.
 func (WorkIdentity) EnumDescriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{7}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{8}
 }
 
 // WorkContainment is how the processes of an execution are found when it ends, however they were started.
@@ -539,11 +600,11 @@ func (x WorkContainment) String() string {
 }
 
 func (WorkContainment) Descriptor() protoreflect.EnumDescriptor {
-	return file_rollcall_node_v1_node_proto_enumTypes[8].Descriptor()
+	return file_rollcall_node_v1_node_proto_enumTypes[9].Descriptor()
 }
 
 func (WorkContainment) Type() protoreflect.EnumType {
-	return &file_rollcall_node_v1_node_proto_enumTypes[8]
+	return &file_rollcall_node_v1_node_proto_enumTypes[9]
 }
 
 func (x WorkContainment) Number() protoreflect.EnumNumber {
@@ -552,7 +613,7 @@ func (x WorkContainment) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WorkContainment.Descriptor instead.
 func (WorkContainment) EnumDescriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{8}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{9}
 }
 
 // Node is one machine of the fleet, or one process of the control plane, as the record knows it.
@@ -1555,7 +1616,9 @@ type NodeInfo struct {
 	// What keeps the node from running new work, the gravest first. Empty: nothing.
 	Conditions []*NodeCondition `protobuf:"bytes,15,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Facts that could not be determined. Their fields hold the last value that was, if there is one. Empty: everything was read.
-	UnknownFacts  []*UnknownFact `protobuf:"bytes,16,rep,name=unknown_facts,json=unknownFacts,proto3" json:"unknown_facts,omitempty"`
+	UnknownFacts []*UnknownFact `protobuf:"bytes,16,rep,name=unknown_facts,json=unknownFacts,proto3" json:"unknown_facts,omitempty"`
+	// How the agent recognizes the servers of the control plane. Absent: the agent does not report it.
+	Trust         *NodeTrust `protobuf:"bytes,17,opt,name=trust,proto3" json:"trust,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1702,6 +1765,79 @@ func (x *NodeInfo) GetUnknownFacts() []*UnknownFact {
 	return nil
 }
 
+func (x *NodeInfo) GetTrust() *NodeTrust {
+	if x != nil {
+		return x.Trust
+	}
+	return nil
+}
+
+// NodeTrust is how an agent recognizes the servers of the control plane. `rollcall doctor` counts by it the agents that a new authority, or a
+// certificate for other names, would lock out.
+type NodeTrust struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the trusted authorities come from.
+	Source TrustSource `protobuf:"varint,1,opt,name=source,proto3,enum=rollcall.node.v1.TrustSource" json:"source,omitempty"`
+	// The fingerprints of trusted authorities, sorted: "sha256:" and 64 hexadecimal digits. With TRUST_SOURCE_SYSTEM only those that the control
+	// plane has announced. Of more than 16, those that it has announced come first.
+	Authorities []string `protobuf:"bytes,2,rep,name=authorities,proto3" json:"authorities,omitempty"`
+	// The name or address that the registry's certificate must be for. Empty in clear text.
+	ServerName    string `protobuf:"bytes,3,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeTrust) Reset() {
+	*x = NodeTrust{}
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeTrust) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeTrust) ProtoMessage() {}
+
+func (x *NodeTrust) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeTrust.ProtoReflect.Descriptor instead.
+func (*NodeTrust) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NodeTrust) GetSource() TrustSource {
+	if x != nil {
+		return x.Source
+	}
+	return TrustSource_TRUST_SOURCE_UNSPECIFIED
+}
+
+func (x *NodeTrust) GetAuthorities() []string {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+func (x *NodeTrust) GetServerName() string {
+	if x != nil {
+		return x.ServerName
+	}
+	return ""
+}
+
 // UnknownFact is one fact about the machine that could not be determined: its probe failed or gave no answer.
 type UnknownFact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1717,7 +1853,7 @@ type UnknownFact struct {
 
 func (x *UnknownFact) Reset() {
 	*x = UnknownFact{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1865,7 @@ func (x *UnknownFact) String() string {
 func (*UnknownFact) ProtoMessage() {}
 
 func (x *UnknownFact) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[11]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1878,7 @@ func (x *UnknownFact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnknownFact.ProtoReflect.Descriptor instead.
 func (*UnknownFact) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{11}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UnknownFact) GetFact() string {
@@ -1786,7 +1922,7 @@ type NodeCondition struct {
 
 func (x *NodeCondition) Reset() {
 	*x = NodeCondition{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1934,7 @@ func (x *NodeCondition) String() string {
 func (*NodeCondition) ProtoMessage() {}
 
 func (x *NodeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[12]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1947,7 @@ func (x *NodeCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeCondition.ProtoReflect.Descriptor instead.
 func (*NodeCondition) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{12}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *NodeCondition) GetReason() string {
@@ -1860,7 +1996,7 @@ type WorkCapacity struct {
 
 func (x *WorkCapacity) Reset() {
 	*x = WorkCapacity{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +2008,7 @@ func (x *WorkCapacity) String() string {
 func (*WorkCapacity) ProtoMessage() {}
 
 func (x *WorkCapacity) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[13]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +2021,7 @@ func (x *WorkCapacity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkCapacity.ProtoReflect.Descriptor instead.
 func (*WorkCapacity) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{13}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WorkCapacity) GetExecutors() []string {
@@ -1985,7 +2121,7 @@ type WorkIsolation struct {
 
 func (x *WorkIsolation) Reset() {
 	*x = WorkIsolation{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2133,7 @@ func (x *WorkIsolation) String() string {
 func (*WorkIsolation) ProtoMessage() {}
 
 func (x *WorkIsolation) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[14]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2146,7 @@ func (x *WorkIsolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkIsolation.ProtoReflect.Descriptor instead.
 func (*WorkIsolation) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{14}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WorkIsolation) GetIdentity() WorkIdentity {
@@ -2065,7 +2201,7 @@ type OperatingSystem struct {
 
 func (x *OperatingSystem) Reset() {
 	*x = OperatingSystem{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2213,7 @@ func (x *OperatingSystem) String() string {
 func (*OperatingSystem) ProtoMessage() {}
 
 func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2226,7 @@ func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatingSystem.ProtoReflect.Descriptor instead.
 func (*OperatingSystem) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OperatingSystem) GetFamily() string {
@@ -2140,7 +2276,7 @@ type Cpu struct {
 
 func (x *Cpu) Reset() {
 	*x = Cpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2288,7 @@ func (x *Cpu) String() string {
 func (*Cpu) ProtoMessage() {}
 
 func (x *Cpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2301,7 @@ func (x *Cpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cpu.ProtoReflect.Descriptor instead.
 func (*Cpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Cpu) GetModel() string {
@@ -2220,7 +2356,7 @@ type NumaNode struct {
 
 func (x *NumaNode) Reset() {
 	*x = NumaNode{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2368,7 @@ func (x *NumaNode) String() string {
 func (*NumaNode) ProtoMessage() {}
 
 func (x *NumaNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2381,7 @@ func (x *NumaNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumaNode.ProtoReflect.Descriptor instead.
 func (*NumaNode) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NumaNode) GetId() uint32 {
@@ -2302,7 +2438,7 @@ type Gpu struct {
 
 func (x *Gpu) Reset() {
 	*x = Gpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2450,7 @@ func (x *Gpu) String() string {
 func (*Gpu) ProtoMessage() {}
 
 func (x *Gpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2463,7 @@ func (x *Gpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gpu.ProtoReflect.Descriptor instead.
 func (*Gpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Gpu) GetIndex() uint32 {
@@ -2401,7 +2537,7 @@ type VmCapability struct {
 
 func (x *VmCapability) Reset() {
 	*x = VmCapability{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2549,7 @@ func (x *VmCapability) String() string {
 func (*VmCapability) ProtoMessage() {}
 
 func (x *VmCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2562,7 @@ func (x *VmCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VmCapability.ProtoReflect.Descriptor instead.
 func (*VmCapability) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VmCapability) GetCapable() bool {
@@ -2467,7 +2603,7 @@ type VfioGpu struct {
 
 func (x *VfioGpu) Reset() {
 	*x = VfioGpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2615,7 @@ func (x *VfioGpu) String() string {
 func (*VfioGpu) ProtoMessage() {}
 
 func (x *VfioGpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2628,7 @@ func (x *VfioGpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VfioGpu.ProtoReflect.Descriptor instead.
 func (*VfioGpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VfioGpu) GetPciAddress() string {
@@ -2540,7 +2676,7 @@ type NetworkInterface struct {
 
 func (x *NetworkInterface) Reset() {
 	*x = NetworkInterface{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +2688,7 @@ func (x *NetworkInterface) String() string {
 func (*NetworkInterface) ProtoMessage() {}
 
 func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +2701,7 @@ func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkInterface.ProtoReflect.Descriptor instead.
 func (*NetworkInterface) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NetworkInterface) GetName() string {
@@ -2695,7 +2831,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\toverrides\x18\x04 \x03(\v2!.rollcall.node.v1.OverriddenLabelR\toverrides\"X\n" +
 	"\x0fOverriddenLabel\x12/\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x1b.rollcall.node.v1.LabelTierR\x04tier\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xe8\x06\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x9b\a\n" +
 	"\bNodeInfo\x12\x1c\n" +
 	"\bhostname\x18\x01 \x01(\tB\x00R\bhostname\x12%\n" +
 	"\radvertise_url\x18\x02 \x01(\tB\x00R\fadvertiseUrl\x12%\n" +
@@ -2719,10 +2855,16 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\x0f \x03(\v2\x1f.rollcall.node.v1.NodeConditionB\x00R\n" +
 	"conditions\x12D\n" +
-	"\runknown_facts\x18\x10 \x03(\v2\x1d.rollcall.node.v1.UnknownFactB\x00R\funknownFacts\x1a9\n" +
+	"\runknown_facts\x18\x10 \x03(\v2\x1d.rollcall.node.v1.UnknownFactB\x00R\funknownFacts\x121\n" +
+	"\x05trust\x18\x11 \x01(\v2\x1b.rollcall.node.v1.NodeTrustR\x05trust\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"x\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8b\x01\n" +
+	"\tNodeTrust\x127\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1d.rollcall.node.v1.TrustSourceB\x00R\x06source\x12\"\n" +
+	"\vauthorities\x18\x02 \x03(\tB\x00R\vauthorities\x12!\n" +
+	"\vserver_name\x18\x03 \x01(\tB\x00R\n" +
+	"serverName\"x\n" +
 	"\vUnknownFact\x12\x14\n" +
 	"\x04fact\x18\x01 \x01(\tB\x00R\x04fact\x12\x18\n" +
 	"\x06reason\x18\x02 \x01(\tB\x00R\x06reason\x129\n" +
@@ -2836,7 +2978,13 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x16LABEL_TIER_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10LABEL_TIER_AGENT\x10\x01\x12\x14\n" +
 	"\x10LABEL_TIER_TOKEN\x10\x02\x12\x17\n" +
-	"\x13LABEL_TIER_OPERATOR\x10\x03*w\n" +
+	"\x13LABEL_TIER_OPERATOR\x10\x03*\x8e\x01\n" +
+	"\vTrustSource\x12\x1c\n" +
+	"\x18TRUST_SOURCE_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11TRUST_SOURCE_NONE\x10\x01\x12\x17\n" +
+	"\x13TRUST_SOURCE_SYSTEM\x10\x02\x12\x15\n" +
+	"\x11TRUST_SOURCE_FILE\x10\x03\x12\x1a\n" +
+	"\x16TRUST_SOURCE_ANNOUNCED\x10\x04*w\n" +
 	"\fWorkIdentity\x12\x1d\n" +
 	"\x19WORK_IDENTITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11WORK_IDENTITY_OWN\x10\x01\x12\x18\n" +
@@ -2861,8 +3009,8 @@ func file_rollcall_node_v1_node_proto_rawDescGZIP() []byte {
 	return file_rollcall_node_v1_node_proto_rawDescData
 }
 
-var file_rollcall_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_rollcall_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(NodeType)(0),                 // 0: rollcall.node.v1.NodeType
 	(MembershipState)(0),          // 1: rollcall.node.v1.MembershipState
@@ -2871,83 +3019,87 @@ var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(SchedulingState)(0),          // 4: rollcall.node.v1.SchedulingState
 	(HoldKind)(0),                 // 5: rollcall.node.v1.HoldKind
 	(LabelTier)(0),                // 6: rollcall.node.v1.LabelTier
-	(WorkIdentity)(0),             // 7: rollcall.node.v1.WorkIdentity
-	(WorkContainment)(0),          // 8: rollcall.node.v1.WorkContainment
-	(*Node)(nil),                  // 9: rollcall.node.v1.Node
-	(*NodeAgent)(nil),             // 10: rollcall.node.v1.NodeAgent
-	(*AllocatedResources)(nil),    // 11: rollcall.node.v1.AllocatedResources
-	(*Membership)(nil),            // 12: rollcall.node.v1.Membership
-	(*Connection)(nil),            // 13: rollcall.node.v1.Connection
-	(*Health)(nil),                // 14: rollcall.node.v1.Health
-	(*Scheduling)(nil),            // 15: rollcall.node.v1.Scheduling
-	(*Hold)(nil),                  // 16: rollcall.node.v1.Hold
-	(*Label)(nil),                 // 17: rollcall.node.v1.Label
-	(*OverriddenLabel)(nil),       // 18: rollcall.node.v1.OverriddenLabel
-	(*NodeInfo)(nil),              // 19: rollcall.node.v1.NodeInfo
-	(*UnknownFact)(nil),           // 20: rollcall.node.v1.UnknownFact
-	(*NodeCondition)(nil),         // 21: rollcall.node.v1.NodeCondition
-	(*WorkCapacity)(nil),          // 22: rollcall.node.v1.WorkCapacity
-	(*WorkIsolation)(nil),         // 23: rollcall.node.v1.WorkIsolation
-	(*OperatingSystem)(nil),       // 24: rollcall.node.v1.OperatingSystem
-	(*Cpu)(nil),                   // 25: rollcall.node.v1.Cpu
-	(*NumaNode)(nil),              // 26: rollcall.node.v1.NumaNode
-	(*Gpu)(nil),                   // 27: rollcall.node.v1.Gpu
-	(*VmCapability)(nil),          // 28: rollcall.node.v1.VmCapability
-	(*VfioGpu)(nil),               // 29: rollcall.node.v1.VfioGpu
-	(*NetworkInterface)(nil),      // 30: rollcall.node.v1.NetworkInterface
-	nil,                           // 31: rollcall.node.v1.NodeInfo.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(TrustSource)(0),              // 7: rollcall.node.v1.TrustSource
+	(WorkIdentity)(0),             // 8: rollcall.node.v1.WorkIdentity
+	(WorkContainment)(0),          // 9: rollcall.node.v1.WorkContainment
+	(*Node)(nil),                  // 10: rollcall.node.v1.Node
+	(*NodeAgent)(nil),             // 11: rollcall.node.v1.NodeAgent
+	(*AllocatedResources)(nil),    // 12: rollcall.node.v1.AllocatedResources
+	(*Membership)(nil),            // 13: rollcall.node.v1.Membership
+	(*Connection)(nil),            // 14: rollcall.node.v1.Connection
+	(*Health)(nil),                // 15: rollcall.node.v1.Health
+	(*Scheduling)(nil),            // 16: rollcall.node.v1.Scheduling
+	(*Hold)(nil),                  // 17: rollcall.node.v1.Hold
+	(*Label)(nil),                 // 18: rollcall.node.v1.Label
+	(*OverriddenLabel)(nil),       // 19: rollcall.node.v1.OverriddenLabel
+	(*NodeInfo)(nil),              // 20: rollcall.node.v1.NodeInfo
+	(*NodeTrust)(nil),             // 21: rollcall.node.v1.NodeTrust
+	(*UnknownFact)(nil),           // 22: rollcall.node.v1.UnknownFact
+	(*NodeCondition)(nil),         // 23: rollcall.node.v1.NodeCondition
+	(*WorkCapacity)(nil),          // 24: rollcall.node.v1.WorkCapacity
+	(*WorkIsolation)(nil),         // 25: rollcall.node.v1.WorkIsolation
+	(*OperatingSystem)(nil),       // 26: rollcall.node.v1.OperatingSystem
+	(*Cpu)(nil),                   // 27: rollcall.node.v1.Cpu
+	(*NumaNode)(nil),              // 28: rollcall.node.v1.NumaNode
+	(*Gpu)(nil),                   // 29: rollcall.node.v1.Gpu
+	(*VmCapability)(nil),          // 30: rollcall.node.v1.VmCapability
+	(*VfioGpu)(nil),               // 31: rollcall.node.v1.VfioGpu
+	(*NetworkInterface)(nil),      // 32: rollcall.node.v1.NetworkInterface
+	nil,                           // 33: rollcall.node.v1.NodeInfo.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
 }
 var file_rollcall_node_v1_node_proto_depIdxs = []int32{
 	0,  // 0: rollcall.node.v1.Node.type:type_name -> rollcall.node.v1.NodeType
-	12, // 1: rollcall.node.v1.Node.membership:type_name -> rollcall.node.v1.Membership
-	13, // 2: rollcall.node.v1.Node.connection:type_name -> rollcall.node.v1.Connection
-	14, // 3: rollcall.node.v1.Node.health:type_name -> rollcall.node.v1.Health
-	15, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
-	19, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
-	17, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
-	32, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
-	32, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
-	32, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
-	32, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
-	11, // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
-	10, // 12: rollcall.node.v1.Node.duplicate_agents:type_name -> rollcall.node.v1.NodeAgent
-	32, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
+	13, // 1: rollcall.node.v1.Node.membership:type_name -> rollcall.node.v1.Membership
+	14, // 2: rollcall.node.v1.Node.connection:type_name -> rollcall.node.v1.Connection
+	15, // 3: rollcall.node.v1.Node.health:type_name -> rollcall.node.v1.Health
+	16, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
+	20, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
+	18, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
+	34, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
+	34, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
+	34, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
+	34, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
+	12, // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
+	11, // 12: rollcall.node.v1.Node.duplicate_agents:type_name -> rollcall.node.v1.NodeAgent
+	34, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
 	1,  // 14: rollcall.node.v1.Membership.state:type_name -> rollcall.node.v1.MembershipState
-	32, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	34, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
 	2,  // 16: rollcall.node.v1.Connection.state:type_name -> rollcall.node.v1.ConnectionState
-	32, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	34, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
 	3,  // 18: rollcall.node.v1.Health.state:type_name -> rollcall.node.v1.HealthState
-	32, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
+	34, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
 	4,  // 20: rollcall.node.v1.Scheduling.state:type_name -> rollcall.node.v1.SchedulingState
-	32, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
-	16, // 22: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
+	34, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
+	17, // 22: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
 	5,  // 23: rollcall.node.v1.Hold.kind:type_name -> rollcall.node.v1.HoldKind
-	32, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
-	32, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
+	34, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
+	34, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
 	6,  // 26: rollcall.node.v1.Label.tier:type_name -> rollcall.node.v1.LabelTier
-	18, // 27: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
+	19, // 27: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
 	6,  // 28: rollcall.node.v1.OverriddenLabel.tier:type_name -> rollcall.node.v1.LabelTier
-	24, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
-	25, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
-	26, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
-	27, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
-	28, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
-	29, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
-	30, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
-	31, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
-	22, // 37: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
-	21, // 38: rollcall.node.v1.NodeInfo.conditions:type_name -> rollcall.node.v1.NodeCondition
-	20, // 39: rollcall.node.v1.NodeInfo.unknown_facts:type_name -> rollcall.node.v1.UnknownFact
-	32, // 40: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
-	23, // 41: rollcall.node.v1.WorkCapacity.isolation:type_name -> rollcall.node.v1.WorkIsolation
-	7,  // 42: rollcall.node.v1.WorkIsolation.identity:type_name -> rollcall.node.v1.WorkIdentity
-	8,  // 43: rollcall.node.v1.WorkIsolation.containment:type_name -> rollcall.node.v1.WorkContainment
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	26, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
+	27, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
+	28, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
+	29, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
+	30, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
+	31, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
+	32, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
+	33, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
+	24, // 37: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
+	23, // 38: rollcall.node.v1.NodeInfo.conditions:type_name -> rollcall.node.v1.NodeCondition
+	22, // 39: rollcall.node.v1.NodeInfo.unknown_facts:type_name -> rollcall.node.v1.UnknownFact
+	21, // 40: rollcall.node.v1.NodeInfo.trust:type_name -> rollcall.node.v1.NodeTrust
+	7,  // 41: rollcall.node.v1.NodeTrust.source:type_name -> rollcall.node.v1.TrustSource
+	34, // 42: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
+	25, // 43: rollcall.node.v1.WorkCapacity.isolation:type_name -> rollcall.node.v1.WorkIsolation
+	8,  // 44: rollcall.node.v1.WorkIsolation.identity:type_name -> rollcall.node.v1.WorkIdentity
+	9,  // 45: rollcall.node.v1.WorkIsolation.containment:type_name -> rollcall.node.v1.WorkContainment
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_node_v1_node_proto_init() }
@@ -2960,8 +3112,8 @@ func file_rollcall_node_v1_node_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_node_v1_node_proto_rawDesc), len(file_rollcall_node_v1_node_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   23,
+			NumEnums:      10,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
