@@ -5,6 +5,7 @@ import {
   type Node,
   type NodeInfo,
   NodeSchema,
+  TrustSource,
   type WorkCapacity,
   WorkContainment,
   WorkIdentity,
@@ -18,7 +19,6 @@ import { pad, printable, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
 import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
-import { trustTexts } from "./node-trust.ts";
 import { freeOf, isUnknownFact, WORK_RESOURCES, workOf } from "./node-work.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
@@ -170,6 +170,22 @@ function machineFields(info: NodeInfo | undefined): Field[] {
     ...trustTexts(info).map((text, at): Field => [at === 0 ? "Trusts" : "", text]),
   ];
 }
+
+/** How a node's agent recognizes the control plane, each part on a line; none where it does not report it. */
+export function trustTexts(info: NodeInfo | undefined): readonly string[] {
+  if (info?.trust === undefined) return [];
+  const { source, authorities, serverName } = info.trust;
+  const text = TRUST_TEXTS[source];
+  if (text === undefined) return [];
+  return [serverName === "" ? text : `${text}, for the name ${serverName}`, ...authorities];
+}
+
+const TRUST_TEXTS: Readonly<Partial<Record<TrustSource, string>>> = {
+  [TrustSource.NONE]: "any server, in clear text",
+  [TrustSource.SYSTEM]: "the authorities of its machine",
+  [TrustSource.FILE]: "the authorities in a file (--ca-file)",
+  [TrustSource.ANNOUNCED]: "the authorities that the control plane announces (--ca-fingerprint)",
+};
 
 /** What work the node takes, and what of it is free; nothing for one that takes none. */
 function workFields(node: Node): Field[] {

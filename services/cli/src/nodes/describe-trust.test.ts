@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { NodeInfoSchema, TrustSource } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { trustTexts } from "./node-trust.ts";
+import { trustTexts } from "./describe.ts";
 
 describe("trustTexts()", () => {
   it("should show where trust comes from, the expected name and each authority", () => {
