@@ -12,13 +12,17 @@ export interface Distrust {
 export function repairOfDistrust({ roots, trusted, served }: Distrust): string {
   const unknown = served.filter((it) => !trusted.includes(it));
   if (served.length > 0 && unknown.length === 0) {
-    return "the server hands out an authority that is trusted here, and its certificate is of another one: mend TLS.CertFile and TLS.CAFile there";
+    return (
+      "the server hands out an authority that is trusted here, and its certificate is of another one: mend " +
+      "TLS.CertFile and TLS.CAFile there"
+    );
   }
   const [first = "sha256:..."] = unknown;
   const compare =
     unknown.length === 0
       ? "`rollcall token create` prints the authority's fingerprint at the control plane"
-      : `find out at the control plane, with \`rollcall token create\`, whether ${unknown.join(" or ")} is its authority`;
+      : "find out at the control plane, with `rollcall token create`, whether " +
+        `${unknown.join(" or ")} is its authority`;
   const then =
     roots === "file"
       ? "then add that authority's certificate to the file of --ca-file (Compute.TLS.CAFile)"

@@ -14,8 +14,8 @@ const EVERY_MS = 3_600_000;
 const LIMIT_MS = 2_000;
 
 /**
- * Follow a change of the authority in a context that was made with --ca-fingerprint: take what the server hands out over
- * a connection that the context trusts, as agents do. Never rejects: the command has done its work.
+ * Follow a change of the authority in a context that was made with --ca-fingerprint: take what the server hands out
+ * over a connection that the context trusts, as agents do. Never rejects: the command has done its work.
  */
 export async function refreshAuthority(shell: Shell, chosen: ChosenContext, serverName: string | null): Promise<void> {
   try {

@@ -65,7 +65,8 @@ export function judgeNextCertificate(
           finding(
             "problem",
             about,
-            `is signed by ${by}, which ${sum(lost)} of ${sum(secured)} agents do not trust: it locks out ${names(lost)}`,
+            `is signed by ${by}, which ${sum(lost)} of ${sum(secured)} agents do not trust: ` +
+              `it locks out ${names(lost)}`,
             adviceFor(lost),
           ),
         ]),
