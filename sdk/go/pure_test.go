@@ -293,12 +293,22 @@ func (v targetVector) check(t *testing.T) {
 }
 
 func TestParseAddress(t *testing.T) {
-	for _, text := range []string{"host", "http://u:p@host:1", "host:1?x", "host:port", "ftp://host:1"} {
-		if _, err := parseAddress(text, false); err == nil {
-			t.Errorf("%q is taken for an address", text)
+	var vectors []struct {
+		Text, URL, Refused string
+		TLS                bool
+	}
+	readVectors(t, "addresses.json", &vectors)
+	for _, one := range vectors {
+		read, err := parseAddress(one.Text, one.TLS)
+		if one.Refused != "" {
+			if err == nil || !strings.Contains(err.Error(), one.Refused) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%q is refused with %v", one.Text, err)
+			}
+		} else if url := map[bool]string{true: "https://", false: "http://"}[read.isTLS] + read.authority; err != nil || url != one.URL {
+			t.Errorf("%q is read as %s, %v", one.Text, url, err)
 		}
 	}
-	if ipv6, err := parseAddress("[::1]:7700", false); err != nil || ipv6.authority != "[::1]:7700" || !ipv6.isLoopback() {
+	if ipv6, err := parseAddress("[::1]:7700", false); err != nil || !ipv6.isLoopback() {
 		t.Errorf("%v, %v", ipv6, err)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/url"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -242,20 +244,104 @@ func parsedRunAddress(run runFile) address {
 	return own
 }
 
+// parseAddress reads HOST:PORT or a URL.
 func parseAddress(text string, isTLS bool) (address, error) {
-	written := text
-	hasScheme := strings.Contains(text, "://")
-	if !hasScheme {
-		written = map[bool]string{true: "https://", false: "http://"}[isTLS] + text
+	read, problem := readAddress(strings.TrimSpace(text), isTLS)
+	if problem != "" {
+		return address{}, fmt.Errorf("cannot use %q as an address: %s; HOST:PORT or a URL such as https://rollcall.example:7700 is needed", shownAddress(text), problem)
 	}
-	at, err := url.Parse(written)
-	isPlain := err == nil && at.Hostname() != "" && at.User == nil && at.RawQuery == "" && at.Fragment == ""
-	isPlain = isPlain && (at.Scheme == "http" || at.Scheme == "https") && (hasScheme || at.Port() != "")
-	if !isPlain {
-		return address{}, fmt.Errorf("cannot use %q as an address: HOST:PORT or a URL is needed", text)
+	return read, nil
+}
+
+var (
+	schemePattern    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
+	bracketedPattern = regexp.MustCompile(`^\[([^\]]*)\](:(.*))?$`)
+	namedPattern     = regexp.MustCompile(`^([^:]*)(:([^:]*))?$`)
+	hostPattern      = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$`)
+	numericPattern   = regexp.MustCompile(`(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$`)
+	portPattern      = regexp.MustCompile(`^[0-9]{1,5}$`)
+	beyondASCII      = regexp.MustCompile(`[^ -~]`)
+)
+
+// readAddress answers what is wrong as text. It repeats nothing of the address, which may hold a password.
+func readAddress(text string, isTLS bool) (address, string) {
+	scheme, rest := "", text
+	if found := schemePattern.FindStringSubmatch(text); found != nil {
+		scheme, rest = strings.ToLower(found[1]), text[len(found[0]):]
 	}
-	port := first(at.Port(), map[string]string{"http": "80", "https": "443"}[at.Scheme])
-	return address{net.JoinHostPort(at.Hostname(), port), at.Scheme == "https"}, nil
+	authority, path, _ := strings.Cut(rest, "/")
+	switch {
+	case scheme != "" && scheme != "http" && scheme != "https":
+		return address{}, "its scheme is not http or https"
+	case strings.Contains(rest, "@"):
+		return address{}, "it must have no user and no password"
+	case strings.ContainsAny(rest, "?#"):
+		return address{}, "it must have no query and no fragment"
+	case path != "":
+		return address{}, "it must have no path"
+	}
+	parts, hostProblem := bracketedPattern.FindStringSubmatch(authority), ipv6Problem
+	if parts == nil {
+		parts, hostProblem = namedPattern.FindStringSubmatch(authority), nameProblem
+	}
+	if parts == nil {
+		return address{}, "an IPv6 address needs brackets, as in [::1]:7700"
+	}
+	host, hasPort, port := strings.ToLower(parts[1]), parts[2] != "", parts[3]
+	if problem := hostProblem(host); problem != "" {
+		return address{}, problem
+	}
+	// Without a port, HOST would silently mean port 80, where nothing of ours listens.
+	if scheme == "" && !hasPort {
+		return address{}, "it has no port"
+	}
+	isSecure := scheme == "https" || (scheme == "" && isTLS)
+	number := map[bool]int{true: 443, false: 80}[isSecure]
+	if hasPort {
+		number, _ = strconv.Atoi(port)
+	}
+	if number < 1 || number > 65_535 || (hasPort && !portPattern.MatchString(port)) {
+		return address{}, "its port is not 1 to 65535"
+	}
+	return address{net.JoinHostPort(host, strconv.Itoa(number)), isSecure}, ""
+}
+
+func ipv6Problem(host string) string {
+	if strings.Contains(host, "%") {
+		return "an IPv6 address cannot have a zone here"
+	}
+	if read, err := netip.ParseAddr(host); err != nil || !read.Is6() {
+		return "its IPv6 address is invalid"
+	}
+	return ""
+}
+
+func nameProblem(host string) string {
+	switch {
+	case host == "":
+		return "it has no host"
+	case beyondASCII.MatchString(host):
+		return "its host is not in ASCII: write a name of another script as xn--..."
+	case !hostPattern.MatchString(host) || len(host) > 253:
+		return "its host is invalid"
+	}
+	// Some programs read a name whose last part is a number as an address, each in its own way.
+	if _, err := netip.ParseAddr(host); numericPattern.MatchString(host) && err != nil {
+		return "its IPv4 address is invalid"
+	}
+	return ""
+}
+
+// shownAddress leaves out what may be a password or a token.
+func shownAddress(text string) string {
+	shown := strings.TrimSpace(text)
+	if at := strings.LastIndex(shown, "@"); at >= 0 {
+		shown = schemePattern.FindString(shown) + "***" + shown[at:]
+	}
+	if end := strings.IndexAny(shown, "?#"); end >= 0 {
+		shown = shown[:end]
+	}
+	return shown
 }
 
 func readContext(config Config, at surroundings) (contextEntry, error) {

@@ -1,6 +1,5 @@
 export { formatProblem, formatProblems, type Problem } from "./assignment.ts";
 export { convertConfig, printConverted } from "./convert-config.ts";
-export { formatDuration, parseDuration } from "./duration.ts";
 export { ForeignIndex, type ForeignKey, type ForeignMeaning } from "./foreign.ts";
 export { bacalhauNames, HEARTBEAT_INTERVAL_NAMES, INFO_INTERVAL_NAMES } from "./foreign-names.ts";
 export { type ConfigKeys, type ConfigValues, defineKeys, environmentName, type KeyDeclaration } from "./keys.ts";
@@ -15,6 +14,7 @@ export {
   type Address,
   address,
   bool,
+  bytes,
   checkedText,
   decimal,
   duration,
@@ -22,15 +22,19 @@ export {
   host,
   int,
   list,
-  network,
   oneOf,
   optional,
   parseAddress,
   readFurther,
-  type ServerAddress,
   serverAddress,
   stringMap,
   text,
+  url,
+  urlProblem,
   type Written,
   writeValue,
 } from "./value-types.ts";
+export { formatDuration, type ReadDuration, readDuration } from "./values/duration.ts";
+export { type ReadQuantity, readBytes, readMillicores } from "./values/quantity.ts";
+export { type ReadUrl, readUrl, type UnreadUrl, type UrlRules } from "./values/read-url.ts";
+export { readServerAddress, type ServerAddress, shownAddress } from "./values/server-address.ts";

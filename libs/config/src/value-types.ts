@@ -1,7 +1,10 @@
 import { isIP } from "node:net";
 // The whole of zod costs each process, agents among them, 3 MiB.
 import * as z from "zod/mini";
-import { formatDuration, parseDuration } from "./duration.ts";
+import { formatDuration, readDuration } from "./values/duration.ts";
+import { readBytes } from "./values/quantity.ts";
+import { readAuthority, readUrl, type UrlRules } from "./values/read-url.ts";
+import { readServerAddress, type ServerAddress, shownAddress } from "./values/server-address.ts";
 
 /**
  * A value as it is written, whatever the source: files, environment and flags all give texts, lists and maps of them.
@@ -12,12 +15,6 @@ export type Written = string | readonly Written[] | { readonly [key: string]: Wr
 export interface Address {
   readonly host: string;
   readonly port: number;
-}
-
-/** Where a client finds a server. */
-export interface ServerAddress extends Address {
-  /** As the address says; undefined when it is HOST:PORT alone. */
-  readonly scheme: "http" | "https" | undefined;
 }
 
 /** Of a list or a map. */
@@ -45,10 +42,18 @@ export function describeValue(schema: z.ZodMiniType<unknown>): string {
 export function duration(limits: { readonly minMs?: number; readonly maxMs?: number } = {}): z.ZodMiniType<number> {
   const { minMs = 0, maxMs = 365 * 86_400_000 } = limits;
   const type = valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
-    const ms = parseDuration(text);
-    return ms === null ? null : within(ms, minMs, maxMs, formatDuration);
+    const read = readDuration(text);
+    return read.ok ? within(read.ms, minMs, maxMs, formatDuration) : { problem: `${shown(text)} ${read.problem}` };
   });
   return withLimits(type, limits.minMs, limits.maxMs, formatDuration);
+}
+
+/** An amount of bytes: "512Mi", "2GiB", "1.5G", or a number. */
+export function bytes(): z.ZodMiniType<number> {
+  return valueType("an amount of bytes such as 512Mi, 2GiB or 1048576", String, (text) => {
+    const read = readBytes(text);
+    return read.ok ? read.value : { problem: `${shown(text)} ${read.problem}` };
+  });
 }
 
 /** A yes or no: true, yes, on and 1, or false, no, off and 0. */
@@ -64,7 +69,8 @@ export function bool(): z.ZodMiniType<boolean> {
 export function host(): z.ZodMiniType<string> {
   return valueType("a host without a port, such as 10.0.0.7 or ::1", String, (written) => {
     const bare = /^\[([0-9a-fA-F:.%]+)\]$/.exec(written)?.[1] ?? written;
-    return /^[^[\]\s/]{1,253}$/.test(bare) ? bare : null;
+    // An address of IPv6 may have a zone here: this machine knows its interfaces.
+    return isIP(bare) !== 0 || /^[^[\]\s/:@]{1,253}$/.test(bare) ? bare : null;
   });
 }
 
@@ -135,21 +141,28 @@ export function address(): z.ZodMiniType<Address> {
   return valueType("an address HOST:PORT", formatAddress, parseAddress);
 }
 
-/** An address of the network, or a network: 10.0.0.7, 10.0.0.0/8, 2001:db8::/32. */
-export function network(): z.ZodMiniType<string> {
-  return valueType("an IP address, or a network such as 10.0.0.0/8", String, (text) => {
-    const [, host = "", length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
-    const version = isIP(host);
-    const mostBits = version === 4 ? 32 : 128;
-    return version === 0 || Number(length ?? 0) > mostBits ? null : text.trim();
-  });
-}
-
 /** HOST:PORT, or a URL that says whether to speak TLS: https://HOST or http://HOST, with or without a port. */
 export function serverAddress(): z.ZodMiniType<ServerAddress> {
   const write = (value: ServerAddress) =>
     value.scheme === undefined ? formatAddress(value) : `${value.scheme}://${formatAddress(value)}`;
-  return valueType("an address HOST:PORT or https://HOST:PORT", write, parseServerAddress);
+  return valueType("an address HOST:PORT or https://HOST:PORT", write, (text) => {
+    const read = readServerAddress(text);
+    if (read.ok) return read.address;
+    return { problem: `"${shownAddress(text)}" is not an address HOST:PORT or https://HOST:PORT: ${read.reason}` };
+  });
+}
+
+/** A URL, kept as it is written. What is wrong with it is shown without what may be a password. */
+export function url(example: string, rules: UrlRules): z.ZodMiniType<string> {
+  return checkedText(`a URL such as ${example}`, (text) => urlProblem(text, example, rules));
+}
+
+/** What is wrong with a URL; null when nothing is. */
+export function urlProblem(text: string, example: string, rules: UrlRules): string | null {
+  const read = readUrl(text, rules);
+  if (read.ok && read.scheme !== null) return null;
+  const reason = read.ok ? `it does not begin with ${rules.schemes.join(":// or ")}://` : read.reason;
+  return `"${shownAddress(text)}" is not a URL such as ${example}: ${reason}`;
 }
 
 /** Several values: a list, or one text with commas. At most 1,000. */
@@ -187,13 +200,17 @@ export function optional<T>(inner: z.ZodMiniType<T>): z.ZodMiniType<T | undefine
   return register(z.optional(inner), write, describeValue(inner));
 }
 
-/** What is read further of what a schema has read. Where `read` answers null, `problem` is told, and not the value. */
+/** What is read further of what a schema has read. The problem is shown and the value is not: it may hold a secret. */
 export function readFurther<T, U>(
   schema: z.ZodMiniType<T>,
-  read: (value: T) => U | null,
-  problem: string,
+  read: (value: T) => { readonly value: U } | { readonly problem: string },
 ): z.ZodMiniType<U> {
-  const further = z.transform((value: T, context): U => read(value) ?? refused(context, problem));
+  const further = z.transform((value: T, context): U => {
+    const found = read(value);
+    if ("value" in found) return found.value;
+    context.issues.push({ code: "custom", message: found.problem, input: value, params: { isPublic: true } });
+    return z.NEVER;
+  });
   return z.pipe(schema, further);
 }
 
@@ -202,25 +219,13 @@ export function formatAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Read HOST:PORT; null for anything else. */
+/** Read HOST:PORT; null for anything else. Port 0 takes a free one. */
 export function parseAddress(value: string): Address | null {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(value.trim());
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  return host === undefined || port > 65_535 ? null : { host, port };
-}
-
-const DEFAULT_PORTS = { http: 80, https: 443 } as const;
-
-function parseServerAddress(value: string): ServerAddress | null {
-  const [, scheme, rest = ""] = /^(?:(https?):\/\/)?([^/]*)\/?$/.exec(value.trim()) ?? [];
-  if (scheme !== "http" && scheme !== "https") {
-    const address = parseAddress(rest);
-    return address && { ...address, scheme: undefined };
-  }
-  const hasPort = /:\d+$/.test(rest);
-  const address = parseAddress(hasPort ? rest : `${rest}:${DEFAULT_PORTS[scheme]}`);
-  return address && { ...address, scheme };
+  const text = value.trim();
+  const free = /^(.*):0+$/.exec(text)?.[1];
+  const read = readAuthority(free ?? text);
+  if (!read.ok || (free === undefined) === (read.port === null)) return null;
+  return { host: read.host, port: read.port ?? 0 };
 }
 
 type Parsed<T> = T | null | { readonly problem: string };
@@ -300,7 +305,9 @@ function pairsOf(raw: unknown): [string, string][] | null {
   return pairs.every(isText) ? pairs : null;
 }
 
+/** Without what may be the password of a URL. */
 function shown(raw: unknown): string {
-  const written = typeof raw === "string" ? `"${raw}"` : (JSON.stringify(raw) ?? "nothing");
+  const whole = typeof raw === "string" ? `"${raw}"` : (JSON.stringify(raw) ?? "nothing");
+  const written = whole.replaceAll(/(["/])[^\s"/@]*:[^\s"@]*@/g, "$1***@");
   return written.length > 80 ? `${written.slice(0, 77)}...` : written;
 }

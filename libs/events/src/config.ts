@@ -1,6 +1,7 @@
 import {
   bacalhauNames,
   bool,
+  bytes,
   type ConfigValues,
   defineKeys,
   duration,
@@ -13,7 +14,7 @@ import {
 } from "@rollcall/config";
 import type { StreamSettings } from "./event-stream.ts";
 import type { NatsSettings } from "./nats-settings.ts";
-import { parseNatsUrl } from "./nats-url.ts";
+import { readNatsUrl } from "./nats-url.ts";
 import { covers, subjectsBelow } from "./subjects.ts";
 
 /** Tokens of a subject, without wildcards. */
@@ -118,7 +119,7 @@ export const EVENTS_KEYS = defineKeys({
     doc: "How long a stream that is created keeps events; 0 is without end.",
   },
   "Events.Nats.MaxBytes": {
-    schema: int({ min: 0 }),
+    schema: bytes(),
     default: 0,
     doc: "How many bytes of events a stream that is created keeps, the newest; 0 is as many as NATS lets it.",
   },
@@ -217,5 +218,9 @@ export function streamSettings(values: EventsConfig): StreamSettings {
 
 /** One server. It is written back without its credentials, and they are in no message either. */
 function natsUrl() {
-  return readFurther(text(), parseNatsUrl, "the value is not the URL of a NATS server such as nats://nats:4222");
+  return readFurther(text(), (written) => {
+    const read = readNatsUrl(written);
+    if (read.ok) return { value: read.url };
+    return { problem: `the value is not the URL of a NATS server such as nats://nats:4222: ${read.reason}` };
+  });
 }

@@ -8,16 +8,16 @@ import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import type { NatsLink, NatsLinkOptions } from "./connect-nats.ts";
 import type { NatsSettings } from "./nats-settings.ts";
-import { type NatsUrl, parseNatsUrl } from "./nats-url.ts";
+import { type NatsUrl, readNatsUrl } from "./nats-url.ts";
 import { hasOpenssl, makeCertificates } from "./testing/certificates.ts";
 import { makeJwtSetup } from "./testing/nats-jwt.ts";
 import { describeWithNats, startTestNats, type TestNats, type TestNatsOptions } from "./testing/nats-server.ts";
 import { recordingLog, testLink } from "./testing/test-link.ts";
 
 function urlOf(text: string): NatsUrl {
-  const url = parseNatsUrl(text);
-  if (url === null) throw new Error(`${text} is not a URL of NATS`);
-  return url;
+  const read = readNatsUrl(text);
+  if (!read.ok) throw new Error(`${text} is not a URL of NATS: ${read.reason}`);
+  return read.url;
 }
 
 const closing: (() => Promise<unknown>)[] = [];

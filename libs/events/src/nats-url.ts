@@ -1,10 +1,11 @@
+import { readUrl, type UnreadUrl } from "@rollcall/config";
+
 /** Who connects, as a URL can say it. */
 export type UrlCredentials =
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "password"; readonly user: string; readonly password: string };
 
 const DEFAULT_PORT = 4222;
-const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$/;
 
 /** Where a NATS server is found. Written as text, listed or logged, it never shows its credentials. */
 export class NatsUrl {
@@ -45,38 +46,25 @@ export class NatsUrl {
   }
 }
 
+/** What is read, or why it cannot be; the reason repeats nothing of the URL. */
+export type ReadNatsUrl = { readonly ok: true; readonly url: NatsUrl } | UnreadUrl;
+
 /**
- * Read nats://HOST:PORT or tls://HOST:PORT, with USER:PASSWORD@ or TOKEN@ in front of the host where it has them. The
- * scheme may be left out, and the port, which is then 4222. Answers null for anything else.
+ * Read nats://HOST:PORT or tls://HOST:PORT as the clients of NATS do, with USER:PASSWORD@ or TOKEN@ before the host
+ * where it has them. The scheme may be left out, and the port, which is then 4222.
  */
-export function parseNatsUrl(text: string): NatsUrl | null {
-  const url = toUrl(text.trim());
-  if (url === null || !HOST.test(url.hostname)) return null;
-  if (!["", "/"].includes(url.pathname) || url.search !== "" || url.hash !== "") return null;
-  const credentials = credentialsOf(url);
-  if (credentials === undefined) return null;
-  return new NatsUrl({
-    host: url.hostname,
-    port: url.port === "" ? DEFAULT_PORT : Number(url.port),
-    tls: url.protocol === "tls:",
+export function readNatsUrl(text: string): ReadNatsUrl {
+  const read = readUrl(text, { schemes: ["nats", "tls"], users: true });
+  if (!read.ok) return read;
+  const { scheme, user, password, host, port } = read;
+  if (user === "") return { ok: false, reason: "its user is empty" };
+  const credentials: UrlCredentials | null =
+    user === null ? null : password ? { kind: "password", user, password } : { kind: "token", token: user };
+  const url = new NatsUrl({
+    host: host.includes(":") ? `[${host}]` : host,
+    port: port ?? DEFAULT_PORT,
+    tls: scheme === "tls",
     credentials,
   });
-}
-
-function toUrl(text: string): URL | null {
-  const withScheme = text.includes("://") ? text : `nats://${text}`;
-  if (!/^(?:nats|tls):\/\//i.test(withScheme) || !URL.canParse(withScheme)) return null;
-  return new URL(withScheme);
-}
-
-/** Undefined when they cannot be read. */
-function credentialsOf(url: URL): UrlCredentials | null | undefined {
-  try {
-    const user = decodeURIComponent(url.username);
-    const password = decodeURIComponent(url.password);
-    if (user === "") return password === "" ? null : undefined;
-    return password === "" ? { kind: "token", token: user } : { kind: "password", user, password };
-  } catch {
-    return undefined;
-  }
+  return { ok: true, url };
 }

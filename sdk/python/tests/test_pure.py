@@ -208,10 +208,13 @@ class TestResolveTarget:
     def test_knows_this_machine(self, host: str, is_loopback: bool) -> None:
         assert parse_address(host, "a test", is_tls=False).is_loopback is is_loopback
 
-    @pytest.mark.parametrize("text", ["host", "http://u:p@host:1", "host:1?x", "host:port", ""])
-    def test_refuses_what_is_no_address(self, text: str) -> None:
-        with pytest.raises(ConfigurationError):
-            parse_address(text, "a test", is_tls=False)
-
-    def test_writes_ipv6_in_brackets(self) -> None:
-        assert parse_address("[::1]:7700", "a test", is_tls=False).authority == "[::1]:7700"
+    @pytest.mark.parametrize("case", read_vectors("addresses.json"), ids=lambda case: str(case["text"]))
+    def test_reads_addresses(self, case: dict[str, Any]) -> None:
+        if "refused" in case:
+            with pytest.raises(ConfigurationError) as refused:
+                parse_address(case["text"], "a test", is_tls=False)
+            assert case["refused"] in str(refused.value)
+            assert "hunter2" not in str(refused.value)
+            return
+        read = parse_address(case["text"], "a test", is_tls=case.get("tls", False))
+        assert f"{'https' if read.is_tls else 'http'}://{read.authority}" == case["url"]

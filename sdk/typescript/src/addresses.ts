@@ -4,6 +4,7 @@ import { ConfigurationError } from "./errors.ts";
 export interface Address {
   /** For example "https://rollcall.example:7700", always with its port. */
   readonly baseUrl: string;
+  /** In small letters; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
   readonly isTls: boolean;
@@ -11,24 +12,61 @@ export interface Address {
 
 /** Read HOST:PORT or a URL. Throws ConfigurationError, which names the source. */
 export function parseAddress(text: string, source: string, isTls: boolean): Address {
-  const hasScheme = /^https?:\/\//i.test(text);
-  const written = hasScheme ? text : `${isTls ? "https" : "http"}://${text}`;
-  const url = URL.canParse(written) ? new URL(written) : null;
+  const read = readAddress(text.trim(), isTls);
+  if (typeof read !== "string") return read;
+  throw new ConfigurationError(
+    `cannot use ${JSON.stringify(shown(text))} from ${source} as an address: ${read}; HOST:PORT or a URL such as ` +
+      "https://rollcall.example:7700 is needed",
+  );
+}
+
+/** What is wrong is returned as text. It repeats nothing of the address, which may hold a password. */
+function readAddress(text: string, isTls: boolean): Address | string {
+  const [, scheme, rest = ""] = /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/)?([\s\S]*)$/.exec(text) ?? [];
+  if (scheme !== undefined && !/^https?$/i.test(scheme)) return "its scheme is not http or https";
+  if (rest.includes("@")) return "it must have no user and no password";
+  if (/[?#]/.test(rest)) return "it must have no query and no fragment";
+  const [, authority = "", path = ""] = /^([^/]*)([\s\S]*)$/.exec(rest) ?? [];
+  if (path !== "" && path !== "/") return "it must have no path";
+  const bracketed = /^\[([^\]]*)\](?::(.*))?$/.exec(authority);
+  const parts = bracketed ?? /^([^:]*)(?::([^:]*))?$/.exec(authority);
+  if (parts === null) return "an IPv6 address needs brackets, as in [::1]:7700";
+  const [, host = "", port] = parts;
+  const problem = bracketed === null ? nameProblem(host) : ipv6Problem(host);
+  if (problem !== null) return problem;
   // Without a port, HOST would silently mean port 80, where nothing of ours listens.
-  const isComplete = hasScheme || /^[^/@?#]+:\d+$/.test(text);
-  if (url === null || !isComplete || url.username || url.password || url.search || url.hash || url.pathname !== "/") {
-    throw new ConfigurationError(
-      `cannot use ${JSON.stringify(text)} from ${source} as an address: HOST:PORT or a URL is needed`,
-    );
+  if (scheme === undefined && port === undefined) return "it has no port";
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && +port >= 1 && +port <= 65_535)) {
+    return "its port is not 1 to 65535";
   }
-  const isSecure = url.protocol === "https:";
-  const port = Number(url.port || (isSecure ? 443 : 80));
-  return {
-    baseUrl: `${url.protocol}//${url.hostname}:${port}`,
-    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
-    port,
-    isTls: isSecure,
-  };
+  const isSecure = scheme === undefined ? isTls : scheme.toLowerCase() === "https";
+  const number = Number(port ?? (isSecure ? 443 : 80));
+  const name = host.toLowerCase();
+  const baseUrl = `${isSecure ? "https" : "http"}://${bracketed === null ? name : `[${name}]`}:${number}`;
+  return { baseUrl, host: name, port: number, isTls: isSecure };
+}
+
+function ipv6Problem(host: string): string | null {
+  if (host.includes("%")) return "an IPv6 address cannot have a zone here";
+  return host.includes(":") && URL.canParse(`http://[${host}]`) ? null : "its IPv6 address is invalid";
+}
+
+function nameProblem(host: string): string | null {
+  if (host === "") return "it has no host";
+  if (/[^ -~]/.test(host)) return "its host is not in ASCII: write a name of another script as xn--...";
+  if (!/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$/.test(host) || host.length > 253) return "its host is invalid";
+  // Some programs read a name whose last part is a number as an address, each in its own way.
+  if (!/(^|\.)(\d+|0x[0-9a-f]*)\.?$/i.test(host)) return null;
+  const isIpv4 = /^((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(\.(?!$)|$)){4}$/.test(host);
+  return isIpv4 ? null : "its IPv4 address is invalid";
+}
+
+/** An address without what may be a password or a token. */
+function shown(text: string): string {
+  return text
+    .trim()
+    .replace(/^([A-Za-z][A-Za-z0-9+.-]*:\/\/)?[\s\S]*@/, "$1***@")
+    .replace(/[?#][\s\S]*$/, "");
 }
 
 /** Whether calls to it never leave this machine. */

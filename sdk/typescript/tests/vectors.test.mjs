@@ -15,6 +15,7 @@ const DIST = dirname(fileURLToPath(import.meta.resolve("@rollcall/client")));
 const inner = (name) => import(String(pathToFileURL(join(DIST, name))));
 const { attemptLimitMs, waitBeforeRetry, waitBeforeResume, DEFAULT_RETRY } = await inner("retry.js");
 const { parseBookmark } = await inner("bookmark.js");
+const { parseAddress } = await inner("addresses.js");
 const { SeenRevision } = await inner("seen-revision.js");
 const { resolveTarget } = await inner("target.js");
 const { tokenSource } = await inner("credentials.js");
@@ -53,6 +54,19 @@ test("reads bookmarks", () => {
     else assert.deepEqual(parseBookmark(text), { token, revision: BigInt(revision) });
   }
 });
+
+for (const { text, tls = false, url, refused } of read("addresses.json")) {
+  test(`reads the address ${JSON.stringify(text)}`, () => {
+    if (refused === undefined) {
+      assert.equal(parseAddress(text, "a test", tls).baseUrl, url);
+      return;
+    }
+    assert.throws(
+      () => parseAddress(text, "a test", tls),
+      ({ message }) => message.includes(refused) && !message.includes("hunter2"),
+    );
+  });
+}
 
 for (const { name, steps, sends } of read("retries.json").revisions) {
   test(`remembers the revision: ${name}`, () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { parseCount, parseDurationMs, pickWord, pickWords, systemCodeOf, UsageError } from "./failure.ts";
+import { momentIn, parseCount, parseDurationMs, pickWord, pickWords, systemCodeOf, UsageError } from "./failure.ts";
 
 describe("pickWord()", () => {
   it("should match without regard to case", () => {
@@ -38,12 +38,25 @@ describe("parseDurationMs()", () => {
     ["1.5m", 90_000],
     ["1h", 3_600_000],
     ["2", 2000],
+    ["1h30m", 5_400_000],
+    ["2 days", 172_800_000],
   ])("should read %s", (text, ms) => {
     expect(parseDurationMs("timeout", text)).toBe(ms);
   });
 
-  it.each(["", "0", "0s", "-1s", "1y", "soon", "1s1s"])("should refuse %j", (text) => {
+  it.each(["", "0", "0s", "-1s", "1y", "soon", "1us"])("should refuse %j", (text) => {
     expect(() => parseDurationMs("timeout", text)).toThrow(UsageError);
+  });
+});
+
+describe("momentIn()", () => {
+  it.each([
+    ["1h30m", 4_600_000],
+    ["2026", null],
+    ["0s", null],
+    ["1970-01-01T00:00:05Z", 5_000],
+  ])("should read %j", (text, atMs) => {
+    expect(momentIn(text, 10_000_000)).toBe(atMs);
   });
 });
 

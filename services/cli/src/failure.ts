@@ -1,3 +1,4 @@
+import { readDuration } from "@rollcall/config/duration";
 import { isSystemError, systemErrorText, systemErrorWords } from "@rollcall/process";
 
 /** The user asked for something that does not exist or does not fit together: exit code 2. */
@@ -74,25 +75,27 @@ export function parseCount(option: string, value: string, least: number): number
   throw new UsageError(`cannot use '${value}' as ${option} value, should be a whole number of ${least} or more`);
 }
 
-const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** How a duration is read where 0 means something. */
+export interface DurationOptions {
+  readonly zero?: boolean;
+}
 
 /**
- * Read a duration such as "500ms", "15s", "1m", "1h" or "7d"; a bare number is seconds. More than 0. Throws UsageError.
+ * Read a duration as the configuration does: "500ms", "15s", "1h30m", "7d"; a bare number is seconds. More than 0
+ * unless `zero` is true. Throws UsageError.
  */
-export function parseDurationMs(option: string, value: string): number {
-  const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(value.trim());
-  const unit = match?.[2];
-  const factor = isUnit(unit) ? UNITS_MS[unit] : UNITS_MS.s;
-  const ms = Number(match?.[1] ?? Number.NaN) * factor;
-  if (ms > 0) return ms;
+export function parseDurationMs(option: string, value: string, { zero = false }: DurationOptions = {}): number {
+  const read = readDuration(value);
+  if (read.ok && (zero || read.ms > 0)) return read.ms;
   throw new UsageError(`cannot use '${value}' as ${option} value, should be a duration such as 500ms, 15s or 1m`);
 }
 
-function isUnit(text: string | undefined): text is keyof typeof UNITS_MS {
-  return text !== undefined && Object.hasOwn(UNITS_MS, text);
+/** A duration with its unit, which no time looks like; null for anything else, and for 0. */
+export function spanIn(text: string): number | null {
+  const read = readDuration(text);
+  return read.ok && read.hasUnit && read.ms > 0 ? read.ms : null;
 }
 
-const AGO = /^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/;
 const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i;
 
 /**
@@ -109,7 +112,8 @@ export function parseMoment(option: string, text: string, nowMs: number): number
 
 /** The same; null for what is neither a duration nor a time. */
 export function momentIn(text: string, nowMs: number): number | null {
-  if (AGO.test(text)) return nowMs - parseDurationMs("time", text);
+  const spanMs = spanIn(text);
+  if (spanMs !== null) return nowMs - spanMs;
   const atMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(atMs) ? null : atMs;
 }

@@ -1,12 +1,6 @@
-import { bool, type ConfigValues, defineKeys, duration, optional, text } from "@rollcall/config";
+import { bool, type ConfigValues, defineKeys, duration, optional, url } from "@rollcall/config";
 
-const upstream = () =>
-  optional(
-    text({
-      pattern: /^https?:\/\/[^/\s?#@]+\/?$/,
-      expects: "the URL of a service, such as https://rollcall-admin:7712",
-    }),
-  );
+const upstream = () => optional(url("https://rollcall-admin:7712", { schemes: ["https", "http"] }));
 
 /** What can be configured of the console. */
 export const CONSOLE_KEYS = defineKeys({

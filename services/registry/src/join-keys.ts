@@ -1,12 +1,10 @@
-import { type ConfigValues, defineKeys, list, optional, text } from "@rollcall/config";
-import { isSafeUrl } from "@rollcall/identity/oidc";
-
-const url = () => text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such as https://kubernetes.default.svc" });
+import { type ConfigValues, checkedText, defineKeys, list, optional, text } from "@rollcall/config";
+import { issuerProblem, keysUrlProblem } from "@rollcall/identity/oidc";
 
 /** How machines of a Kubernetes cluster join by their pods' service accounts. */
 export const JOIN_KEYS = defineKeys({
   "Join.Kubernetes.Issuer": {
-    schema: optional(url()),
+    schema: optional(checkedText("the URL of an issuer, such as https://login.example/realm", issuerProblem)),
     default: undefined,
     doc:
       "The issuer of a Kubernetes cluster's service-account tokens, exactly as they name it; `kubectl get --raw " +
@@ -27,7 +25,7 @@ export const JOIN_KEYS = defineKeys({
     doc: "The service accounts by which machines may join, each as NAMESPACE/NAME. Others are refused.",
   },
   "Join.Kubernetes.JWKSURL": {
-    schema: optional(url()),
+    schema: optional(checkedText("a URL such as https://login.example/realm/keys", keysUrlProblem)),
     default: undefined,
     doc:
       "Where the issuer's keys are, in place of what it says by /.well-known/openid-configuration: inside a cluster " +
@@ -56,13 +54,5 @@ export function checkJoinConfig(
 ): readonly { readonly path: keyof JoinConfig & string; readonly message: string }[] {
   const path = "Join.Kubernetes.ServiceAccounts" as const;
   const isMissing = config["Join.Kubernetes.Issuer"] !== undefined && config[path].length === 0;
-  return [
-    ...(isMissing ? [{ path, message: "must be set when Join.Kubernetes.Issuer is" }] : []),
-    // What is fetched from there decides which machines may join.
-    ...(["Join.Kubernetes.Issuer", "Join.Kubernetes.JWKSURL"] as const).flatMap((key) => {
-      const url = config[key];
-      const isSafe = url === undefined || (URL.canParse(url) && isSafeUrl(new URL(url)));
-      return isSafe ? [] : [{ path: key, message: "must begin with https://, unless it is on this machine" }];
-    }),
-  ];
+  return isMissing ? [{ path, message: "must be set when Join.Kubernetes.Issuer is" }] : [];
 }

@@ -14,7 +14,7 @@ export {
 } from "./backlog.ts";
 export { type Attempt, type DeliveryOutcome, judgeAttempt } from "./delivery-outcome.ts";
 export { judgeAddress } from "./judge-address.ts";
-export { type Network, parseNetwork } from "./network.ts";
+export { isInNetwork, type Network, networkProblem, parseIpAddress, parseNetwork, readNetwork } from "./network.ts";
 export { type EventSelection, selectsEvent } from "./selects-event.ts";
 export {
   checkWebhookSpec,

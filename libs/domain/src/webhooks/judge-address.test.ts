@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { judgeAddress } from "./judge-address.ts";
-import { isInNetwork, type Network, parseAddress, parseNetwork } from "./network.ts";
+import { isInNetwork, type Network, networkProblem, parseIpAddress, parseNetwork, readNetwork } from "./network.ts";
 
 function network(text: string): Network {
   const parsed = parseNetwork(text);
@@ -100,19 +100,45 @@ describe("judgeAddress()", () => {
   });
 });
 
-describe("parseNetwork()", () => {
-  it.each(["10.0.0.0/33", "10.0.0.0/", "10.0.0.0/08", "::/129", "10.0.0.0/8/8", "x/8", "10.0.0/8"])(
-    "should refuse %s",
-    (text) => {
-      expect(parseNetwork(text)).toBeNull();
-    },
-  );
+describe("readNetwork()", () => {
+  it.each([
+    ["10.0.0.7", [10, 0, 0, 7], 32],
+    ["10.0.0.0/8", [10, 0, 0, 0], 8],
+    [" 10.1.2.3/8 ", [10, 1, 2, 3], 8],
+    ["0.0.0.0/0", [0, 0, 0, 0], 0],
+    ["::ffff:10.0.0.7", [10, 0, 0, 7], 32],
+    ["::ffff:10.0.0.0/104", [10, 0, 0, 0], 8],
+  ])("should read %s", (text, bytes, bits) => {
+    expect(readNetwork(text)).toEqual({ ok: true, network: { bytes, bits } });
+  });
+
+  it.each([
+    ["10.0.0.0/33", "no prefix length from 0 to 32"],
+    ["10.0.0.0/", "no prefix length"],
+    ["10.0.0.0/08", "no prefix length"],
+    ["10.0.0.0/-1", "no prefix length"],
+    ["10.0.0.0/255.0.0.0", "no prefix length"],
+    ["::/129", "no prefix length from 0 to 128"],
+    ["::ffff:10.0.0.0/8", "no prefix length from 96 to 128"],
+    ["fe80::1%eth0", "a zone"],
+    ["fe80::%eth0/10", "a zone"],
+    ["10.0.0.0/8/8", "is not an IP address"],
+    ["x/8", "is not an IP address"],
+    ["10.0.0/8", "is not an IP address"],
+    ["010.0.0.0/8", "is not an IP address"],
+    ["10.0.0.0-10.0.0.9", "is not an IP address"],
+    ["localhost", "is not an IP address"],
+    ["[::1]", "is not an IP address"],
+    ["", "is not an IP address"],
+  ])("should refuse %s", (text, problem) => {
+    expect(networkProblem(text)).toContain(problem);
+  });
 
   it("should know the first and the last address of a network", () => {
     const half = network("10.0.0.128/25");
-    const isIn = (text: string) => isInNetwork(parseAddress(text) ?? [], half);
+    const isIn = (text: string) => isInNetwork(parseIpAddress(text) ?? [], half);
     expect(["10.0.0.127", "10.0.0.128", "10.0.0.255", "10.0.1.0"].map(isIn)).toEqual([false, true, true, false]);
-    expect(isInNetwork(parseAddress("::1") ?? [], network("0.0.0.0/0"))).toBe(false);
-    expect(isInNetwork(parseAddress("1.2.3.4") ?? [], network("0.0.0.0/0"))).toBe(true);
+    expect(isInNetwork(parseIpAddress("::1") ?? [], network("0.0.0.0/0"))).toBe(false);
+    expect(isInNetwork(parseIpAddress("1.2.3.4") ?? [], network("0.0.0.0/0"))).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-import { type AddressBytes, isInNetwork, type Network, parseAddress, parseNetwork } from "./network.ts";
+import { type AddressBytes, isInNetwork, type Network, parseIpAddress, parseNetwork } from "./network.ts";
 
 /** Whether events may be posted to an address, and what it is where they may not. */
 export type AddressJudgement = { readonly ok: true } | { readonly ok: false; readonly kind: string };
@@ -8,7 +8,7 @@ export type AddressJudgement = { readonly ok: true } | { readonly ok: false; rea
  * registries of special addresses of IANA have are refused otherwise, tunnels to IPv4 by what is at their end.
  */
 export function judgeAddress(address: string, allowed: readonly Network[]): AddressJudgement {
-  const bytes = parseAddress(address);
+  const bytes = parseIpAddress(address);
   if (bytes === null) return { ok: false, kind: "no address" };
   if (allowed.some((network) => isInNetwork(bytes, network))) return { ok: true };
   const special = SPECIAL.find(({ network }) => isInNetwork(bytes, network));

@@ -16,7 +16,7 @@ const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
  * Read an address as sockets and resolvers write it; null for any other text, such as the octal and decimal forms of
  * IPv4. An IPv4 address that is written as IPv6 ("::ffff:10.0.0.1") is that IPv4 address. A zone ("%eth0") is left out.
  */
-export function parseAddress(text: string): AddressBytes | null {
+export function parseIpAddress(text: string): AddressBytes | null {
   const [address = ""] = text.split("%", 1);
   if (!address.includes(":")) return parseV4(address);
   const bytes = parseV6(address);
@@ -25,15 +25,41 @@ export function parseAddress(text: string): AddressBytes | null {
   return isMapped ? bytes.slice(MAPPED_PREFIX.length) : bytes;
 }
 
-/** Read a range as "10.0.0.0/8", or one address alone; null for any other text. */
-export function parseNetwork(text: string): Network | null {
-  const [address = "", length, ...rest] = text.split("/");
-  const bytes = parseAddress(address);
-  if (bytes === null || rest.length > 0) return null;
+/** What is read of a range, or why it is none, as the end of a sentence that begins with the text. */
+export type ReadNetwork =
+  | { readonly ok: true; readonly network: Network }
+  | { readonly ok: false; readonly problem: string };
+
+const refused = (problem: string) => ({ ok: false, problem }) as const;
+
+/**
+ * Read a range as "10.0.0.0/8", or one address, as Go's ParseCIDR does: bits behind the length do not count. What other
+ * programs read differently is refused: zones, leading zeros, short forms of IPv4, masks such as /255.0.0.0.
+ */
+export function readNetwork(text: string): ReadNetwork {
+  const [address = "", length, ...rest] = text.trim().split("/");
+  if (address.includes("%")) return refused("has a zone, which a network cannot have");
+  const bytes = parseIpAddress(address);
+  if (bytes === null || rest.length > 0) return refused("is not an IP address, or a network such as 10.0.0.0/8");
   const most = bytes.length * 8;
-  if (length === undefined) return { bytes, bits: most };
-  if (!/^(0|[1-9][0-9]{0,2})$/.test(length) || Number(length) > most) return null;
-  return { bytes, bits: Number(length) };
+  if (length === undefined) return { ok: true, network: { bytes, bits: most } };
+  // Of ::ffff:10.0.0.0/104, the length counts the bits of IPv6.
+  const prefix = most === 32 && address.includes(":") ? 96 : 0;
+  const isLength = /^(0|[1-9][0-9]{0,2})$/.test(length) && Number(length) >= prefix && Number(length) <= most + prefix;
+  if (isLength) return { ok: true, network: { bytes, bits: Number(length) - prefix } };
+  return refused(`has no prefix length from ${prefix} to ${most + prefix}`);
+}
+
+/** What is wrong with a range, with the text itself; null for one that can be read. */
+export function networkProblem(text: string): string | null {
+  const read = readNetwork(text);
+  return read.ok ? null : `"${text}" ${read.problem}`;
+}
+
+/** The same as readNetwork(); null for what is no range. */
+export function parseNetwork(text: string): Network | null {
+  const read = readNetwork(text);
+  return read.ok ? read.network : null;
 }
 
 /** Tell whether an address is in a range. */

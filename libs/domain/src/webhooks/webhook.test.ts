@@ -29,6 +29,7 @@ describe("refusedUrl()", () => {
     ["https://localhost/", "this machine"],
     ["https://LOCALHOST:8443/", "this machine"],
     ["https://app.localhost/", "this machine"],
+    ["https://localhost./", "this machine"],
     ["https://127.0.0.1/", "loopback"],
     ["https://0.0.0.0/", "this machine"],
     ["https://0/", "this machine"],

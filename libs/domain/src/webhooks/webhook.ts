@@ -3,7 +3,7 @@ import type { Json, NewEvent } from "../events/events.ts";
 import { parseSelector } from "../labels/parse-selector.ts";
 import { judgeAddress } from "./judge-address.ts";
 import type { Network } from "./network.ts";
-import { parseAddress } from "./network.ts";
+import { parseIpAddress } from "./network.ts";
 
 /** What a webhook is to do. */
 export interface WebhookSpec {
@@ -71,11 +71,11 @@ export function refusedUrl({ protocol, username, password, hash, hostname }: Url
   if (username !== "" || password !== "") return "it must have no user and no password: receivers check the signature";
   if (hash !== "") return "it must have no fragment";
   const host = hostname.replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  if (parseAddress(host) !== null) {
+  if (parseIpAddress(host) !== null) {
     const judgement = judgeAddress(host, allowed);
     return judgement.ok ? null : `${host} is ${judgement.kind}: Webhooks.AllowedNetworks does not have it`;
   }
-  const isLocal = host === "localhost" || host.endsWith(".localhost") || host === "";
+  const isLocal = /^(.*\.)?localhost\.?$/.test(host) || host === "";
   const isLoopbackAllowed = judgeAddress("127.0.0.1", allowed).ok;
   return isLocal && !isLoopbackAllowed ? `${host} is this machine: Webhooks.AllowedNetworks does not have it` : null;
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
 import type { NatsSettings } from "../nats-settings.ts";
-import { parseNatsUrl } from "../nats-url.ts";
+import { readNatsUrl } from "../nats-url.ts";
 
 /** A real nats-server of one test alone, to be stopped, killed, held up and robbed of its data as the test likes. */
 export interface TestNats {
@@ -83,9 +83,9 @@ class NatsServerProcess implements TestNats {
   }
 
   get settings(): NatsSettings {
-    const url = parseNatsUrl(this.url);
-    if (url === null) throw new Error(`${this.url} is not a URL of NATS`);
-    return { urls: [url] };
+    const read = readNatsUrl(this.url);
+    if (!read.ok) throw new Error(`${this.url} is not a URL of NATS: ${read.reason}`);
+    return { urls: [read.url] };
   }
 
   async start(): Promise<void> {

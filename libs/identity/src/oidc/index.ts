@@ -4,7 +4,8 @@ import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
 export { mutableClaims } from "./claim-rules.ts";
 export { fetchJson, fetchWhole } from "./fetch-whole.ts";
-export { checkOidcConfig, isSafeUrl, type OidcIssuer, type OidcProblem, oidcIssuersOf } from "./oidc-issuers.ts";
+export { isSafeUrl, issuerProblem, keysUrlProblem } from "./issuer-url.ts";
+export { checkOidcConfig, type OidcIssuer, type OidcProblem, oidcIssuersOf } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";
 
 /** Check tokens of one issuer; what reads them is loaded with the first. See createOidcVerifier(). */

@@ -2,7 +2,8 @@ import { refuse } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { createLocalJWKSet, type JSONWebKeySet, type JWSHeaderParameters } from "jose";
 import { fetchJson } from "./fetch-whole.ts";
-import { isSafeUrl, type OidcIssuer } from "./oidc-issuers.ts";
+import { isSafeUrl } from "./issuer-url.ts";
+import type { OidcIssuer } from "./oidc-issuers.ts";
 
 /** What keys are looked up with. */
 export interface IssuerKeysOptions {

@@ -1,5 +1,6 @@
 import { stringMap } from "@rollcall/config";
 import { isRole, ROLES, type Role } from "../caller.ts";
+import { issuerProblem, keysUrlProblem } from "./issuer-url.ts";
 import type { OidcConfig } from "./oidc-keys.ts";
 
 /** An issuer whose tokens are taken, and what they mean. */
@@ -71,10 +72,6 @@ export function checkOidcConfig(config: OidcConfig): readonly OidcProblem[] {
   if (issuer !== undefined && config["OIDC.Audience"] === undefined) {
     problems.push({ path: "OIDC.Audience", message: "must be set when OIDC.Issuer is" });
   }
-  for (const path of ["OIDC.Issuer", "OIDC.JWKSURL"] as const) {
-    const url = config[path];
-    if (url !== undefined) problems.push(...urlProblems(path, url));
-  }
   for (const path of ["OIDC.RoleMap", "OIDC.SubjectRoles"] as const) {
     problems.push(...roleProblems(path, config[path]));
   }
@@ -112,7 +109,9 @@ function furtherProblems(written: Written): readonly OidcProblem[] {
   return [
     ...unknown.map((key) => ({ path, message: `${key} is no key of an issuer` }) as const),
     ...missing.map((key) => ({ path, message: `${key} must be set` }) as const),
-    ...[written.Issuer, written.JWKSURL].flatMap((url) => (url ? urlProblems(path, url) : [])),
+    ...[written.Issuer && issuerProblem(written.Issuer), written.JWKSURL && keysUrlProblem(written.JWKSURL)].flatMap(
+      (message) => (message ? [{ path, message } as const] : []),
+    ),
     ...["RoleMap", "SubjectRoles"].flatMap((key) => roleProblems(path, pairsIn(written[key]))),
     ...(role === "none" || isRole(role) ? [] : roleProblems(path, { DefaultRole: role })),
   ];
@@ -134,19 +133,6 @@ function furtherIssuer(written: Written): OidcIssuer {
     caFile: written.CAFile ?? null,
     jwksUrl: written.JWKSURL ?? null,
   };
-}
-
-function urlProblems(path: OidcProblem["path"], text: string): readonly OidcProblem[] {
-  if (!URL.canParse(text)) return [{ path, message: `${text} is not a URL` }];
-  if (isSafeUrl(new URL(text))) return [];
-  // What is fetched from there decides who may call.
-  return [{ path, message: `${text} must begin with https://, unless it is on this machine` }];
-}
-
-/** Whether what comes from there can be trusted to come from there. */
-export function isSafeUrl({ protocol, hostname }: URL): boolean {
-  const isLocal = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
-  return protocol === "https:" || (protocol === "http:" && isLocal);
 }
 
 function roleProblems(path: OidcProblem["path"], roles: Written): readonly OidcProblem[] {

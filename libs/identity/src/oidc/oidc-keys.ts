@@ -1,7 +1,6 @@
-import { type ConfigValues, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
+import { type ConfigValues, checkedText, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
 import { ROLES } from "../caller.ts";
-
-const url = () => text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such as https://login.example/realm" });
+import { issuerProblem, keysUrlProblem } from "./issuer-url.ts";
 
 /**
  * How people and programs get in that an OpenID Connect issuer vouches for. Every process of the control plane reads
@@ -9,7 +8,7 @@ const url = () => text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such a
  */
 export const OIDC_KEYS = defineKeys({
   "OIDC.Issuer": {
-    schema: optional(url()),
+    schema: optional(checkedText("the URL of an issuer, such as https://login.example/realm", issuerProblem)),
     default: undefined,
     doc:
       "URL of the OpenID Connect issuer whose tokens are taken, exactly as its tokens name it; https, or http on " +
@@ -90,7 +89,7 @@ export const OIDC_KEYS = defineKeys({
       "knows.",
   },
   "OIDC.JWKSURL": {
-    schema: optional(url()),
+    schema: optional(checkedText("a URL such as https://login.example/realm/keys", keysUrlProblem)),
     default: undefined,
     doc:
       "Where the issuer's keys are, for an issuer without /.well-known/openid-configuration, or one that is " +

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from .authority import parse_fingerprint
 from .contexts import CONTEXT_NAME, context_file, read_context
@@ -156,17 +156,79 @@ def resolve_target(
 
 def parse_address(text: str, source: str, is_tls: bool) -> Address:
     """Read HOST:PORT or a URL. Raises ConfigurationError, which names the source."""
-    has_scheme = text.lower().startswith(("http://", "https://"))
+    read = _read_address(text.strip(), is_tls)
+    if isinstance(read, Address):
+        return read
+    raise ConfigurationError(
+        f'cannot use "{_shown(text)}" from {source} as an address: {read}; HOST:PORT or a URL such as '
+        "https://rollcall.example:7700 is needed"
+    )
+
+
+def _read_address(text: str, is_tls: bool) -> Address | str:
+    """What is wrong is returned as text. It repeats nothing of the address, which may hold a password."""
+    scheme, found, rest = text.partition("://")
+    if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        scheme, rest = "", text
+    if scheme.lower() not in ("", "http", "https"):
+        return "its scheme is not http or https"
+    if "@" in rest:
+        return "it must have no user and no password"
+    if "?" in rest or "#" in rest:
+        return "it must have no query and no fragment"
+    authority, _, path = rest.partition("/")
+    if path:
+        return "it must have no path"
+    bracketed = re.fullmatch(r"\[([^\]]*)\](?::(.*))?", authority)
+    parts = bracketed or re.fullmatch(r"([^:]*)(?::([^:]*))?", authority)
+    if parts is None:
+        return "an IPv6 address needs brackets, as in [::1]:7700"
+    host, port = parts[1], parts[2]
+    problem = _ipv6_problem(host) if bracketed else _name_problem(host)
+    if problem:
+        return problem
+    # Without a port, HOST would silently mean port 80, where nothing of ours listens.
+    if not scheme and port is None:
+        return "it has no port"
+    if port is not None and not (re.fullmatch(r"[0-9]{1,5}", port) and 1 <= int(port) <= 65_535):
+        return "its port is not 1 to 65535"
+    secure = scheme.lower() == "https" if scheme else is_tls
+    return Address(host.lower(), int(port or (443 if secure else 80)), secure)
+
+
+def _ipv6_problem(host: str) -> str | None:
+    if "%" in host:
+        return "an IPv6 address cannot have a zone here"
     try:
-        url = urlsplit(text if has_scheme else f"{'https' if is_tls else 'http'}://{text}")
-        port = url.port
+        ipaddress.IPv6Address(host)
     except ValueError:
-        url, port = urlsplit(""), None
-    is_plain = url.hostname and not (url.username or url.password or url.query or url.fragment)
-    if not is_plain or (port is None and not has_scheme):
-        raise ConfigurationError(f"cannot use {text!r} from {source} as an address: HOST:PORT or a URL is needed")
-    secure = url.scheme.lower() == "https"
-    return Address(str(url.hostname), port or (443 if secure else 80), secure)
+        return "its IPv6 address is invalid"
+    return None
+
+
+def _name_problem(host: str) -> str | None:
+    if not host:
+        return "it has no host"
+    if re.search(r"[^ -~]", host):
+        return "its host is not in ASCII: write a name of another script as xn--..."
+    if len(host) > _LONGEST_HOST or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?", host):
+        return "its host is invalid"
+    # Some programs read a name whose last part is a number as an address, each in its own way.
+    if re.search(r"(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$", host):
+        try:
+            ipaddress.IPv4Address(host)
+        except ValueError:
+            return "its IPv4 address is invalid"
+    return None
+
+
+_LONGEST_HOST = 253
+
+
+def _shown(text: str) -> str:
+    """An address without what may be a password or a token."""
+    without_user = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", r"\1***@", text.strip(), flags=re.DOTALL)
+    return re.sub(r"[?#].*$", "", without_user, flags=re.DOTALL)
 
 
 class _CredentialFinder:

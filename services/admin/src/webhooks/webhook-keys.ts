@@ -1,4 +1,7 @@
-import { defineKeys, duration, list, network, optional, text } from "@rollcall/config";
+import { checkedText, defineKeys, duration, list, optional, text } from "@rollcall/config";
+import { networkProblem } from "@rollcall/domain";
+
+const network = () => checkedText("an IP address, or a network such as 10.0.0.0/8", networkProblem);
 
 /** What can be configured of webhooks. */
 export const WEBHOOK_KEYS = defineKeys({

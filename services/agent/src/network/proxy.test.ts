@@ -14,17 +14,25 @@ describe("parseProxy()", () => {
     ["http://me:p%40ss@10.0.0.7:1", { host: "10.0.0.7", port: 1, isSecure: false, authorization: basic("me:p@ss") }],
     ["https://proxy.example:3129", { host: "proxy.example", port: 3129, isSecure: true, authorization: null }],
     ["https://proxy.example", { host: "proxy.example", port: 443, isSecure: true, authorization: null }],
+    ["HTTP://Proxy.example:3128", { host: "proxy.example", port: 3128, isSecure: false, authorization: null }],
     ["http://me@10.0.0.7:1", { host: "10.0.0.7", port: 1, isSecure: false, authorization: basic("me:") }],
   ])("should read %s", (text, proxy) => {
     expect(parseProxy(text)).toEqual(proxy);
   });
 
-  it.each([[""], ["socks5://a:1"], ["http://a:1/path"], ["http://"], ["http://a:99999"], ["http://%:x@a"]])(
-    "should refuse %j",
-    (text) => {
-      expect(parseProxy(text)).toBeNull();
-    },
-  );
+  it.each([
+    [""],
+    ["socks5://a:1"],
+    ["http://a:1/path"],
+    ["http://"],
+    ["http://a:99999"],
+    ["http://%:x@a"],
+    ["http://a:1/x@b"],
+    ["http://a:1#x"],
+    ["[fe80::1%e]:1"],
+  ])("should refuse %j", (text) => {
+    expect(parseProxy(text)).toBeNull();
+  });
 });
 
 describe("shownProxy()", () => {

@@ -1,5 +1,5 @@
-import { BlockList, isIP } from "node:net";
-import { type Address, formatAddress, parseAddress } from "@rollcall/config";
+import { type Address, formatAddress, parseAddress, readUrl } from "@rollcall/config";
+import { isInNetwork, type Network, parseIpAddress, parseNetwork } from "@rollcall/domain";
 
 /** An HTTP proxy that opens tunnels by CONNECT. */
 export interface HttpProxy extends Address {
@@ -23,18 +23,15 @@ export const PROXY_RULE =
  * is given.
  */
 export function parseProxy(text: string): HttpProxy | null {
-  const written = text.includes("://") ? text : `http://${text}`;
-  if (!URL.canParse(written)) return null;
-  const { protocol, hostname, port, pathname, search, username, password } = new URL(written);
-  const standardPort = STANDARD_PORTS.get(protocol);
-  if (standardPort === undefined || hostname === "" || pathname !== "/" || search !== "") return null;
-  const credentials = decoded(`${username}:${password}`);
-  if (credentials === null) return null;
+  const read = readUrl(text, { schemes: ["http", "https"], users: true });
+  if (!read.ok) return null;
+  const { scheme, user, password, host, port } = read;
+  const isSecure = scheme === "https";
   return {
-    host: hostname.replace(/^\[(.*)\]$/, "$1"),
-    port: port === "" ? standardPort : Number(port),
-    isSecure: protocol === "https:",
-    authorization: username === "" ? null : `Basic ${Buffer.from(credentials).toString("base64")}`,
+    host,
+    port: port ?? (isSecure ? 443 : 80),
+    isSecure,
+    authorization: user === null ? null : `Basic ${Buffer.from(`${user}:${password ?? ""}`).toString("base64")}`,
   };
 }
 
@@ -54,55 +51,28 @@ export function shownProxy(proxy: HttpProxy): string {
   return `${proxy.isSecure ? "https" : "http"}://${formatAddress(proxy)}`;
 }
 
-const STANDARD_PORTS: ReadonlyMap<string, number> = new Map([
-  ["http:", 80],
-  ["https:", 443],
-]);
-
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return null;
-  }
-}
-
 function isThisMachine(host: string): boolean {
-  return /^(.*\.)?localhost$/i.test(host) || matches(LOOPBACK, host);
+  return /^(.*\.)?localhost\.?$/i.test(host) || LOOPBACK.some((network) => isIn(host, network));
 }
 
 function exceptionRule(written: string): (target: Address) => boolean {
   const text = written.trim().toLowerCase();
   if (text === "*") return () => true;
-  const [, network = "", bits = ""] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-  if (isIP(network) !== 0) {
-    const block = blockOf(network, Number(bits));
-    return ({ host }) => block !== null && matches(block, host);
-  }
-  const isBare = isIP(text) !== 0;
-  const address = isBare ? null : parseAddress(text.replace(/^\*?\./, ""));
+  const network = parseNetwork(text);
+  if (network !== null) return ({ host }) => isIn(host, network);
+  const address = parseAddress(text.replace(/^\*?\./, ""));
   const named = (address?.host ?? text.replace(/^\[(.*)\]$/, "$1")).replace(/^\*?\./, "");
+  const own = parseNetwork(named);
   return ({ host, port }) => {
     const asked = host.toLowerCase();
     if (named === "" || (address !== null && address.port !== port)) return false;
-    if (isIP(named) !== 0) return matches(blockOf(named, isIP(named) === 4 ? 32 : 128), asked);
-    return asked === named || asked.endsWith(`.${named}`);
+    return own === null ? asked === named || asked.endsWith(`.${named}`) : isIn(asked, own);
   };
 }
 
-function blockOf(network: string, bits: number): BlockList | null {
-  const block = new BlockList();
-  const version = isIP(network);
-  if (version === 0 || bits > (version === 4 ? 32 : 128)) return null;
-  block.addSubnet(network, bits, version === 4 ? "ipv4" : "ipv6");
-  return block;
+function isIn(host: string, network: Network): boolean {
+  const address = parseIpAddress(host);
+  return address !== null && isInNetwork(address, network);
 }
 
-function matches(block: BlockList | null, host: string): boolean {
-  const version = isIP(host);
-  return block !== null && version !== 0 && block.check(host, version === 4 ? "ipv4" : "ipv6");
-}
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet("127.0.0.0", 8);
-LOOPBACK.addAddress("::1", "ipv6");
+const LOOPBACK = ["127.0.0.0/8", "::1"].flatMap((text) => parseNetwork(text) ?? []);

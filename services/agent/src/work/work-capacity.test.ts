@@ -37,13 +37,14 @@ describe("parseAllocated()", () => {
 
   it.each([
     [{ ram: "1" }, "there is no resource ram"],
-    [{ cpu: "much" }, "cpu is neither a percentage such as 80% nor a number of cores"],
-    [{ cpu: "-1" }, "nor a number of cores"],
+    [{ cpu: "much" }, "cpu is neither a percentage such as 80% nor an amount: much is not a number of processors"],
+    [{ cpu: "-1" }, "-1 is not a number of processors"],
     [{ cpu: "10001%" }, "neither a percentage"],
-    [{ cpu: "4GB" }, "nor a number of cores"],
-    [{ memory: "0.9" }, "neither a percentage such as 80% nor an amount such as 4GB"],
-    [{ memory: "-4GB" }, "nor an amount"],
-    [{ memory: "4XB" }, "nor an amount"],
+    [{ cpu: "4GB" }, "4GB is not a number of processors"],
+    [{ memory: "0.9" }, "0.9 is a fraction of a byte"],
+    [{ memory: "512m" }, "512m is ambiguous"],
+    [{ memory: "-4GB" }, "-4GB is not an amount of bytes"],
+    [{ memory: "4XB" }, "4XB is not an amount of bytes"],
     [{ gpu: "1" }, "all GPUs are offered"],
   ])("should refuse %j", (texts, problem) => {
     expect(parseAllocated(texts)).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });

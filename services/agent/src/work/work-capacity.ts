@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Greeting } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type WorkCapacity, WorkCapacitySchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { readBytes, readMillicores } from "@rollcall/config/quantity";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 
 /** A share of the machine, where more than 1 means overcommitment, or an amount in cores or bytes. */
@@ -41,19 +42,15 @@ export function parseAllocated(
     }
     const resource = NAMES[name.toLowerCase() as keyof typeof NAMES];
     if (resource === undefined) return { ok: false, problem: `there is no resource ${name}: cpu, memory or disk` };
-    const allocation = parseShare(text) ?? (resource === "cpu" ? parseCores(text) : parseBytes(text));
-    if (allocation === null) return { ok: false, problem: `${name} is ${EXPECTED[resource]}: ${text}` };
+    const allocation = parseShare(text) ?? parseAmount(resource, text);
+    if ("problem" in allocation) {
+      const problem = `${name} is neither a percentage such as 80% nor an amount: ${text} ${allocation.problem}`;
+      return { ok: false, problem };
+    }
     allocated = { ...allocated, [resource]: allocation };
   }
   return { ok: true, allocated };
 }
-
-const BYTES_EXPECTED = "neither a percentage such as 80% nor an amount such as 4GB or 4GiB";
-const EXPECTED = {
-  cpu: "neither a percentage such as 80% nor a number of cores such as 2, 0.5 or 500m",
-  memory: BYTES_EXPECTED,
-  disk: BYTES_EXPECTED,
-} as const;
 
 /** What the machine offers; undefined while its keeper runs no executor. */
 export function workCapacity(
@@ -82,19 +79,10 @@ function parseShare(text: string): Allocation | null {
   return percent <= MOST_PERCENT ? { share: percent / 100 } : null;
 }
 
-function parseCores(text: string): Allocation | null {
-  const [, digits, thousandths] = /^(\d{1,9}(?:\.\d{1,9})?)(m?)$/.exec(text) ?? [];
-  return digits === undefined ? null : { amount: thousandths === "m" ? Number(digits) / 1_000 : Number(digits) };
-}
-
-/** As Bacalhau and Kubernetes write them: GB and G are 1000 to the third, GiB and Gi are 1024 to the third. */
-function parseBytes(text: string): Allocation | null {
-  const [, digits = "", prefix = "", binary] = /^(\d{1,16}(?:\.\d{1,9})?)\s*(?:([kmgtpe])(i)?)?b?$/i.exec(text) ?? [];
-  // A fraction of a byte was meant to be a share.
-  if (digits === "" || (prefix === "" && digits.includes("."))) return null;
-  const power = prefix === "" ? 0 : "kmgtpe".indexOf(prefix.toLowerCase()) + 1;
-  const amount = Math.floor(Number(digits) * (binary === undefined ? 1_000 : 1_024) ** power);
-  return Number.isSafeInteger(amount) ? { amount } : null;
+function parseAmount(resource: keyof AllocatedCapacity, text: string): Allocation | { readonly problem: string } {
+  const read = resource === "cpu" ? readMillicores(text) : readBytes(text);
+  if (!read.ok) return { problem: read.problem };
+  return { amount: resource === "cpu" ? read.value / 1_000 : read.value };
 }
 
 /** An amount is at most what the machine has: only a share can promise it several times. */

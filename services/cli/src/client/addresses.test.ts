@@ -30,6 +30,7 @@ describe("findAddresses()", () => {
 
   it.each([
     ["https://rollcall.example:7700/", "https://rollcall.example:7700"],
+    ["HTTPS://Rollcall.example:7700", "https://rollcall.example:7700"],
     ["http://rollcall.example", "http://rollcall.example"],
     ["[::1]:7700", "http://[::1]:7700"],
     ["localhost:7700", "http://localhost:7700"],
@@ -38,15 +39,19 @@ describe("findAddresses()", () => {
     expect(findAddresses({ server: text }, {}, null).admin).toBe(url);
   });
 
-  it.each(["localhost", "a b:1", "host:99999", "ftp://host:1", "https://me:secret@host:1"])(
-    "should refuse %s",
-    (text) => {
-      expect(() => findAddresses({ server: text }, {}, null)).toThrow(
-        `cannot use '${text}' from --server as an address, should be HOST:PORT or a URL such as ` +
-          "https://rollcall.example:7700",
-      );
-    },
-  );
+  it.each([
+    ["localhost", "localhost", "it has no port"],
+    ["a b:1", "a b:1", "its host is invalid"],
+    ["host:99999", "host:99999", "its port is not 1 to 65535"],
+    ["ftp://host:1", "ftp://host:1", "its scheme is not http or https"],
+    ["https://me:secret@host:1", "https://***@host:1", "it must have no user and no password"],
+    ["[fe80::1%eth0]:1", "[fe80::1%eth0]:1", "an IPv6 address cannot have a zone here"],
+  ])("should refuse %s", (text, shown, reason) => {
+    expect(() => findAddresses({ server: text }, {}, null)).toThrow(
+      `cannot use '${shown}' from --server as an address, should be HOST:PORT or a URL such as ` +
+        `https://rollcall.example:7700: ${reason}`,
+    );
+  });
 });
 
 describe("isLoopback()", () => {

@@ -1,3 +1,4 @@
+import { readServerAddress, shownAddress } from "@rollcall/config/server-address";
 import type { ChosenContext } from "../contexts/context.ts";
 import { UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
@@ -86,16 +87,14 @@ export function displayAddress(baseUrl: string): string {
 }
 
 function toBaseUrl(text: string, source: string, isTls: (hostAndPort: string) => boolean): string {
-  const hasScheme = /^https?:\/\//i.test(text);
-  const written = hasScheme ? text : `${isTls(text) ? "https" : "http"}://${text}`;
-  const url = URL.canParse(written) ? new URL(written) : null;
-  // Without a port, HOST would silently mean port 80, where nothing of ours listens.
-  const complete = hasScheme || /^[^/@?#]+:\d+$/.test(text);
-  if (url === null || !complete || url.username !== "" || url.search !== "" || url.hash !== "") {
+  const read = readServerAddress(text, { paths: true });
+  if (!read.ok) {
     throw new UsageError(
-      `cannot use '${text}' from ${source} as an address, should be HOST:PORT or a URL such as ` +
-        "https://rollcall.example:7700",
+      `cannot use '${shownAddress(text)}' from ${source} as an address, should be HOST:PORT or a URL such as ` +
+        `https://rollcall.example:7700: ${read.reason}`,
     );
   }
-  return url.href.replace(/\/+$/, "");
+  const { host, port, scheme } = read.address;
+  const authority = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  return new URL(`${scheme ?? (isTls(text) ? "https" : "http")}://${authority}${read.path}`).href.replace(/\/$/, "");
 }

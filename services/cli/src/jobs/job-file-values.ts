@@ -1,3 +1,5 @@
+import { readDuration } from "@rollcall/config/duration";
+import { readBytes, readMillicores } from "@rollcall/config/quantity";
 import { isScalar, type Node } from "yaml";
 
 /** What a value of the job file means, or what is wrong with it. */
@@ -26,49 +28,25 @@ export function readWhole(node: Node, most: number): Read<number> {
 }
 
 const MOST_CORES = 1_000_000;
-const CORES = /^(\d{1,9}(?:\.\d{1,3})?)$/;
-const MILLICORES = /^(\d{1,9})m$/;
 
 /** Thousandths of a processor. "500m" is half of one, as in Kubernetes. */
 export function readCores(node: Node): Read<number> {
-  const text = sourceOf(node);
-  const thousandths = MILLICORES.exec(text)?.[1];
-  const cores = CORES.exec(text)?.[1];
-  const value = thousandths !== undefined ? Number(thousandths) : Math.round(Number(cores ?? Number.NaN) * 1000);
-  if (value >= 0 && value <= MOST_CORES * 1000) return right(value);
-  return wrong("should be a number of processors such as 2, 0.5 or 250m");
+  const read = readMillicores(sourceOf(node));
+  if (!read.ok) return wrong(`${sourceOf(node)} ${read.problem}`);
+  return read.value <= MOST_CORES * 1000 ? right(read.value) : wrong(`should be ${MOST_CORES} processors at most`);
 }
 
-const BYTES = /^(\d{1,16}(?:\.\d{1,6})?)(Ki|Mi|Gi|Ti|k|K|M|G|T)?B?$/;
-const BYTE_UNITS: Readonly<Record<string, number>> = {
-  ...{ Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3, Ti: 1024 ** 4 },
-  ...{ k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12 },
-};
-
-export function readBytes(node: Node): Read<number> {
-  const [, amount, unit] = BYTES.exec(sourceOf(node)) ?? [];
-  const factor = unit === undefined ? 1 : BYTE_UNITS[unit];
-  const value = Math.round(Number(amount ?? Number.NaN) * (factor ?? Number.NaN));
-  if (Number.isSafeInteger(value)) return right(value);
-  return wrong("should be a number of bytes such as 512Mi, 2Gi, 1.5G or 1048576");
+export function readByteCount(node: Node): Read<number> {
+  const read = readBytes(sourceOf(node));
+  return read.ok ? right(read.value) : wrong(`${sourceOf(node)} ${read.problem}`);
 }
 
-const DURATION = /^(?:\d{1,9}(?:\.\d{1,3})?(?:ms|s|m|h|d))+$/;
-const DURATION_PART = /(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)/g;
 const MOST_DURATION_MS = 10 * 365 * 86_400_000;
-const DURATION_UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Milliseconds. Without a unit only 0 is clear. */
 export function readDurationMs(node: Node): Read<number> {
-  const text = sourceOf(node);
-  if (text === "0") return right(0);
-  if (DURATION.test(text)) {
-    const ms = [...text.matchAll(DURATION_PART)].reduce(
-      (sum, [, amount, unit = ""]) => sum + Number(amount) * (DURATION_UNITS_MS[unit] ?? Number.NaN),
-      0,
-    );
-    if (ms <= MOST_DURATION_MS) return right(Math.round(ms));
-  }
+  const read = readDuration(sourceOf(node));
+  if (read.ok && read.ms <= MOST_DURATION_MS && (read.hasUnit || read.ms === 0)) return right(read.ms);
   return wrong("should be a length of time such as 500ms, 5s, 1m30s or 2h");
 }
 

@@ -6,7 +6,7 @@ import { JOB_FILE_KEYS, type JobFileKey, type ValueKind } from "./job-file-keys.
 import {
   didYouMean,
   type Read,
-  readBytes,
+  readByteCount,
   readCores,
   readDurationMs,
   readFlag,
@@ -201,7 +201,7 @@ class JobReader {
       case "cores":
         return this.#take(node, at, readCores(node));
       case "bytes":
-        return this.#take(node, at, readBytes(node))?.toString();
+        return this.#take(node, at, readByteCount(node))?.toString();
       case "duration": {
         const ms = this.#take(node, at, readDurationMs(node));
         return ms === undefined ? undefined : `${ms / 1000}s`;

@@ -4,7 +4,7 @@ import { type Execution, type Job, JobService, JobState } from "@rollcall/api/ro
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
-import { Failure, momentIn, parseCount, parseDurationMs, parseMoment } from "../failure.ts";
+import { Failure, parseCount, parseMoment, spanIn } from "../failure.ts";
 import { outputFormat } from "../output/format.ts";
 import { choosePaint } from "../output/style.ts";
 import type { Shell } from "../shell.ts";
@@ -60,10 +60,8 @@ function lineCount(text: string): number {
 
 /** An age is sent as one: it means the same on a node whose clock differs. */
 function sinceOf(shell: Shell, text: string): Since {
-  const isAge = /^\d/.test(text) && !text.includes("-") && momentIn(text, 0) !== null;
-  return isAge
-    ? { kind: "age", ms: parseDurationMs("since", text) }
-    : { kind: "time", atMs: parseMoment("since", text, shell.wallMs()) };
+  const ms = spanIn(text);
+  return ms === null ? { kind: "time", atMs: parseMoment("since", text, shell.wallMs()) } : { kind: "age", ms };
 }
 
 function isPerNode(job: Job | null): boolean {

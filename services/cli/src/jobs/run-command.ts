@@ -27,7 +27,7 @@ import { outputFormat } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import { type Shell, SILENT_SINK } from "../shell.ts";
 import { watchJob } from "./follow.ts";
-import { type Read, readBytes, readCores } from "./job-file-values.ts";
+import { type Read, readByteCount, readCores } from "./job-file-values.ts";
 import { OutputWriter, SharedSink } from "./output-writer.ts";
 import { gapWords, readOutput } from "./read-output.ts";
 import type { JobClient } from "./submit.ts";
@@ -107,8 +107,8 @@ function specOf(command: readonly string[], options: RunOptions): JobSpec {
     constraints: { node, gpuModel },
     resources: {
       millicores: read("cores", options.cores, readCores),
-      memoryBytes: BigInt(read("memory", options.memory, readBytes)),
-      diskBytes: BigInt(read("disk", options.disk, readBytes)),
+      memoryBytes: BigInt(read("memory", options.memory, readByteCount)),
+      diskBytes: BigInt(read("disk", options.disk, readByteCount)),
       gpus: gpus === undefined ? 0 : parseCount("gpus", gpus, 0),
     },
     task: isDocker

@@ -5,7 +5,7 @@ import { JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import fc from "fast-check";
 import { parseDocument, stringify } from "yaml";
 import { type FiledJob, parseJobFile } from "./job-file.ts";
-import { readBytes, readDurationMs } from "./job-file-values.ts";
+import { readByteCount, readDurationMs } from "./job-file-values.ts";
 import { writeDuration, writeJob } from "./write-job.ts";
 
 const EVERYTHING = `name: all
@@ -81,7 +81,7 @@ describe("writeJob()", () => {
         const job = jobsOf(`{name: a, type: ops, process: {command: [x]}, resources: {memory: ${bytes}}}`)[0];
         const { resources } = Object(job === undefined ? null : writeJob(job.spec));
         const text = String(resources.memory ?? 0);
-        expect(readBytes(scalar(text))).toEqual({ ok: true, value: bytes });
+        expect(readByteCount(scalar(text))).toEqual({ ok: true, value: bytes });
       }),
     );
   });

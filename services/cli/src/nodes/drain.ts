@@ -4,7 +4,7 @@ import { AdminService, type Drain, DrainState } from "@rollcall/api/rollcall/adm
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
 import type { Verb } from "../command.ts";
-import { Failure, momentIn, parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { Failure, momentIn, parseCount, parseDurationMs, spanIn, UsageError } from "../failure.ts";
 import { readNodeWaits, waitLines } from "../jobs/waits.ts";
 import { printable } from "../output/text.ts";
 import { formatDuration, formatTime } from "../output/units.ts";
@@ -63,8 +63,7 @@ export const nodeDrain: Verb<NodeDrainOptions> = async (invocation) => {
 
 function parseConditions(options: NodeDrainOptions) {
   const { deadline, force, ignoreDaemons, keepIneligible, maxParallel } = options;
-  const isAtOnce = deadline !== undefined && /^0+(ms|s|m|h|d)?$/.test(deadline.trim());
-  const deadlineMs = deadline === undefined ? null : isAtOnce ? 0 : parseDurationMs("deadline", deadline);
+  const deadlineMs = deadline === undefined ? null : parseDurationMs("deadline", deadline, { zero: true });
   return {
     ...(force === undefined ? {} : { force }),
     ...(ignoreDaemons === undefined ? {} : { ignoreDaemons }),
@@ -84,7 +83,7 @@ function parseLater(option: string, text: string, nowMs: number): number {
     );
   }
   // A duration was read as one before now.
-  return /^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/.test(text) ? 2 * nowMs - before : before;
+  return spanIn(text) === null ? before : 2 * nowMs - before;
 }
 
 /** Say what each drain waits for until it is done, one after the other: all of them have to be. */

@@ -115,7 +115,7 @@ export function parsePolicyValue({ name, kind }: PolicyField, text: string) {
     case "duration":
       return durationFromMs(parseDurationMs(dashed(name), text));
     case "hold":
-      return durationFromMs(/^0(ms|s|m|h)?$/.test(text) ? 0 : parseDurationMs(dashed(name), text));
+      return durationFromMs(parseDurationMs(dashed(name), text, { zero: true }));
     case "count":
     case "celsius":
       return parseCount(dashed(name), text, 0);

@@ -7,12 +7,12 @@ import {
   host,
   int,
   list,
-  network,
   oneOf,
   optional,
   text,
+  url,
 } from "@rollcall/config";
-import { DEFAULT_CALL_LIMITS, POSTGRES_URL_EXAMPLE, parsePostgresUrl } from "@rollcall/domain";
+import { DEFAULT_CALL_LIMITS, networkProblem, POSTGRES_URL_EXAMPLE, parsePostgresUrl } from "@rollcall/domain";
 
 /** The least that is logged. The same words as the runtime's, which is not loaded for them. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
@@ -24,6 +24,8 @@ const postgresUrl = () =>
     const result = parsePostgresUrl(value);
     return result.ok ? null : result.problem;
   });
+
+const network = () => checkedText("an IP address, or a network such as 10.0.0.0/8", networkProblem);
 
 const port = () => int({ min: 0, max: 65_535 });
 
@@ -327,9 +329,7 @@ export const PROCESS_KEYS = defineKeys({
       "it by themselves; others by --ca-file. For more than one machine's use take TLS.CertFile.",
   },
   "Tracing.Endpoint": {
-    schema: optional(
-      text({ pattern: /^https?:\/\/[^\s/]/, expects: "the URL of a collector, such as http://127.0.0.1:4318" }),
-    ),
+    schema: optional(url("http://127.0.0.1:4318", { schemes: ["http", "https"], paths: true })),
     default: undefined,
     flag: "tracing-endpoint",
     env: ["OTEL_EXPORTER_OTLP_ENDPOINT"],

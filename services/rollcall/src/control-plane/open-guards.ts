@@ -1,4 +1,3 @@
-import { BlockList, isIP } from "node:net";
 import {
   type CallLimits,
   CallPlaces,
@@ -7,8 +6,11 @@ import {
   DEFAULT_STRANGER_BUDGET,
   FailureLimiter,
   type HostJudgement,
+  isInNetwork,
   NODE_FAILURE_LIMITS,
   NoiseTable,
+  parseIpAddress,
+  readNetwork,
   StrangerBudget,
   TOKEN_FAILURE_LIMITS,
 } from "@rollcall/domain";
@@ -81,23 +83,14 @@ function callLimits(config: ProcessConfig): CallLimits {
 
 /** Tell trusted proxies from other addresses, by addresses and networks as the configuration has them. */
 export function judgeProxies(proxies: readonly string[]): (host: string) => HostJudgement {
-  const trusted = new BlockList();
-  for (const proxy of proxies) {
-    const [host = "", length] = proxy.split("/");
-    const family = familyOf(host);
-    if (family === null) throw new Error(`${proxy} is neither an address nor a network`);
-    if (length === undefined) trusted.addAddress(host, family);
-    else trusted.addSubnet(host, Number(length), family);
-  }
+  const trusted = proxies.map((text) => {
+    const read = readNetwork(text);
+    if (!read.ok) throw new Error(`${text} ${read.problem}`);
+    return read.network;
+  });
   return (host) => {
-    const family = familyOf(host);
-    if (family === null) return "invalid";
-    return trusted.check(host, family) ? "proxy" : "other";
+    const address = parseIpAddress(host);
+    if (address === null) return "invalid";
+    return trusted.some((network) => isInNetwork(address, network)) ? "proxy" : "other";
   };
-}
-
-function familyOf(host: string): "ipv4" | "ipv6" | null {
-  const version = isIP(host);
-  if (version === 0) return null;
-  return version === 4 ? "ipv4" : "ipv6";
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
 import { rootCertificates } from "node:tls";
-import { type Attempt, type Network, parseNetwork, refusedUrl } from "@rollcall/domain";
+import { type Attempt, type Network, parseNetwork } from "@rollcall/domain";
 import { CLOUD_EVENT_MEDIA_TYPE } from "@rollcall/events/cloud-event";
 import { type Clock, errorCode } from "@rollcall/process";
 import { Webhook } from "standardwebhooks";
@@ -15,6 +15,7 @@ import {
   type Resolve,
   systemResolve,
 } from "./guarded-lookup.ts";
+import { refusedWebhookUrl } from "./refused-url.ts";
 
 /** One delivery. */
 export interface Delivery {
@@ -67,10 +68,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     ...(authorityFile === null ? {} : { ca: [...rootCertificates, readFileSync(authorityFile, "utf8")] }),
   });
   const lookup = guardedLookup(boundedResolve(resolve), allowed);
-  const refusal = (text: string) => {
-    const url = parseUrl(text);
-    return url === null ? "it is no URL" : refusedUrl(url, allowed);
-  };
+  const refusal = (text: string) => refusedWebhookUrl(text, allowed);
 
   async function attempt(delivery: Delivery, signal: AbortSignal, isAgain: boolean): Promise<Attempt> {
     const refused = refusal(delivery.url);
@@ -122,11 +120,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
 
 /** The host of a URL, for lines that others than admins see. */
 export function hostOf(text: string): string {
-  return parseUrl(text)?.host ?? "";
-}
-
-function parseUrl(text: string): URL | null {
-  return URL.canParse(text) ? new URL(text) : null;
+  return URL.canParse(text) ? new URL(text).host : "";
 }
 
 function networkOf(text: string): Network {

@@ -42,7 +42,7 @@ describe("parseDuration()", () => {
     expect(parseDuration(formatDuration(ms))).toBe(ms);
   });
 
-  it.each(["", "5", "soon", "5 m", "-5s"])("should refuse %j", (text) => {
+  it.each(["", "5", "soon", "5 M", "-5s"])("should refuse %j", (text) => {
     expect(parseDuration(text)).toBeNull();
   });
 });

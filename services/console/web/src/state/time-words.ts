@@ -1,3 +1,5 @@
+import { readDuration } from "@rollcall/config/duration";
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -42,15 +44,10 @@ export function exactTime(atMs: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())} ${zone}`;
 }
 
-/** Read "90s", "15m", "2h", "7d" or a sum such as "1h30m" as milliseconds; null for anything else. */
+/** Read "90s", "15m", "2h", "7d" or a sum such as "1h30m" as milliseconds; null for anything else, or no unit. */
 export function parseDuration(text: string): number | null {
-  const trimmed = text.trim();
-  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(trimmed)) return null;
-  const units: Readonly<Record<string, number>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
-  return [...trimmed.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)].reduce(
-    (sum, [, value = "0", unit = "s"]) => sum + Number(value) * (units[unit] ?? 0),
-    0,
-  );
+  const read = readDuration(text);
+  return read.ok && read.hasUnit ? read.ms : null;
 }
 
 /** A time span as it is typed: "1h30m", "500ms". */

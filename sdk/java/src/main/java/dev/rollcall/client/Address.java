@@ -2,32 +2,90 @@ package dev.rollcall.client;
 
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.util.Locale;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** One service's address. {@code host} has no brackets. */
+/** One service's address. {@code host} is in small letters, and has no brackets. */
 record Address(String host, int port, boolean isTls) {
-  private static final Pattern SCHEME = Pattern.compile("^https?://.*", Pattern.CASE_INSENSITIVE);
+  private static final Pattern SCHEME = Pattern.compile("^([A-Za-z][A-Za-z0-9+.-]*)://");
+  private static final Pattern BRACKETED = Pattern.compile("\\[([^\\]]*)\\](?::(.*))?");
+  private static final Pattern NAMED = Pattern.compile("([^:]*)(?::([^:]*))?");
+  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*\\.?");
+  private static final Pattern NUMERIC = Pattern.compile("(^|\\.)([0-9]+|0[xX][0-9A-Fa-f]*)\\.?$");
+  private static final String BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+  private static final Pattern IPV4 = Pattern.compile("(" + BYTE + "\\.){3}" + BYTE);
   private static final Pattern LOOPBACK = Pattern.compile("localhost|::1|127(\\.\\d{1,3}){3}");
+  private static final int LONGEST_HOST = 253;
 
   /** Reads HOST:PORT or a URL. Throws ConfigurationException, which names the source. */
   static Address parse(String text, String source, boolean isTls) {
-    boolean hasScheme = SCHEME.matcher(text).matches();
     try {
-      URI url = new URI(hasScheme ? text : (isTls ? "https://" : "http://") + text).parseServerAuthority();
-      boolean hasPath = url.getPath() != null && !url.getPath().isEmpty() && !url.getPath().equals("/");
-      boolean isPlain = url.getHost() != null && url.getUserInfo() == null && url.getQuery() == null;
-      boolean isPort = url.getPort() >= 0 ? url.getPort() <= 65_535 : hasScheme;
-      // Without a port, HOST would silently mean port 80, where nothing of ours listens.
-      if (isPlain && !hasPath && url.getFragment() == null && isPort) {
-        boolean isSecure = url.getScheme().equalsIgnoreCase("https");
-        String host = url.getHost().replaceAll("^\\[(.*)]$", "$1").toLowerCase(java.util.Locale.ROOT);
-        return new Address(host, url.getPort() >= 0 ? url.getPort() : isSecure ? 443 : 80, isSecure);
-      }
-    } catch (URISyntaxException malformed) {
-      // It is told below.
+      return read(text.strip(), isTls);
+    } catch (IllegalArgumentException unread) {
+      String why = unread.getMessage() + "; HOST:PORT or a URL such as https://rollcall.example:7700 is needed";
+      throw new ConfigurationException("cannot use \"" + shown(text) + "\" from " + source + " as an address: " + why);
     }
-    throw new ConfigurationException(
-        "cannot use \"" + text + "\" from " + source + " as an address: HOST:PORT or a URL is needed");
+  }
+
+  private static Address read(String text, boolean isTls) {
+    Matcher named = SCHEME.matcher(text);
+    boolean hasScheme = named.find();
+    String scheme = hasScheme ? named.group(1).toLowerCase(Locale.ROOT) : "";
+    String rest = hasScheme ? text.substring(named.end()) : text;
+    int slash = rest.indexOf('/');
+    String authority = slash < 0 ? rest : rest.substring(0, slash);
+    if (hasScheme && !scheme.equals("http") && !scheme.equals("https")) throw no("its scheme is not http or https");
+    if (rest.contains("@")) throw no("it must have no user and no password");
+    if (rest.contains("?") || rest.contains("#")) throw no("it must have no query and no fragment");
+    if (slash >= 0 && slash < rest.length() - 1) throw no("it must have no path");
+    Matcher bracketed = BRACKETED.matcher(authority);
+    boolean isIpv6 = bracketed.matches();
+    Matcher parts = isIpv6 ? bracketed : NAMED.matcher(authority);
+    if (!isIpv6 && !parts.matches()) throw no("an IPv6 address needs brackets, as in [::1]:7700");
+    String host = parts.group(1).toLowerCase(Locale.ROOT);
+    if (isIpv6) checkIpv6(host);
+    else checkName(host);
+    boolean isSecure = hasScheme ? scheme.equals("https") : isTls;
+    String port = parts.group(2);
+    // Without a port, HOST would silently mean port 80, where nothing of ours listens.
+    if (port == null && !hasScheme) throw no("it has no port");
+    int number = port == null ? (isSecure ? 443 : 80) : port.matches("[0-9]{1,5}") ? Integer.parseInt(port) : 0;
+    if (number < 1 || number > 65_535) throw no("its port is not 1 to 65535");
+    return new Address(host, number, isSecure);
+  }
+
+  private static void checkIpv6(String host) {
+    if (host.contains("%")) throw no("an IPv6 address cannot have a zone here");
+    try {
+      new URI("http://[" + host + "]/").parseServerAuthority();
+    } catch (URISyntaxException malformed) {
+      throw no("its IPv6 address is invalid");
+    }
+    if (!host.contains(":")) throw no("its IPv6 address is invalid");
+  }
+
+  private static void checkName(String host) {
+    if (host.isEmpty()) throw no("it has no host");
+    if (!host.matches("[ -~]*")) throw no("its host is not in ASCII: write a name of another script as xn--...");
+    if (host.length() > LONGEST_HOST || !NAME.matcher(host).matches()) throw no("its host is invalid");
+    // Some programs read a name whose last part is a number as an address, each in its own way.
+    if (NUMERIC.matcher(host).find() && !IPV4.matcher(host).matches()) throw no("its IPv4 address is invalid");
+  }
+
+  /** It repeats nothing of the address, which may hold a password. */
+  private static IllegalArgumentException no(String reason) {
+    return new IllegalArgumentException(reason);
+  }
+
+  /** An address without what may be a password or a token. */
+  private static String shown(String text) {
+    String stripped = text.strip();
+    Matcher named = SCHEME.matcher(stripped);
+    String scheme = named.find() ? named.group() : "";
+    int at = stripped.lastIndexOf('@');
+    String withoutUser = at < 0 ? stripped : scheme + "***" + stripped.substring(at);
+    return withoutUser.replaceFirst("(?s)[?#].*", "");
   }
 
   /** For example "https://rollcall.example:7700", always with its port. */

@@ -1,6 +1,7 @@
 package dev.rollcall.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -92,6 +93,23 @@ final class VectorsTest {
       }
       String sends = one.get("sends").isJsonNull() ? null : one.get("sends").getAsString();
       assertEquals(sends, seen.header(), one.get("name").getAsString());
+    }
+  }
+
+  @Test
+  void readsAddresses() throws IOException {
+    for (JsonElement it : read("addresses.json").getAsJsonArray()) {
+      JsonObject one = it.getAsJsonObject();
+      String text = one.get("text").getAsString();
+      boolean isTls = one.has("tls") && one.get("tls").getAsBoolean();
+      if (!one.has("refused")) {
+        assertEquals(one.get("url").getAsString(), Address.parse(text, "a test", isTls).baseUrl());
+        continue;
+      }
+      ConfigurationException refused =
+          assertThrows(ConfigurationException.class, () -> Address.parse(text, "a test", isTls), text);
+      assertTrue(refused.getMessage().contains(one.get("refused").getAsString()), refused.getMessage());
+      assertFalse(refused.getMessage().contains("hunter2"), refused.getMessage());
     }
   }
 

@@ -1,0 +1,66 @@
+const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 1e-3, ns: 1e-6 } as const;
+const UNITS = ["d", "h", "m", "s", "ms"] as const;
+/** Words for the units, as documentation writes them. The short ones are in small letters: M is no minute. */
+const WORDS: readonly (readonly [RegExp, keyof typeof UNIT_MS])[] = [
+  [/^(d|[Dd]ays?)$/, "d"],
+  [/^(h|[Hh]rs?|[Hh]ours?)$/, "h"],
+  [/^(m|[Mm]ins?|[Mm]inutes?)$/, "m"],
+  [/^(s|[Ss]ecs?|[Ss]econds?)$/, "s"],
+  [/^(ms|[Mm]illis|[Mm]illiseconds?)$/, "ms"],
+  [/^(us|µs|μs)$/, "us"],
+  [/^ns$/, "ns"],
+];
+const AMOUNT = String.raw`(?:\d+(?:\.\d*)?|\.\d+)`;
+const WHOLE = new RegExp(String.raw`^\+?(?:${AMOUNT}\s*[A-Za-zµμ]+\s*)+$`);
+const PART = new RegExp(String.raw`(${AMOUNT})\s*([A-Za-zµμ]+)`, "g");
+const BARE = new RegExp(String.raw`^\+?${AMOUNT}$`);
+/** No duration is longer, and a pattern that repeats must not be given a long text. */
+const LONGEST_TEXT = 100;
+const LONGEST_MS = 315_576_000_000_000;
+const NO_DURATION = "is not a duration such as 15s, 1h30m or 250ms";
+
+/** What is read, or why it is no duration, as the end of a sentence that begins with the text. */
+export type ReadDuration =
+  | { readonly ok: true; readonly ms: number; readonly hasUnit: boolean }
+  | { readonly ok: false; readonly problem: string };
+
+const refused = (problem: string) => ({ ok: false, problem }) as const;
+
+/**
+ * Read a duration as Go does ("15s", "1h30m", "250ms", "1.5s", ".5h"), and further with days and words ("2d", "15
+ * seconds", "1 hour 30 minutes"). A bare number means seconds. Milliseconds are the smallest part that is kept.
+ */
+export function readDuration(text: string): ReadDuration {
+  const trimmed = text.trim();
+  if (trimmed.length > LONGEST_TEXT) return refused(NO_DURATION);
+  if (BARE.test(trimmed)) return inMs(Number(trimmed) * UNIT_MS.s, false);
+  if (/^[-−]/.test(trimmed) && WHOLE.test(trimmed.slice(1))) return refused("is negative");
+  if (!WHOLE.test(trimmed)) return refused(NO_DURATION);
+  let ms = 0;
+  for (const [, amount, word = ""] of trimmed.matchAll(PART)) {
+    const unit = WORDS.find(([pattern]) => pattern.test(word))?.[1];
+    if (unit === undefined) return refused(`${NO_DURATION}: the units are ms, s, m, h and d`);
+    ms += Number(amount) * UNIT_MS[unit];
+  }
+  return inMs(ms, true);
+}
+
+function inMs(ms: number, hasUnit: boolean): ReadDuration {
+  // Where 0 means "no limit" or "never", a limit that is rounded to 0 would be none.
+  if (ms > 0 && ms < 1) return refused("is shorter than a millisecond");
+  if (ms > LONGEST_MS) return refused("is longer than 10,000 years");
+  return { ok: true, ms: Math.round(ms), hasUnit };
+}
+
+/** Write milliseconds as readDuration() reads them, for example "1h30m" or "250ms". */
+export function formatDuration(ms: number): string {
+  if (ms === 0) return "0s";
+  let left = ms;
+  let text = "";
+  for (const unit of UNITS) {
+    const amount = Math.floor(left / UNIT_MS[unit]);
+    if (amount > 0) text += `${amount}${unit}`;
+    left -= amount * UNIT_MS[unit];
+  }
+  return text;
+}
