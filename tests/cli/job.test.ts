@@ -73,7 +73,7 @@ describe("job run", () => {
     expect(changed.code).toBe(0);
     // The last of the version before may be stopping still.
     expect(changed.out).toMatch(/^web: submitted version 2\nweb: 2 of 2 ready(, 1 stopping)?\n$/);
-    expect((await rig.run("job history web -o csv")).out).toMatch(/^version,.*\r\n2,.*\r\n1,.*,2,first\r\n$/);
+    expect((await rig.run("job history web -o csv")).out).toMatch(/^version,.*\r\n2,.*\r\n1,.*,2,[^,]*,,first\r\n$/);
     const listed = await rig.run("job list --states active --types service");
     expect(listed.out).toMatch(/^NAME .*\nweb +service +ACTIVE +2 +2 +2 /);
     const described = await rig.run("job status web");
@@ -298,7 +298,15 @@ describe("job scale, restart and stop", () => {
   });
 
   it.each([
-    ["job stop", "name the job, or one execution with --execution"],
+    ["job stop", "name the jobs, or choose them with --types or --all"],
+    ["job stop web --execution x", "name the job, or one execution with --execution"],
+    ["job stop web --all", "--all means every job: leave out names and filters, or --all"],
+    ["job stop --execution x --wait", "--wait is for jobs"],
+    ["job stop --all", "There is no terminal to ask on: use --yes to do it, or --dry-run to see the jobs"],
+    ["job delete", "name the jobs, or choose them with --types, --states or --all"],
+    ["job delete --states active", "cannot use 'active' as states value"],
+    ["job delete --all --etag x", "--etag is for one job that is named"],
+    ["job revert web zero", "cannot use 'zero' as version value"],
     ["job scale web few", "cannot use 'few' as count value"],
     ["job list --states gone", "cannot use 'gone' as states value"],
   ])("should refuse %s", async (line, message) => {

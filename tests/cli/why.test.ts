@@ -200,7 +200,8 @@ describe("why", () => {
     await why(
       "job why halting",
       new RegExp(
-        "execution \\S+ of halting on u1: it stays as it is, since the update to version 2 halted: execution " +
+        "(execution \\S+|2 executions) of halting on u1: it stays as it is, since the update to version 2 halted: " +
+          "execution " +
           `\\S+ on node u1 failed.* since ${TIME}, without a limit to change that: rollcall job `,
       ),
     );

@@ -176,11 +176,11 @@ function job(part: { name?: string; count: number; selector?: string; strategy?:
     },
     loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
     retry: { attempts: null, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
-    update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000 },
+    update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
   };
   return {
     ...{ name, version: 1, state: "ACTIVE", message: "", count, spec, submittedAtMs: 0, run: 1 },
-    ...{ placed: false, halted: null },
+    ...{ placed: false, halted: null, readyVersion: null },
   };
 }
 

@@ -39,8 +39,8 @@ export function commitPlan(
   }
   for (const { after } of plan.jobs) {
     const job = rows.jobs.get(after.name);
-    const { state, message, placed, halted } = after;
-    if (job !== undefined) rows.jobs.set(after.name, { ...job, state, message, placed, halted });
+    const { state, message, placed, halted, readyVersion } = after;
+    if (job !== undefined) rows.jobs.set(after.name, { ...job, state, message, placed, halted, readyVersion });
   }
   const generations = new Map<string, bigint>();
   const raised = (nodeId: string): bigint => {

@@ -1,7 +1,7 @@
 import { isNewer, isTerminal } from "@rollcall/domain";
 import type { LeaderRecord } from "@rollcall/scheduler/leader";
 import type { StoredExecution, StoredObservation } from "@rollcall/store";
-import type { ExecutionRow, ObservationRow, WorkTables } from "./work-tables.ts";
+import { type ExecutionRow, type ObservationRow, versionKey, type WorkTables } from "./work-tables.ts";
 
 /** The reads of a leader, on the tables of a simulation; each at one moment, through `call`. */
 export function leaderReads(
@@ -50,6 +50,9 @@ export function leaderReads(
     readJobs: (query) =>
       call(() => page(tables.rows.jobs.keys(), query).flatMap((it) => tables.rows.jobs.get(it) ?? [])),
     getJobs: (names) => call(() => names.flatMap((name) => tables.rows.jobs.get(name) ?? [])),
+    getJobVersion: (name, version) => call(() => tables.rows.versions.get(versionKey(name, version)) ?? null),
+    // No job of the simulation asks for it.
+    autoRevert: () => call(() => null),
     readComputeNodeIds: (query) => call(() => page(tables.rows.allocations.keys(), query)),
     ensureAllocations: () => call(() => {}),
     readNodes: (ids) => once(() => call(() => ids.flatMap((id) => world.nodeOf(id) ?? []))),

@@ -9,7 +9,7 @@ import {
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { JobSpec, NewEvent } from "@rollcall/domain";
 import { executionSpecOf, jobToText } from "@rollcall/wire";
-import type { WorkTables } from "./work-tables.ts";
+import { versionKey, type WorkTables } from "./work-tables.ts";
 
 /** What an operator of the simulation has. */
 export interface OperatorWorld {
@@ -75,8 +75,13 @@ export class WorkOperator {
     tables.rows.jobs.set(name, {
       ...{ name, version, count, type: typeOf(type), spec: jobToText(message, count), state: "ACTIVE", message: "" },
       ...{ specDigest: Buffer.from(digest), actor: "operator", submittedAtMs: nowMs, placed: false, halted: null },
+      ...{ readyVersion: before?.readyVersion ?? null, sameVersions: [], undone: null },
       run: before?.run ?? 1,
       ...{ edition: version, etag: String(version), createdAtMs: nowMs, updatedAtMs: nowMs },
+    });
+    tables.rows.versions.set(versionKey(name, version), {
+      ...{ version, origin: version, spec: jobToText(message, count), specDigest: Buffer.from(digest) },
+      ...{ actor: "operator", reason: "", createdAtMs: nowMs, readyAtMs: null },
     });
     this.#tell("job.submitted", name);
   }

@@ -1,5 +1,12 @@
 import type { ExecutionRecord, PlacedNode } from "@rollcall/domain";
-import type { ReportedExecution, SpecRecord, StoredDrain, StoredExecution, StoredJob } from "@rollcall/store";
+import type {
+  JobVersionRecord,
+  ReportedExecution,
+  SpecRecord,
+  StoredDrain,
+  StoredExecution,
+  StoredJob,
+} from "@rollcall/store";
 
 /** An execution as its row has it. */
 export interface ExecutionRow {
@@ -32,6 +39,8 @@ export interface AllocationRow {
 /** What is dumped and restored. */
 export interface WorkRows {
   readonly jobs: Map<string, StoredJob>;
+  /** By versionKey(). */
+  readonly versions: Map<string, JobVersionRecord>;
   /** By their digests, in hexadecimal digits. */
   readonly specs: Map<string, SpecRecord>;
   readonly executions: Map<string, ExecutionRow>;
@@ -41,6 +50,11 @@ export interface WorkRows {
   /** Nodes that an operator has cordoned. */
   readonly cordons: Set<string>;
   generation: bigint;
+}
+
+/** Names a version of a job. */
+export function versionKey(job: string, version: number): string {
+  return `${version} ${job}`;
 }
 
 /** What the tables take from the world. */
@@ -80,7 +94,7 @@ class ChangeLog {
 /** The tables of work, with the indexes that reads need. */
 export class WorkTables {
   rows: WorkRows = {
-    ...{ jobs: new Map(), specs: new Map(), executions: new Map(), observations: new Map() },
+    ...{ jobs: new Map(), versions: new Map(), specs: new Map(), executions: new Map(), observations: new Map() },
     ...{ allocations: new Map(), drains: new Map(), cordons: new Set(), generation: 0n },
   };
   /** Names the history of the record. */

@@ -69,6 +69,7 @@ export {
   type JobChangeReason,
   type JobFacts,
   jobChangedEvent,
+  jobDeletedEvent,
   jobSubmittedEvent,
   schedulerActor,
 } from "./events/job-events.ts";

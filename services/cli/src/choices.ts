@@ -55,6 +55,12 @@ export const WIDE_GROUPS = [
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
 /** --states of `job list`. */
 export const JOB_STATE_WORDS = ["active", "stopped", "completed", "failed"] as const;
+/** --states of `job delete`. */
+export const ENDED_STATE_WORDS = [
+  "stopped",
+  "completed",
+  "failed",
+] as const satisfies readonly (typeof JOB_STATE_WORDS)[number][];
 /** --types of `job list`. */
 export const JOB_TYPE_WORDS = ["batch", "service", "ops", "daemon"] as const;
 /** --states of `job executions`. */
@@ -122,6 +128,7 @@ export const EVENT_TYPE_WORDS = [
   "webhook.replayed",
   "job.submitted",
   "job.changed",
+  "job.deleted",
   "job.executions.placed",
   "job.execution.ordered",
   "job.execution.ended",

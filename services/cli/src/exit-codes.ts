@@ -74,9 +74,22 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
     done: "printed to the end, from the oldest output that is kept",
     failed: `the output of an execution cannot be read, or some of it was removed while it was read, or ${UNREACHABLE}`,
   },
-  "job stop": CHANGES,
+  "job stop": {
+    done: "every job is stopped, or had ended; with --wait: all of their executions have ended",
+    failed:
+      `at least one job was refused, the question was answered with no, or ${UNREACHABLE}; with --wait also: a job ` +
+      "was started again; with --strict also: there was nothing to change",
+  },
+  "job delete": {
+    done: "every job is deleted",
+    failed: `at least one job was refused, the question was answered with no, or ${UNREACHABLE}`,
+  },
   "job scale": CHANGES,
   "job restart": CHANGES,
+  "job revert": {
+    done: `the job is reverted, and ${JOB_RESULT.done}; with --detach: the new version is accepted`,
+    failed: `the revert was refused; ${JOB_RESULT.failed}`,
+  },
   "job adopt": CHANGES,
   run: {
     done: "the command exited with 0; with --detach: the job is accepted",

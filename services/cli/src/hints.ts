@@ -27,6 +27,9 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
     () => "`rollcall serve scheduler` starts one; `rollcall node cordon` keeps new work away without one",
   ],
   [ErrorReason.JOB_NOT_FOUND, () => "`rollcall job list` shows all jobs"],
+  [ErrorReason.JOB_ACTIVE, ({ job = "JOB" }) => `\`rollcall job stop ${job} --wait\` stops it`],
+  [ErrorReason.JOB_NOT_ENDED, ({ job = "JOB" }) => `\`rollcall job why ${job}\` says what has not ended`],
+  [ErrorReason.JOB_VERSION_NOT_FOUND, ({ job = "JOB" }) => `\`rollcall job history ${job}\` shows its versions`],
   [ErrorReason.JOB_STOPPED, () => "`rollcall job run` with its file starts it again"],
   [
     ErrorReason.JOB_FITS_NOWHERE,

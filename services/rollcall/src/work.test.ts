@@ -121,6 +121,25 @@ asRoot("work on machines that come and go", () => {
     }
   });
 
+  it("should go back to the version that was ready when the next one fails, by the processes that run", async () => {
+    const update = { minReadyTime: { seconds: 2n }, autoRevert: true };
+    const job = fixture.service({ update, queueTimeout: { seconds: 300n } });
+    await job.submit();
+    await fixture.ready(job);
+    await until("version 1 to be ready for long enough", async () => {
+      return (await fixture.client.jobs.getJob({ name: job.name })).job?.readyVersion === 1;
+    });
+    const task = { case: "process" as const, value: { command: ["sh", "-c", "exit 3"] } };
+    await fixture.client.jobs.submitJob({ spec: { name: job.name, type: JobType.SERVICE, count: 1, update, task } });
+    const reverted = await until("the revert", async () => {
+      const { job: seen } = await fixture.client.jobs.getJob({ name: job.name });
+      return seen?.readyVersion === 3 && seen;
+    });
+    expect(reverted).toMatchObject({ version: 3, undoneVersion: 2, sameVersions: [1], executions: { ready: 1 } });
+    expect(await fixture.running(job)).toHaveLength(1);
+    await fixture.stopped(job);
+  });
+
   it("should keep what runs on a node that is held for flapping, and place nothing new there", async () => {
     await fixture.startAgent("flapper");
     const values = {

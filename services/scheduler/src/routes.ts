@@ -5,7 +5,7 @@ import type { EventFeed } from "@rollcall/store";
 import { explainExecution } from "./executions/explain-execution.ts";
 import { adoptExecution, stopExecution } from "./executions/order-execution.ts";
 import { getExecution, listExecutions } from "./executions/read-executions.ts";
-import { restartJob, scaleJob, stopJob } from "./jobs/change-job.ts";
+import { deleteJob, restartJob, revertJob, scaleJob, stopJob } from "./jobs/change-job.ts";
 import { planJob } from "./jobs/plan-job.ts";
 import { getOneJob, listJobs, listJobVersions } from "./jobs/read-jobs.ts";
 import { submitJob } from "./jobs/submit-job.ts";
@@ -32,7 +32,9 @@ export const POLICIES: PolicyTable = definePolicies(JobService, {
   watchJobs: WATCHING,
   scaleJob: CHANGE,
   restartJob: CHANGE,
+  revertJob: { ...CHANGE, readsLog: true },
   stopJob: CHANGE,
+  deleteJob: CHANGE,
   listJobVersions: READING,
   listExecutions: READING,
   getExecution: READING,
@@ -55,7 +57,9 @@ export function createRoutes(
       watchJobs: watchJobs(services),
       scaleJob: scaleJob(services),
       restartJob: restartJob(services),
+      revertJob: revertJob(services),
       stopJob: stopJob(services),
+      deleteJob: deleteJob(services),
       listJobVersions: listJobVersions(services),
       listExecutions: listExecutions(services),
       getExecution: getExecution(services),

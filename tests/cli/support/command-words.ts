@@ -19,7 +19,9 @@ export const RIGHT_WORDS: Readonly<Record<string, string>> = {
       ...["accept-hardware", "drain", "describe", "why", "health"],
     ].map((verb) => [`node ${verb}`, "n1"]),
   ),
-  ...Object.fromEntries(["wait", "history", "describe", "why", "logs", "restart"].map((verb) => [`job ${verb}`, "x"])),
+  ...Object.fromEntries(
+    ["wait", "history", "describe", "why", "logs", "restart", "revert", "delete"].map((verb) => [`job ${verb}`, "x"]),
+  ),
   ...Object.fromEntries(["show", "test", "delete"].map((verb) => [`webhook ${verb}`, "x"])),
   ...{ "node ban": "n1 -m x", "node unban": "n1", "node label": "n1 a=b" },
   ...{ "job run": "job.yaml", "job stop": "x", "job scale": "x 1", "job adopt": "0123456789", run: "-- true" },

@@ -110,6 +110,7 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "webhook.replayed":
     case "job.submitted":
     case "job.changed":
+    case "job.deleted":
     case "job.executions.placed":
     case "job.execution.ordered":
     case "job.execution.ended":
@@ -194,6 +195,7 @@ export function mayEndWanted(
     case "webhook.replayed":
     case "job.submitted":
     case "job.changed":
+    case "job.deleted":
     case "job.executions.placed":
     case "job.execution.ordered":
     case "job.execution.ended":

@@ -30,6 +30,7 @@ export type MembershipEventType =
 export type JobEventType =
   | "job.submitted"
   | "job.changed"
+  | "job.deleted"
   | "job.executions.placed"
   | "job.execution.ordered"
   | "job.execution.ended"

@@ -148,7 +148,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   lost: named("lost"),
   version: named("version"),
   count: named("count"),
-  halted: named("update stopped:"),
+  halted: named("update halted:"),
   type: named("type"),
   executions: (value) => `${Array.isArray(value) ? value.length : "?"} executions`,
   execution: named("execution"),

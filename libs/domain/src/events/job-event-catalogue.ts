@@ -23,22 +23,33 @@ const REASONS = [
 /** The events of jobs and their executions: a part of the catalogue. */
 export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
   "job.submitted": {
-    when: "A job was submitted: a new one, a new version, or a stopped one again. The same spec again makes no event.",
+    when:
+      "A job was submitted: a new one, a new version, or a stopped one again. The same spec again makes no event. " +
+      "JOB_REVERTED: the new version has the specification of an earlier one, at somebody's request or since the " +
+      "update halted.",
     subject: JOB,
-    actors: OPERATORS,
+    actors: [...OPERATORS, ...SCHEDULER],
     before: ["state", "version", "count"],
     after: ["state", "version", "count", "type"],
-    reasons: ["JOB_SUBMITTED"],
+    reasons: ["JOB_SUBMITTED", "JOB_REVERTED"],
   },
   "job.changed": {
     when:
-      "A job was scaled, restarted or stopped, is complete, has failed, or its update stopped. halted says " +
-      "why the update stopped.",
+      "A job was scaled, restarted or stopped, is complete, has failed, or its update halted. halted says " +
+      "why the update halted.",
     subject: JOB,
     actors: [...OPERATORS, ...SCHEDULER],
     before: ["state", "count", "halted"],
     after: ["state", "count", "halted"],
     reasons: ["JOB_SCALED", "JOB_RESTARTED", "JOB_STOPPED", "JOB_COMPLETED", "JOB_FAILED", "JOB_UPDATED"],
+  },
+  "job.deleted": {
+    when: "A job that had ended was deleted, with its versions and its executions.",
+    subject: JOB,
+    actors: OPERATORS,
+    before: ["state", "version", "count"],
+    after: [],
+    reasons: ["JOB_DELETED"],
   },
   "job.executions.placed": {
     when:

@@ -25,15 +25,17 @@ export function jobSubmittedEvent(change: {
   readonly before: Pick<JobFacts, "state" | "version" | "count"> | null;
   readonly after: Pick<JobFacts, "state" | "version" | "count">;
   readonly by: CommandSource;
+  /** JOB_SUBMITTED when absent. */
+  readonly reason?: "JOB_SUBMITTED" | "JOB_REVERTED";
 }): NewEvent {
-  const { name, type, before, after, by } = change;
+  const { name, type, before, after, by, reason = "JOB_SUBMITTED" } = change;
   const factsOf = ({ state, version, count }: Pick<JobFacts, "state" | "version" | "count">) => ({
     state,
     version,
     count,
   });
   return {
-    ...{ type: "job.submitted", subject: name, actor: by.actor, reason: "JOB_SUBMITTED", message: by.message },
+    ...{ type: "job.submitted", subject: name, actor: by.actor, reason, message: by.message },
     before: before === null ? null : factsOf(before),
     after: { ...factsOf(after), type },
   };
@@ -68,6 +70,19 @@ export function jobChangedEvent(change: {
 }
 
 const CHANGING = ["state", "count", "halted"] as const;
+
+/** The event of a job that was deleted. */
+export function jobDeletedEvent(
+  name: string,
+  { state, version, count }: Pick<JobFacts, "state" | "version" | "count">,
+  { actor, message }: CommandSource,
+): NewEvent {
+  return {
+    ...{ type: "job.deleted", subject: name, actor, reason: "JOB_DELETED", message },
+    before: { state, version, count },
+    after: null,
+  };
+}
 
 /** The events of executions of one job that one commit placed. */
 export function executionsPlacedEvents(job: string, ids: readonly string[], actor: string): readonly NewEvent[] {
@@ -124,7 +139,12 @@ export function executionOrderedEvent(
 export function executionEvent(change: {
   readonly type: Exclude<
     JobEventType,
-    "job.submitted" | "job.changed" | "job.executions.placed" | "job.executions.orphaned" | "job.execution.ordered"
+    | "job.submitted"
+    | "job.changed"
+    | "job.deleted"
+    | "job.executions.placed"
+    | "job.executions.orphaned"
+    | "job.execution.ordered"
   >;
   readonly before: ExecutionFacts | null;
   readonly after: ExecutionFacts;

@@ -2,7 +2,7 @@ import { seededRandom } from "../seeded-random.ts";
 import type { EndReason, ExecutionRecord, Observation, Observed } from "../work/execution.ts";
 import { ExecutionIds } from "../work/execution-id.ts";
 import { isTerminal } from "../work/execution-state.ts";
-import type { DrainRecord, JobRecord } from "../work/job-record.ts";
+import type { DrainRecord, JobRecord, VersionSpec } from "../work/job-record.ts";
 import type { JobSpec } from "../work/job-spec.ts";
 import type { Plan, PlanInput } from "../work/plan.ts";
 import { WorkMemory } from "../work/planner/work-memory.ts";
@@ -17,6 +17,7 @@ export class TestFleet {
   readonly executions = new Map<string, ExecutionRecord>();
   readonly observations = new Map<string, Observation>();
   readonly jobs = new Map<string, JobRecord>();
+  readonly versions = new Map<string, VersionSpec>();
   readonly drains = new Map<string, DrainRecord>();
   readonly nodes = new Map<string, WorkNode>();
   readonly #random = seededRandom(1);
@@ -41,6 +42,8 @@ export class TestFleet {
   commit(plan: Plan): void {
     for (const { after } of plan.executions) this.executions.set(after.id, after);
     for (const { after } of plan.jobs) this.jobs.set(after.name, after);
+    // The log says that a job has changed, and it is read again.
+    for (const { after } of plan.jobs) if (after.halted !== null) this.#save(after);
     for (const { after } of plan.drains) this.drains.set(after.nodeId, after);
   }
 
@@ -73,7 +76,7 @@ export class TestFleet {
 
   submit(spec: JobSpec): void {
     const before = this.jobs.get(spec.name);
-    this.#save({
+    this.#saveVersion({
       ...{
         name: spec.name,
         version: (before?.version ?? 0) + 1,
@@ -82,8 +85,20 @@ export class TestFleet {
         count: spec.count,
         spec,
       },
-      ...{ submittedAtMs: this.nowMs, placed: false, halted: null },
+      ...{ submittedAtMs: this.nowMs, placed: false, halted: null, readyVersion: before?.readyVersion ?? null },
       run: before === undefined ? 1 : before.run + (before.state === "ACTIVE" ? 0 : 1),
+    });
+  }
+
+  /** Give a job the specification of an earlier version. */
+  revert(name: string, to: number, undone?: number): void {
+    const job = this.jobs.get(name);
+    const target = this.versions.get(`${name} ${to}`);
+    if (job === undefined || target === undefined) throw new Error(`job ${name} has no version ${to}`);
+    const { undone: _, ...rest } = job;
+    this.#saveVersion({
+      ...{ ...rest, version: job.version + 1, spec: target.spec, halted: null, message: "", sameVersions: [to] },
+      ...(undone === undefined ? {} : { undone }),
     });
   }
 
@@ -163,8 +178,16 @@ export class TestFleet {
     return this.#ids.next(this.nowMs, this.#random);
   }
 
-  #save(job: JobRecord): void {
-    this.jobs.set(job.name, job);
-    this.memory.applyJob(job);
+  #saveVersion(job: JobRecord): void {
+    this.versions.set(`${job.name} ${job.version}`, { version: job.version, spec: job.spec });
+    this.#save(job);
+  }
+
+  #save({ fallback: _, ...job }: JobRecord): void {
+    const { name, version, readyVersion } = job;
+    const found = readyVersion === version ? undefined : this.versions.get(`${name} ${readyVersion}`);
+    const saved = found === undefined ? job : { ...job, fallback: found };
+    this.jobs.set(name, saved);
+    this.memory.applyJob(saved);
   }
 }

@@ -1,4 +1,5 @@
 import { seededRandom } from "../seeded-random.ts";
+import { autoRevertTo } from "../work/edit-job.ts";
 import type { ExecutionRecord, Observed } from "../work/execution.ts";
 import { isTerminal, mayFollow } from "../work/execution-state.ts";
 import type { JobRecord } from "../work/job-record.ts";
@@ -6,7 +7,7 @@ import type { JobSpec, JobType } from "../work/job-spec.ts";
 import { obstaclesToWork } from "../work/placement/node-class.ts";
 import type { Plan } from "../work/plan.ts";
 import { explainJob } from "../work/planner/explain-job.ts";
-import { mayEnd } from "../work/planner/work-state.ts";
+import { mayEnd, placedVersion } from "../work/planner/work-state.ts";
 import type { WorkNode } from "../work/work-node.ts";
 import { jobSpec, workNode } from "./work-fixtures.ts";
 import { TestFleet } from "./work-fleet.ts";
@@ -44,6 +45,7 @@ export class WorkSimulation {
       ...[
         this.#submit,
         this.#submit,
+        this.#revert,
         this.#changeJob,
         this.#join,
         this.#cutOff,
@@ -89,7 +91,7 @@ export class WorkSimulation {
         this.#violated(`${record.id} is lost on a node that is well`, record);
     }
     for (const job of this.#fleet.jobs.values()) {
-      if (job.state !== "ACTIVE" || job.spec.type !== "service" || job.halted !== null) continue;
+      if (job.state !== "ACTIVE" || job.spec.type !== "service" || placedVersion(job) === null) continue;
       const live = this.#fleet.running().filter((record) => record.job === job.name);
       const known = this.#fleet.memory.state.jobs.get(job.name);
       const { waiting = 0, retrying = 0 } = explainJob(this.#fleet.memory.state, job.name, this.#fleet.nowMs) ?? {};
@@ -101,25 +103,32 @@ export class WorkSimulation {
   }
 
   #planAndCheck(): void {
+    let isNews = true;
     for (let round = 0; ; round += 1) {
+      const halted = new Map([...this.#fleet.jobs].filter(([, job]) => job.halted !== null));
       const plan = this.#fleet.plan();
-      this.#checkPlan(plan);
+      this.#checkPlan(plan, halted);
       this.#checkRecord();
-      if (round > 0 && !plan.more && plan.executions.length + plan.jobs.length + plan.drains.length > 0) {
+      if (!isNews && !plan.more && plan.executions.length + plan.jobs.length + plan.drains.length > 0) {
         this.#violated("a plan that was committed led to another", plan);
       }
+      // What a job falls back on is read after its update has halted.
+      isNews = plan.jobs.some(({ before, after }) => before.halted === null && after.halted !== null);
       if (!plan.more && round > 0) return;
       if (round > 50) this.#violated("plans do not end", plan);
     }
   }
 
-  #checkPlan(plan: Plan): void {
+  #checkPlan(plan: Plan, halted: ReadonlyMap<string, JobRecord>): void {
     for (const { kind, before, after } of plan.executions) {
       const ended = this.#ended.get(after.id);
       if (ended !== undefined && ended.state !== after.state) this.#violated("what is final changed", [ended, after]);
       if (before !== null && !mayFollow(before.state, after.state)) this.#violated("a state that cannot follow", after);
       if (isTerminal(after.state)) this.#ended.set(after.id, after);
       if (kind !== "PLACED") continue;
+      const stopped = halted.get(after.job);
+      if (stopped !== undefined && after.version !== stopped.readyVersion)
+        this.#violated(`placed while the update to version ${stopped.version} is halted`, after);
       const node = this.#fleet.nodes.get(after.nodeId);
       if (node === undefined || obstaclesToWork(node).length > 0)
         this.#violated("placed on a node that takes no work", after);
@@ -187,7 +196,7 @@ export class WorkSimulation {
         reconcile: this.#pick(["keep-original", "keep-replacement"] as const),
       },
       retry: { ...base.retry, attempts },
-      update: { ...base.update, maxParallel: this.#pick([1, 3]) },
+      update: { ...base.update, maxParallel: this.#pick([1, 3]), autoRevert: this.#pick([true, false]) },
       strategy: this.#pick(["bin-pack", "spread"] as const),
       maxPerNode: isPerNode ? 1 : this.#pick([0, 0, 1]),
       queueTimeoutMs: this.#pick([null, null, 60_000]),
@@ -202,6 +211,17 @@ export class WorkSimulation {
     if (what < 0.5 && isCounted) this.#fleet.change(job.name, { count: Math.floor(this.#random() * 6) });
     else if (what < 0.75) this.#fleet.change(job.name, { state: "STOPPED" });
     else if (!isCounted || job.spec.type === "service") this.#fleet.restart(job.name);
+  }
+
+  /** A job whose update halted goes back, because its policy says so or because an operator does. */
+  #revert(): void {
+    const [due] = this.#fleet.memory.state.toRevert;
+    const halted = [...this.#fleet.jobs.values()].filter(({ fallback, halted: why }) => fallback && why !== null);
+    const job = due === undefined ? this.#pick(halted) : this.#fleet.jobs.get(due);
+    if (job === undefined) return;
+    const to = due === undefined ? (job.fallback?.version ?? null) : autoRevertTo(job);
+    if (to === null) this.#violated(`job ${job.name} is to be reverted and cannot be`, job);
+    this.#fleet.revert(job.name, to, due === undefined ? undefined : job.version);
   }
 
   #join(id = `n${Math.floor(this.#random() * NODES)}`): void {

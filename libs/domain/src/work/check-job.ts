@@ -208,6 +208,7 @@ function toSpec(draft: JobDraft, type: JobType): JobSpec {
       maxParallel: Math.max(1, update.maxParallel),
       minReadyMs: updateTimes.minReadyMs,
       readyDeadlineMs: updateTimes.readyDeadlineMs,
+      autoRevert: update.autoRevert,
     },
     strategy: placement.strategy ?? (type === "service" ? "even" : "bin-pack"),
     maxPerNode: perNode ? 1 : placement.maxPerNode,

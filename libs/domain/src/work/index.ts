@@ -1,6 +1,17 @@
 export { boundUnknown, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
 export { checkJob, type KeptJob, keptJob } from "./check-job.ts";
-export { type JobEditKind, refuseJobEdit } from "./edit-job.ts";
+export {
+  autoRevertTo,
+  decideRevert,
+  type JobDeletionRefusal,
+  type JobEditKind,
+  type JobVersionHead,
+  MOST_JOB_VERSIONS,
+  type RevertDecision,
+  refuseJobDeletion,
+  refuseJobEdit,
+  revertedCount,
+} from "./edit-job.ts";
 export type {
   Desired,
   EndReason,
@@ -23,7 +34,7 @@ export {
 } from "./execution-state.ts";
 export { refusalsText } from "./explain.ts";
 export type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
-export type { JobRecord, JobState } from "./job-record.ts";
+export type { JobRecord, JobState, VersionSpec } from "./job-record.ts";
 export { JOB_TYPES, type JobSpec, type JobType, type Resources } from "./job-spec.ts";
 export { NO_OVERCOMMIT, type PlacedNode, toWorkNode } from "./node-work.ts";
 export {

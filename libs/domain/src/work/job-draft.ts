@@ -32,6 +32,7 @@ export interface JobDraft {
     readonly maxParallel: number;
     readonly minReadyMs: number | null;
     readonly readyDeadlineMs: number | null;
+    readonly autoRevert: boolean;
   };
   readonly placement: {
     readonly strategy: "bin-pack" | "spread" | null;

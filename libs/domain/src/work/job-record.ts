@@ -4,6 +4,12 @@ import type { JobSpec } from "./job-spec.ts";
 /** Where a job stands. */
 export type JobState = "ACTIVE" | "STOPPED" | "COMPLETED" | "FAILED";
 
+/** A version of a job. */
+export interface VersionSpec {
+  readonly version: number;
+  readonly spec: JobSpec;
+}
+
 /** A job as the record has it. */
 export interface JobRecord {
   readonly name: string;
@@ -25,8 +31,16 @@ export interface JobRecord {
   readonly run: number;
   /** Whether an ops job has been placed on all nodes that matched it. False for others. */
   readonly placed: boolean;
-  /** Why the update to the newest version stopped; null while it goes on, or there is none. */
+  /** Why the update to the newest version halted; null while it continues, or there is none. */
   readonly halted: string | null;
+  /** The newest version of a service or daemon of which all that was placed became ready; null for none. */
+  readonly readyVersion: number | null;
+  /** Earlier versions with the specification of the newest one, which reverts to them: what runs of them stays. */
+  readonly sameVersions?: readonly number[];
+  /** The version that the newest one undid automatically; absent or null where somebody submitted the newest one. */
+  readonly undone?: number | null;
+  /** `readyVersion` with its specification, where it is not the newest: what is placed once the update has halted. */
+  readonly fallback?: VersionSpec;
   /** What the rules hold against the newest version; absent for nothing. Nothing more of it is placed. */
   readonly violations?: readonly JobViolation[];
 }

@@ -46,6 +46,8 @@ export interface UpdatePolicy {
   readonly maxParallel: number;
   readonly minReadyMs: number;
   readonly readyDeadlineMs: number;
+  /** Whether an update that halts is undone: the job is reverted to the last version that became ready. */
+  readonly autoRevert: boolean;
 }
 
 /** What the scheduler has to know of a job's version. What runs is in the spec that nodes are given, by its digest. */

@@ -298,19 +298,20 @@ async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise
 
 async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
   if (changes.length === 0) return;
-  const items = changes.map(({ before, after: { name, state, message, placed, halted } }) => ({
-    ...{ name, state, message, placed, halted },
+  const items = changes.map(({ before, after: { name, state, message, placed, halted, readyVersion } }) => ({
+    ...{ name, state, message, placed, halted, readyVersion },
     ...{ was: before.state, version: before.version, count: before.count, run: before.run },
   }));
   const columns = sql`
-    name text, state text, message text, placed boolean, halted text, was text, version integer, count integer,
-    run integer`;
+    name text, state text, message text, placed boolean, halted text, "readyVersion" integer, was text,
+    version integer, count integer, run integer`;
   // One row is locked by its update alone; several, in the order in which others lock several.
   const names = items.map(({ name }) => name);
   if (names.length > 1) await lockJobRows(tx, names);
   const { rows } = await sql<{ readonly name: string }>`
     update jobs as j set
-      state = w.state, message = w.message, placed = w.placed, halted = w.halted, updated_at = now()
+      state = w.state, message = w.message, placed = w.placed, halted = w.halted, ready_version = w."readyVersion",
+      updated_at = now()
     from ${rowsFrom(items, columns)} as w
     where j.name = w.name and j.state = w.was and j.version = w.version and j.count = w.count
       and j.run = w.run
@@ -318,6 +319,14 @@ async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
   const written = new Set(rows.map(({ name }) => name));
   const stale = names.filter((name) => !written.has(name));
   if (stale.length > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [], jobs: stale });
+  const ready = changes.flatMap(({ before, after: { name, readyVersion } }) => {
+    return readyVersion === null || readyVersion === before.readyVersion ? [] : [{ name, version: readyVersion }];
+  });
+  if (ready.length === 0) return;
+  await sql`
+    update job_versions as v set ready_at = now()
+    from ${rowsFrom(ready, sql`name text, version integer`)} as r
+    where v.job = r.name and v.version = r.version and v.ready_at is null`.execute(tx);
 }
 
 async function endOrders(tx: Tx, ids: readonly string[]): Promise<void> {

@@ -224,7 +224,8 @@ export interface ExecutionTally {
 export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<readonly ExecutionTally[]> {
   if (jobs.length === 0) return [];
   const { rows } = await sql<Omit<ExecutionTally, "count"> & { readonly count: bigint }>`
-    select e.job, e.state, e.desired, o.observed, e.version = j.version and e.run >= j.run as current,
+    select e.job, e.state, e.desired, o.observed,
+      (e.version = j.version or e.version = any(j.same_versions)) and e.run >= j.run as current,
       e.replaced_by is not null as replaced, coalesce(${NODE_IS_WELL}, false) as "nodeWell", count(*) as count
     from executions as e
     join jobs as j on j.name = e.job

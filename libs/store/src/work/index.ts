@@ -27,14 +27,18 @@ export {
 } from "./executions.ts";
 export {
   countJobs,
+  countOpenExecutions,
+  deleteJob,
   getJob,
   getJobs,
+  getJobVersion,
   type JobEdit,
   type JobVersionRecord,
   lockJob,
   lockJobName,
   lockJobs,
   readJobs,
+  readJobVersionHeads,
   readJobVersions,
   type StoredJob,
   saveJobEdit,

@@ -1,6 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { MOST_JOB_VERSIONS } from "@rollcall/domain";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { lockJob, lockJobs, saveJobVersion } from "./jobs.ts";
+import {
+  countOpenExecutions,
+  deleteJob,
+  getJob,
+  getJobVersion,
+  lockJob,
+  lockJobs,
+  type NewJobVersion,
+  readJobVersionHeads,
+  saveJobVersion,
+} from "./jobs.ts";
 
 let database: TestDatabase;
 
@@ -9,6 +20,68 @@ beforeAll(async () => {
 });
 
 afterAll(() => database.drop());
+
+async function save(part: Partial<NewJobVersion> & Pick<NewJobVersion, "name" | "version">): Promise<void> {
+  const made = { type: "service", count: 1, spec: {}, actor: "", reason: "", specDigest: Buffer.alloc(32) } as const;
+  await database.store.transaction((tx) => saveJobVersion(tx, { ...made, ...part }));
+}
+
+describe("saveJobVersion()", () => {
+  it("should keep a bounded number of versions, and the last one that became ready", async () => {
+    const { db } = database.store;
+    await save({ name: "many", version: 1 });
+    await db.updateTable("jobs").set({ ready_version: 1 }).where("name", "=", "many").execute();
+    for (let version = 2; version <= MOST_JOB_VERSIONS + 3; version += 1) await save({ name: "many", version });
+    const kept = (await readJobVersionHeads(db, "many")).map(({ version }) => version).sort((a, b) => a - b);
+    expect(kept).toHaveLength(MOST_JOB_VERSIONS + 1);
+    expect(kept.slice(0, 3)).toEqual([1, 4, 5]);
+  });
+
+  it("should say which versions have one specification, until another is submitted", async () => {
+    const { db } = database.store;
+    await save({ name: "copied", version: 1 });
+    await save({ name: "copied", version: 2 });
+    await save({ name: "copied", version: 3, revert: { origin: 1, sameVersions: [1], undone: 2 } });
+    expect(await getJob(db, "copied")).toMatchObject({ sameVersions: [1], undone: 2 });
+    expect(await getJobVersion(db, "copied", 3)).toMatchObject({ origin: 1, readyAtMs: null });
+    expect(await getJobVersion(db, "copied", 4)).toBeNull();
+    await save({ name: "copied", version: 4 });
+    expect(await getJob(db, "copied")).toMatchObject({ sameVersions: [], undone: null });
+  });
+});
+
+describe("deleteJob()", () => {
+  it("should delete a job with its versions, its executions and what nodes said of them, and no other", async () => {
+    const { store } = database;
+    for (const name of ["gone", "stays"]) {
+      await save({ name, version: 1 });
+      const placed = { job: name, version: 1, index: 0, node_id: "n", generation: 1n, spec_digest: Buffer.alloc(32) };
+      const grant = { ports: "{}", gpu_uuids: [], millicores: 0n, memory_bytes: 0n, disk_bytes: 0n };
+      const rest = { previous: null, replaced_by: null, attempt: 0, lost_at: null, ended_at: null };
+      const no = { order_kind: null, order_actor: null, order_message: null, reason: "", message: "" };
+      const execution = { id: `${name}-1`, ...placed, ...grant, ...rest, ...no };
+      await store.db
+        .insertInto("executions")
+        .values({ ...execution, desired: "RUN", state: "LIVE" })
+        .execute();
+      await store.db
+        .insertInto("execution_observations")
+        .values({
+          ...{ execution_id: `${name}-1`, node_id: "n", epoch: 1n, report: 1n, observed: "READY" as const },
+          ...{ started_at: null, ended_at: null, end_reason: null, exit_code: null, signal: null, ready_at: null },
+          spec_digest: null,
+        })
+        .execute();
+    }
+    expect(await countOpenExecutions(store.db, "gone")).toBe(1);
+    await store.transaction((tx) => deleteJob(tx, "gone"));
+    expect(await getJob(store.db, "gone")).toBeNull();
+    expect(await getJobVersion(store.db, "gone", 1)).toBeNull();
+    expect(await countOpenExecutions(store.db, "gone")).toBe(0);
+    const left = await store.db.selectFrom("execution_observations").select("execution_id").execute();
+    expect(left).toEqual([{ execution_id: "stays-1" }]);
+  });
+});
 
 describe("lockJobs()", () => {
   it("should lock several in one order, whatever the order in which they are named, those that are to come too", async () => {

@@ -1,7 +1,7 @@
-import type { JobState, JobType, Json } from "@rollcall/domain";
+import { type JobState, type JobType, type JobVersionHead, type Json, MOST_JOB_VERSIONS } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { JobsTable } from "./work-tables.ts";
+import type { JobsTable, JobVersionsTable } from "./work-tables.ts";
 
 /** A job as the record has it. */
 export interface StoredJob {
@@ -24,8 +24,14 @@ export interface StoredJob {
   readonly message: string;
   /** Whether an ops job has been placed on all nodes that matched it. */
   readonly placed: boolean;
-  /** Why the update to the newest version stopped; null while it goes on, or there is none. */
+  /** Why the update to the newest version halted; null while it continues, or there is none. */
   readonly halted: string | null;
+  /** The newest version of which all that was placed became ready; null for none. */
+  readonly readyVersion: number | null;
+  /** Earlier versions with the specification of the newest one, which reverts to them. */
+  readonly sameVersions: readonly number[];
+  /** The version that the newest one undid automatically; null where somebody submitted it. */
+  readonly undone: number | null;
   /** Rises with each change by JobService: what the leader decides is compared with it. */
   readonly edition: number;
   readonly etag: string;
@@ -45,15 +51,30 @@ export interface NewJobVersion {
   readonly reason: string;
   /** Whether it begins a new run: executions of earlier ones no longer count. False when absent. */
   readonly isNewRun?: boolean;
+  /** Of a version that reverts to an earlier one; absent for one that was submitted. */
+  readonly revert?: {
+    /** The version that first had the specification. */
+    readonly origin: number;
+    /** All versions before it that have the specification. */
+    readonly sameVersions: readonly number[];
+    /** The version that is undone automatically; null where somebody reverts. */
+    readonly undone: number | null;
+  };
 }
 
-/** What was submitted once. */
+/** A version of a job that is kept. */
 export interface JobVersionRecord {
   readonly version: number;
   readonly spec: Json;
+  /** SHA-256 of what nodes are told to run. */
+  readonly specDigest: Buffer;
   readonly actor: string;
   readonly reason: string;
   readonly createdAtMs: number;
+  /** When all that was placed of it became ready; null for never. */
+  readonly readyAtMs: number | null;
+  /** The version that first had the specification; its own number where it was submitted. */
+  readonly origin: number;
 }
 
 /** One job with its row locked until the transaction ends; null when there is none. */
@@ -125,13 +146,19 @@ export async function getJobs(db: Db, names: readonly string[]): Promise<readonl
   return rows.map(toStoredJob);
 }
 
-/** Keep a version that was submitted as the newest of its job, which is new or locked. */
+/**
+ * Store a version as the newest of its job, which is new or locked. Versions beyond MOST_JOB_VERSIONS are forgotten,
+ * except the last one that became ready.
+ */
 export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<StoredJob> {
-  const { name, type, count, actor, reason, isNewRun = false } = version;
+  const { name, type, count, actor, reason, isNewRun = false, revert } = version;
+  const same = revert?.sameVersions ?? [];
   const spec = JSON.stringify(version.spec);
   const columns = {
     ...{ type, version: version.version, count, spec, actor },
     spec_digest: Buffer.from(version.specDigest),
+    same_versions: same,
+    undone: revert?.undone ?? null,
   };
   const row = await tx
     .insertInto("jobs")
@@ -150,8 +177,15 @@ export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<St
     .executeTakeFirstOrThrow();
   await tx
     .insertInto("job_versions")
-    .values({ job: name, version: version.version, spec, spec_digest: columns.spec_digest, actor, reason })
+    .values({
+      ...{ job: name, version: version.version, spec, spec_digest: columns.spec_digest, actor, reason },
+      origin: revert?.origin ?? null,
+    })
     .execute();
+  await sql`
+    delete from job_versions
+    where job = ${name} and version <= ${version.version - MOST_JOB_VERSIONS}
+      and version is distinct from ${row.ready_version}`.execute(tx);
   return toStoredJob(row);
 }
 
@@ -184,6 +218,22 @@ export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<
   return toStoredJob(row);
 }
 
+/** How many executions of a job have not ended, or may still run on their nodes. */
+export async function countOpenExecutions(db: Db, job: string): Promise<number> {
+  const { rows } = await sql<{ readonly count: bigint }>`
+    select count(*) as count from executions
+    where job = ${job} and (holds or ended_at is null)`.execute(db);
+  return Number(rows[0]?.count ?? 0n);
+}
+
+/** Delete a job that is locked, with its versions and its executions. */
+export async function deleteJob(tx: Tx, name: string): Promise<void> {
+  await sql`
+    with gone as (delete from executions where job = ${name} returning id)
+    delete from execution_observations as o using gone where o.execution_id = gone.id`.execute(tx);
+  await tx.deleteFrom("jobs").where("name", "=", name).execute();
+}
+
 /** Versions of a job, the newest first, below one; null for from the newest on. */
 export async function readJobVersions(
   db: Db,
@@ -191,11 +241,32 @@ export async function readJobVersions(
 ): Promise<readonly JobVersionRecord[]> {
   let query = db.selectFrom("job_versions").selectAll().where("job", "=", job).orderBy("version", "desc").limit(limit);
   if (below !== null) query = query.where("version", "<", below);
+  return (await query.execute()).map(toJobVersion);
+}
+
+/** One version of a job; null for one that is not kept. */
+export async function getJobVersion(db: Db, job: string, version: number): Promise<JobVersionRecord | null> {
+  const query = db.selectFrom("job_versions").selectAll().where("job", "=", job).where("version", "=", version);
+  const row = await query.executeTakeFirst();
+  return row === undefined ? null : toJobVersion(row);
+}
+
+/** Which versions of a job are kept, without their specifications. */
+export async function readJobVersionHeads(db: Db, job: string): Promise<readonly JobVersionHead[]> {
+  const query = db.selectFrom("job_versions").select(["version", "ready_at", "origin"]).where("job", "=", job);
   const rows = await query.execute();
-  return rows.map(({ version, spec, actor, reason, created_at: createdAt }) => ({
-    ...{ version, spec, actor, reason },
-    createdAtMs: createdAt.getTime(),
-  }));
+  return rows.map(({ version, ready_at: readyAt, origin }) => {
+    return { version, wasReady: readyAt !== null, origin: origin ?? version };
+  });
+}
+
+function toJobVersion(row: Selectable<JobVersionsTable>): JobVersionRecord {
+  const { version, spec, actor, reason } = row;
+  return {
+    ...{ version, spec, actor, reason, specDigest: row.spec_digest, origin: row.origin ?? version },
+    createdAtMs: row.created_at.getTime(),
+    readyAtMs: row.ready_at?.getTime() ?? null,
+  };
 }
 
 function toStoredJob(row: Selectable<JobsTable>): StoredJob {
@@ -214,6 +285,9 @@ function toStoredJob(row: Selectable<JobsTable>): StoredJob {
     message: row.message,
     placed: row.placed,
     halted: row.halted,
+    readyVersion: row.ready_version,
+    sameVersions: row.same_versions,
+    undone: row.undone,
     edition: row.edition,
     etag: `${createdAtMs.toString(36)}-${row.edition}`,
     createdAtMs,

@@ -29,8 +29,14 @@ export interface JobsTable {
   readonly message: Generated<string>;
   /** Whether an ops job has been placed on all nodes that matched it. */
   readonly placed: Generated<boolean>;
-  /** Why the update to the newest version stopped; null while it goes on, or there is none. */
+  /** Why the update to the newest version halted; null while it continues, or there is none. */
   readonly halted: string | null;
+  /** The newest version of which all that was placed became ready; null for none. */
+  readonly ready_version: number | null;
+  /** Earlier versions with the specification of the newest one. */
+  readonly same_versions: Generated<readonly number[]>;
+  /** The version that the newest one undid automatically; null where somebody submitted it. */
+  readonly undone: number | null;
   readonly edition: Generated<number>;
   readonly created_at: Timestamp;
   readonly updated_at: Timestamp;
@@ -45,6 +51,10 @@ export interface JobVersionsTable {
   readonly actor: string;
   readonly reason: string;
   readonly created_at: Timestamp;
+  /** When all that was placed of it became ready; null for never. */
+  readonly ready_at: Date | null;
+  /** The version that first had the specification; null where it is this one. */
+  readonly origin: number | null;
 }
 
 /** What nodes are told to run, by its digest. */

@@ -57,6 +57,7 @@ export function toJobDraft(spec: JobSpec, owner: string): JobDraft {
       maxParallel: update?.maxParallel ?? 0,
       minReadyMs: toMs(update?.minReadyTime),
       readyDeadlineMs: toMs(update?.readyDeadline),
+      autoRevert: update?.autoRevert ?? false,
     },
     placement: {
       strategy: STRATEGY[placement?.strategy ?? PlacementStrategy.UNSPECIFIED] ?? null,

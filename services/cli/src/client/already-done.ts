@@ -31,6 +31,9 @@ export const JOB_IS_STOPPED: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EXECUTION_ENDED,
 ]);
 
+/** The same of `job revert`. */
+export const JOB_HAS_SPECIFICATION: ReadonlySet<ErrorReason> = new Set([ErrorReason.JOB_VERSION_IS_NEWEST]);
+
 /** Whether a refusal only says that there is nothing to change. */
 export function isAlreadyDone(reason: ErrorReason): boolean {
   return ALREADY_DONE.has(reason);

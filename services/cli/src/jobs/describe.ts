@@ -54,7 +54,8 @@ export interface JobPanelLook {
 
 /** A job on one screen, for people. */
 export function jobPanel(job: Job, executions: readonly Execution[], { paint, columns, nowMs }: JobPanelLook): string {
-  const { spec, state, version, actor, message, updateTime } = job;
+  const { spec, state, version, actor, message, updateTime, readyVersion, undoneVersion } = job;
+  const isReadyElsewhere = readyVersion > 0 && readyVersion !== version;
   const row = (label: string, value: string) =>
     wrapValue(pad(label, LABEL_WIDTH), printable(value === "" ? "-" : value), columns, LABEL_WIDTH);
   const word = jobStateWord(state);
@@ -67,6 +68,10 @@ export function jobPanel(job: Job, executions: readonly Execution[], { paint, co
     row("Executions", countWords(job)),
     ...(job.update === undefined ? [] : [row("Update", updateWords(job))]),
     row("Version", `${version}, submitted by ${actor}`),
+    ...(isReadyElsewhere ? [row("Last ready", `version ${readyVersion}`)] : []),
+    ...(undoneVersion > 0
+      ? [row("Reverted", `automatically, since the update to version ${undoneVersion} halted`)]
+      : []),
     ...(spec === undefined ? [] : specFields(spec).map(([label, value]) => row(label, value))),
   ];
   const table = new TablePrinter(

@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Execution, ExecutionState, type Job, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import {
+  type Execution,
+  ExecutionState,
+  type Job,
+  JobService,
+  JobState,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { failuresInRow, isFailure, isOutdated, ranMsOf } from "@rollcall/domain";
 import type { ControlPlane } from "../client/control-plane.ts";
@@ -9,6 +15,7 @@ import { Failure } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import type { JobClient } from "./submit.ts";
+import { waitLines } from "./waits.ts";
 import { countWords, endSentence, refusalLines, runsToCompletion, updateWords } from "./words.ts";
 
 /** Where a job stands on its way to what was submitted. */
@@ -79,6 +86,7 @@ async function followJob(
   for await (const job of watchJob(shell, control, client, name)) {
     if (version !== null && job.version < version) continue;
     if (version !== null && job.version > version) {
+      if (job.undoneVersion === version) throw new Failure(await undoneText(client, job, version));
       throw new Failure(`job ${shown}: version ${job.version} was submitted while version ${version} was followed`);
     }
     const progress = await settledProgress(control, client, job);
@@ -99,6 +107,20 @@ async function followJob(
     explained = isWaiting;
   }
   throw new Failure(`job ${shown}: the control plane ended the watch before the job was done`);
+}
+
+/** That the update to a version halted, and that the job was reverted for that. The newest version says why. */
+async function undoneText(client: JobClient, { spec, version: newest }: Job, version: number): Promise<string> {
+  const name = spec?.name ?? "";
+  const text = `job ${name}: the update to version ${version} halted, and version ${newest} undoes it`;
+  try {
+    const { versions } = await client.listJobVersions({ name, pageSize: 1 });
+    const [last] = versions;
+    return printable(last?.version === newest ? `${text}: ${last.reason}` : text);
+  } catch {
+    // The failure is reported all the same.
+    return printable(text);
+  }
 }
 
 /** Where a job stands, with what its counts do not show. */
@@ -193,7 +215,8 @@ export async function* watchJob(
     pause: (ms, signal) => sleep(ms, undefined, { signal }),
   });
   let isThere = false;
-  for await (const { jobs, snapshotDone } of messages) {
+  for await (const { jobs, snapshotDone, deletedJobs } of messages) {
+    if (deletedJobs.includes(name)) throw new Failure(`job ${printable(name)} was deleted`);
     for (const job of jobs) {
       if (job.spec?.name !== name) continue;
       isThere = true;
@@ -215,5 +238,50 @@ async function explainWaiting(shell: Shell, client: JobClient, name: string): Pr
     shell.err.write(lines.map((line) => `  ${printable(line)}\n`).join(""));
   } catch {
     // The job is followed all the same; `job why` says what is wrong.
+  }
+}
+
+/**
+ * Wait until all executions of a job that was stopped have ended, and report on standard error what has not. Throws
+ * Failure when the job is started again meanwhile.
+ */
+export async function waitUntilEnded(
+  shell: Pick<Shell, "out" | "err" | "interrupted">,
+  control: ControlPlane,
+  name: string,
+): Promise<void> {
+  const client = control.client("scheduler", JobService);
+  const shown = printable(name);
+  let told = "";
+  for await (const job of watchJob(shell, control, client, name)) {
+    if (job.state === JobState.ACTIVE) throw new Failure(`job ${shown} was started again while its end was waited for`);
+    const left = leftOf(job);
+    if (left === 0) {
+      shell.out.write(`${shown} has ended\n`);
+      return;
+    }
+    const progress = `${shown}: ${left} execution${left === 1 ? " has" : "s have"} not ended\n`;
+    if (progress === told) continue;
+    told = progress;
+    shell.err.write(progress + (await heldText(client, name)));
+  }
+  throw new Failure(`the control plane ended the watch before job ${shown} had ended`);
+}
+
+function leftOf({ executions }: Job): number {
+  const { pending = 0, running = 0, ready = 0, lost = 0, stopping = 0 } = executions ?? {};
+  return pending + running + ready + lost + stopping;
+}
+
+/** What holds the executions that have not ended, a line each; empty where that cannot be read. */
+async function heldText(client: JobClient, name: string): Promise<string> {
+  try {
+    const { waits } = await client.explainExecution({ subject: { case: "job", value: name } });
+    return waitLines(waits, Number.POSITIVE_INFINITY)
+      .map((line) => `${line}\n`)
+      .join("");
+  } catch {
+    // It is waited for all the same.
+    return "";
   }
 }

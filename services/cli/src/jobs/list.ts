@@ -175,5 +175,10 @@ const VERSION_COLUMNS: readonly Column<JobVersion>[] = [
   { title: "SUBMITTED", name: "submitted", cell: ({ createTime }) => timeCell(createTime) },
   { title: "ACTOR", name: "actor", limit: 32, rank: 2, cell: ({ actor }) => optionalCell(actor) },
   { title: "COUNT", name: "count", rank: 3, cell: ({ spec }) => ({ text: String(spec?.count ?? 0) }) },
+  { title: "READY", name: "ready", cell: ({ readyTime }) => timeCell(readyTime) },
+  {
+    ...{ title: "COPY OF", name: "copy-of", rank: 4 },
+    cell: ({ version, origin }) => optionalCell(origin === version || origin === 0 ? "" : String(origin)),
+  },
   { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },
 ];

@@ -9,7 +9,8 @@ import {
   STRICT,
   type Verb,
 } from "../command.ts";
-import type { JobChangeOptions } from "../jobs/change.ts";
+import type { JobChangeOptions, JobRevertOptions } from "../jobs/change.ts";
+import type { JobSelectionOptions } from "../jobs/change-jobs.ts";
 import type { ExecutionListOptions, JobListOptions } from "../jobs/list.ts";
 import type { LogsOptions } from "../jobs/logs.ts";
 import type { JobRunOptions } from "../jobs/run-files.ts";
@@ -117,10 +118,13 @@ function defineListings(job: Command, shell: Shell): void {
   ).action(act<ExecutionListOptions>(shell, async () => (await import("../jobs/list.ts")).jobExecutions));
   const history = job
     .command("history")
-    .description("List the versions of a job, the newest first")
+    .description("List the versions of a job that it can be reverted to, the newest first")
     .argument("<job>", JOB_NAME);
   addNotes(
     addListingOptions(addLimit(history, "versions")),
+    "The newest 100 versions are kept, and the last one that became ready. A version of a service or daemon became " +
+      "ready when all that was placed of it was ready for update.minReadyTime. COPY OF names the version that first " +
+      "had the specification of one that a revert made.",
     "-o json|yaml prints a rollcall.scheduler.v1.ListJobVersionsResponse in proto JSON, with the job of each version.",
   ).action(
     act<ListingOptions & { readonly limit?: string }>(shell, async () => (await import("../jobs/list.ts")).jobHistory),
@@ -130,13 +134,31 @@ function defineListings(job: Command, shell: Shell): void {
 function defineChanges(job: Command, shell: Shell): void {
   const stop = job
     .command("stop")
-    .description(
-      "Stop a job: all of its executions end, and none comes again; one that has already ended keeps its result",
-    )
-    .argument("[job]", JOB_NAME)
+    .description("Stop jobs: all executions end, and none is placed again; a job that has ended keeps its result")
+    .argument("[job...]", "Names of jobs")
     .option("--execution <execution>", "Only this execution, by its id; a service or daemon gets another in its place")
-    .option(...STRICT);
-  defineChange(stop, shell, "StopJobResponse", async () => (await import("../jobs/change.ts")).jobStop);
+    .option("--types <types>", "Active jobs of these types: batch, service, ops or daemon; several with commas");
+  addNotes(
+    addSelectionOptions(stop, "Every active job").option("--wait", "Wait until all executions have ended"),
+    `${ASKS} What has not ended goes to standard error with --wait, and what holds it; Ctrl-C ends the waiting and ` +
+      "not the stopping.",
+    "Prints Ok, or the outcome for each of several jobs; -o json|yaml prints a " +
+      'rollcall.scheduler.v1.StopJobResponse in proto JSON, or {"jobs": [...]} of them.',
+  ).action(act<JobSelectionOptions>(shell, async () => (await import("../jobs/change-jobs.ts")).jobStop));
+  const remove = job
+    .command("delete")
+    .description("Delete jobs that have ended, with their versions and the records of their executions")
+    .argument("[job...]", "Names of jobs")
+    .option("--types <types>", "Ended jobs of these types: batch, service, ops or daemon; several with commas")
+    .option("--states <states>", "Only stopped, completed or failed jobs; several with commas");
+  addNotes(
+    addSelectionOptions(remove, "Every job that has ended").option(...ETAG),
+    ASKS,
+    "An active job is refused: stop it first. So is a job of which a node may still run an execution. Output stays " +
+      "on its node as long as it is kept there.",
+    "Prints Ok, or the outcome for each of several jobs; -o json|yaml prints a " +
+      'rollcall.scheduler.v1.DeleteJobResponse in proto JSON, or {"jobs": [...]} of them.',
+  ).action(act<JobSelectionOptions>(shell, async () => (await import("../jobs/change-jobs.ts")).jobDelete));
   const scale = job
     .command("scale")
     .description("Change the count of a batch job or service")
@@ -149,11 +171,38 @@ function defineChanges(job: Command, shell: Shell): void {
     .description("Replace each execution of a service or daemon, as its update policy says")
     .argument("<job>", JOB_NAME);
   defineChange(restart, shell, "RestartJobResponse", async () => (await import("../jobs/change.ts")).jobRestart);
+  const revert = job
+    .command("revert")
+    .description("Give a job the specification of an earlier version, and follow it until it is ready or finished")
+    .argument("<job>", JOB_NAME)
+    .argument("[version]", "The version; without it the last one that became ready and differs from the present one")
+    .option("--detach", "Do not follow the job: exit once the new version is accepted")
+    .option(...ETAG)
+    .option(...STRICT);
+  addNotes(
+    addChangeOptions(revert),
+    "A revert makes a new version, and the job rolls to it as its update policy says. Executions that already run " +
+      "that specification stay. A count that was changed by `rollcall job scale` since the newest version was " +
+      "submitted stays too. `rollcall job history` shows the versions, and which of them became ready.",
+    FOLLOWING,
+    "Prints Ok; -o json|yaml prints a rollcall.scheduler.v1.RevertJobResponse in proto JSON.",
+  ).action(act<JobRevertOptions>(shell, async () => (await import("../jobs/change.ts")).jobRevert));
   const adopt = job
     .command("adopt")
     .description("Make an execution that is ORPHANED one of its job again")
     .argument("<execution>", "Id of the execution");
   defineChange(adopt, shell, "AdoptExecutionResponse", async () => (await import("../jobs/change.ts")).jobAdopt);
+}
+
+const ASKS = "One job that is named is changed at once; several, or those that options choose, after a question.";
+
+/** The options of verbs that change several jobs. */
+function addSelectionOptions(command: Command, all: string): Command {
+  return addChangeOptions(command)
+    .option("--all", all)
+    .option("-y, --yes", "Do not ask before changing jobs that options chose, or several")
+    .option("--dry-run", "Only print which jobs would be changed")
+    .option(...STRICT);
 }
 
 function defineChange(

@@ -1,26 +1,32 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
+  DeleteJobResponseSchema,
   type Job,
   JobService,
   RestartJobResponseSchema,
+  RevertJobResponseSchema,
   ScaleJobResponseSchema,
   StopJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { refuse } from "@rollcall/errors";
+import { reasonOf, refuse } from "@rollcall/errors";
 import {
   commit,
+  decideRevertIn,
+  deleteJobIn,
   editJobIn,
   type JobOrder,
   messageCodec,
   type Operation,
   readOperation,
+  revertJobIn,
   stopJobIn,
 } from "@rollcall/operations";
-import type { Change, JobEdit, StoredJob, Tx } from "@rollcall/store";
+import { type Change, getJob, type JobEdit, type StoredJob, type Tx } from "@rollcall/store";
 import { jobFromText, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
+import { checkFit } from "./submit-job.ts";
 
 /** Change the count of a batch job or service. */
 export function scaleJob(services: SchedulerServices): MethodImpl<typeof JobService.method.scaleJob> {
@@ -53,6 +59,26 @@ export function restartJob(services: SchedulerServices): MethodImpl<typeof JobSe
   };
 }
 
+/** Make a new version of a job that has the specification of an earlier one. */
+export function revertJob(services: SchedulerServices): MethodImpl<typeof JobService.method.revertJob> {
+  const method = JobService.method.revertJob;
+  const options = { codec: messageCodec(RevertJobResponseSchema) };
+  return async (request, context) => {
+    const operation = readOperation(services, method, request, context);
+    const { name, etag, version } = request;
+    const order = { name, etag, version: version === 0 ? null : version };
+    // Before anything is locked, since nodes may have to be read. What is refused is refused again below, unless the
+    // answer to this request is known.
+    const planned = await decideRevertIn(services.store.db, order).catch(nullIfRefused);
+    if (planned !== null) await checkFit(services, planned, context.signal);
+    return commit(services, operation, options, async (tx) => {
+      const { result, ...rest } = await revertJobIn(tx, operation, order);
+      const { job, revertedTo } = result;
+      return { ...rest, result: create(RevertJobResponseSchema, { job: await shown(tx, job), revertedTo }) };
+    });
+  };
+}
+
 /** End all executions of a job. */
 export function stopJob(services: SchedulerServices): MethodImpl<typeof JobService.method.stopJob> {
   const method = JobService.method.stopJob;
@@ -64,6 +90,27 @@ export function stopJob(services: SchedulerServices): MethodImpl<typeof JobServi
       return { ...rest, result: create(StopJobResponseSchema, { job: await shown(tx, result) }) };
     });
   };
+}
+
+/** Delete a job that has ended. */
+export function deleteJob(services: SchedulerServices): MethodImpl<typeof JobService.method.deleteJob> {
+  const method = JobService.method.deleteJob;
+  const options = { codec: messageCodec(DeleteJobResponseSchema) };
+  return async (request, context) => {
+    const operation = readOperation(services, method, request, context);
+    return commit(services, operation, options, async (tx) => {
+      // Its executions are counted before they are deleted with it.
+      const before = await getJob(tx, request.name);
+      const job = before === null ? undefined : await shown(tx, before);
+      const { result: _, ...rest } = await deleteJobIn(tx, operation, request);
+      return { ...rest, result: create(DeleteJobResponseSchema, job === undefined ? {} : { job }) };
+    });
+  };
+}
+
+function nullIfRefused(error: unknown): null {
+  if (reasonOf(error) === undefined) throw error;
+  return null;
 }
 
 async function edit(

@@ -8,7 +8,18 @@ const TASK = { case: "process" as const, value: { command: ["true"] } };
 const JOB: StoredJob = {
   ...{ name: "web", type: "service", version: 2, state: "ACTIVE", message: "", count: 2, restartBefore: "" },
   spec: toJson(JobSpecSchema, create(JobSpecSchema, { name: "web", type: JobType.SERVICE, count: 2, task: TASK })),
-  ...{ halted: null, placed: true, submittedAtMs: 0, createdAtMs: 0, updatedAtMs: 0, actor: "token:t", etag: "e" },
+  ...{
+    halted: null,
+    readyVersion: null,
+    sameVersions: [],
+    undone: null,
+    placed: true,
+    submittedAtMs: 0,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+    actor: "token:t",
+    etag: "e",
+  },
 } as unknown as StoredJob;
 const OLD: ExecutionTally = {
   ...{ job: "web", state: "LIVE", desired: "RUN", observed: "READY", current: false, nodeWell: true, replaced: false },

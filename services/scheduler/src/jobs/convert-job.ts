@@ -49,6 +49,9 @@ export function jobToProto({ job, tally }: CountedJob): Job {
     actor: job.actor,
     etag: job.etag,
     run: job.run,
+    readyVersion: job.readyVersion ?? 0,
+    sameVersions: [...job.sameVersions],
+    undoneVersion: job.undone ?? 0,
   });
 }
 
@@ -74,9 +77,12 @@ export function jobStatesFromProto(states: readonly JobState[]): readonly Domain
 }
 
 /** The public message of a version. */
-export function jobVersionToProto({ version, spec, createdAtMs, actor, reason }: JobVersionRecord): JobVersion {
-  const createTime = timestampFromMs(createdAtMs);
-  return create(JobVersionSchema, { version, spec: jobFromText(spec), createTime, actor, reason });
+export function jobVersionToProto(record: JobVersionRecord): JobVersion {
+  const { version, spec, createdAtMs, actor, reason, readyAtMs, origin } = record;
+  return create(JobVersionSchema, {
+    ...{ version, spec: jobFromText(spec), createTime: timestampFromMs(createdAtMs), actor, reason, origin },
+    ...(readyAtMs === null ? {} : { readyTime: timestampFromMs(readyAtMs) }),
+  });
 }
 
 type Kind = Exclude<keyof ExecutionCounts, "$typeName" | "$unknown" | "waiting">;

@@ -1,17 +1,43 @@
-import type { JobRecord, KeptJob } from "@rollcall/domain";
-import { type Db, readExecutions, type StoredExecution, type StoredJob } from "@rollcall/store";
-import { keptJobOf } from "@rollcall/wire";
+import type { JobRecord, KeptJob, VersionSpec } from "@rollcall/domain";
+import {
+  type Db,
+  getJobVersion,
+  type JobVersionRecord,
+  readExecutions,
+  type StoredExecution,
+  type StoredJob,
+} from "@rollcall/store";
+import { jobFromText, jobTypeFromProto, keptJobOf } from "@rollcall/wire";
 import type { ViewedJob } from "./node-view.ts";
 
 const EXECUTIONS_A_READ = 1_000;
 
 /** A job as the rules have it. */
-export function toJobRecord(job: StoredJob, { spec, violations }: KeptJob): JobRecord {
-  const { name, version, state, message, count, submittedAtMs, run, placed, halted } = job;
+export function toJobRecord(job: StoredJob, { spec, violations }: KeptJob, fallback: VersionSpec | null): JobRecord {
+  const { name, version, state, message, count, submittedAtMs, run, placed, halted, readyVersion, sameVersions } = job;
   return {
-    ...{ name, version, state, message, count, spec, submittedAtMs, run, placed, halted },
+    ...{ name, version, state, message, count, spec, submittedAtMs, run, placed, halted, readyVersion, sameVersions },
+    undone: job.undone,
+    ...(fallback === null ? {} : { fallback }),
     ...(violations.length === 0 ? {} : { violations }),
   };
+}
+
+/** The version of a job that is placed once the update to its newest version has halted. */
+export function fallbackVersionOf({ state, version, readyVersion }: StoredJob): number | null {
+  return state === "ACTIVE" && readyVersion !== version ? readyVersion : null;
+}
+
+/** A version that was read, as the rules take it; null for one that today's rules refuse: nothing of it is placed. */
+export function toVersionSpec(job: StoredJob, { version, spec, actor }: JobVersionRecord): VersionSpec | null {
+  const kept = keptJobOf({ spec, type: jobTypeFromProto(jobFromText(spec).type) ?? job.type, actor });
+  return kept.violations.length === 0 ? { version, spec: kept.spec } : null;
+}
+
+async function readFallback(db: Db, job: StoredJob): Promise<VersionSpec | null> {
+  const version = fallbackVersionOf(job);
+  const found = version === null ? null : await getJobVersion(db, job.name, version);
+  return found === null ? null : toVersionSpec(job, found);
 }
 
 /** Whether a job wants executions at all: one of a count of 0 does not. */
@@ -38,5 +64,5 @@ export async function viewJob(db: Db, job: StoredJob | null, signal: AbortSignal
     if (last === undefined || rows.length < EXECUTIONS_A_READ) break;
     below = last.execution.id;
   }
-  return { job: toJobRecord(job, keptJobOf(job)), executions: executions.reverse() };
+  return { job: toJobRecord(job, keptJobOf(job), await readFallback(db, job)), executions: executions.reverse() };
 }

@@ -19,7 +19,7 @@ const NODE_EVENTS: readonly EventType[] = [
   "node.drain.cancelled",
   "node.hardware.accepted",
 ];
-const JOB_EVENTS: readonly JobEventType[] = ["job.submitted", "job.changed"];
+const JOB_EVENTS: readonly JobEventType[] = ["job.submitted", "job.changed", "job.deleted"];
 const ORDERS: JobEventType = "job.execution.ordered";
 
 /** What a leader reads of the log: whatever may change what should run where. */

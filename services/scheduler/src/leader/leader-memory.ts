@@ -13,13 +13,14 @@ import {
   settleOrphan,
   stopRevived,
   toWorkNode,
+  type VersionSpec,
   type WorkMemory,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
 import type { StoredDrain, StoredExecution, StoredJob } from "@rollcall/store";
 import { keptJobOf, violationsText } from "@rollcall/wire";
 import { toObservation } from "../executions/convert-execution.ts";
-import { toJobRecord } from "../jobs/view-job.ts";
+import { fallbackVersionOf, toJobRecord, toVersionSpec } from "../jobs/view-job.ts";
 import type { LeaderOptions } from "./leader-options.ts";
 import type { LeaderRecord } from "./leader-record.ts";
 
@@ -56,7 +57,7 @@ export class LeaderMemory {
     });
     await this.#pages(signal, "", async (after) => {
       const jobs = await record.readJobs({ after, limit: JOBS_A_READ });
-      for (const job of jobs) this.#applyJob(job, Math.min(job.submittedAtMs, nowMs));
+      for (const job of jobs) await this.#applyJob(job, Math.min(job.submittedAtMs, nowMs));
       return jobs.length < JOBS_A_READ ? null : (jobs.at(-1)?.name ?? null);
     });
     for (const read of [record.readLiveExecutions, record.readNewestEnded]) {
@@ -103,7 +104,7 @@ export class LeaderMemory {
     const gone = new Set(names);
     for (const job of await this.#record.getJobs(names)) {
       gone.delete(job.name);
-      this.#applyJob(job, nowMs);
+      await this.#applyJob(job, nowMs);
     }
     for (const name of gone) {
       this.#versions.delete(name);
@@ -165,22 +166,39 @@ export class LeaderMemory {
     this.#shell.revert(plan);
   }
 
+  /** Take the jobs that are to be reverted, since their updates halted; each once until it is read again. */
+  takeReverts(): readonly { readonly name: string; readonly version: number }[] {
+    const { toRevert, jobs } = this.#shell.state;
+    const due = [...toRevert].map((name) => ({ name, version: jobs.get(name)?.record.version ?? 0 }));
+    toRevert.clear();
+    return due;
+  }
+
   /** The digest of what a version of a job runs. */
   digestOf(job: string, version: number): Uint8Array {
     const known = this.#versions.get(job);
-    if (known?.version !== version) throw new Error(`version ${version} of job ${job} is not its newest`);
-    return known.digest;
+    if (known?.version === version) return known.digest;
+    if (known?.fallback?.version === version) return known.fallback.digest;
+    throw new Error(`version ${version} of job ${job} is neither its newest nor the one that it falls back on`);
   }
 
   /** @param submittedAtMs when it was submitted by planning time, if it was submitted since it was read last. */
-  #applyJob(job: StoredJob, submittedAtMs: number): void {
+  async #applyJob(job: StoredJob, submittedAtMs: number): Promise<void> {
     const known = this.#versions.get(job.name);
     const isSame = known?.submitted.recordMs === job.submittedAtMs;
     const submitted = isSame ? known.submitted : { recordMs: job.submittedAtMs, atMs: submittedAtMs };
     // Most changes of a job make no new version, and what it asks for stays prepared then.
     const kept = known?.version === job.version ? known.kept : this.#read(job);
-    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept, submitted });
-    this.#shell.applyJob({ ...toJobRecord(job, kept), submittedAtMs: submitted.atMs });
+    const fallback = await this.#readFallback(job, known?.fallback ?? null);
+    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept, submitted, fallback });
+    this.#shell.applyJob({ ...toJobRecord(job, kept, fallback?.placed ?? null), submittedAtMs: submitted.atMs });
+  }
+
+  async #readFallback(job: StoredJob, known: KnownFallback | null): Promise<KnownFallback | null> {
+    const version = fallbackVersionOf(job);
+    if (version === null || known?.version === version) return version === null ? null : known;
+    const found = await this.#record.getJobVersion(job.name, version);
+    return found === null ? null : { version, digest: found.specDigest, placed: toVersionSpec(job, found) };
   }
 
   #read(job: StoredJob): KeptJob {
@@ -219,10 +237,19 @@ function afterEnd(before: ExecutionRecord, observation: Observation): readonly E
   return isConfirmed ? [{ kind: "FREED", before, after: { ...before, desired: "FORGET" }, observation }] : [];
 }
 
+/** The version that is placed once the update to the newest one has halted. */
+interface KnownFallback {
+  readonly version: number;
+  readonly digest: Uint8Array;
+  /** Null for one that today's rules refuse. */
+  readonly placed: VersionSpec | null;
+}
+
 interface KnownVersion {
   readonly version: number;
   readonly digest: Uint8Array;
   readonly kept: KeptJob;
+  readonly fallback: KnownFallback | null;
   /** When it was submitted last or started again: by the record's clock, which may step, and by planning time. */
   readonly submitted: { readonly recordMs: number; readonly atMs: number };
 }

@@ -1,4 +1,5 @@
-import type { PlacedNode } from "@rollcall/domain";
+import type { CommandSource, PlacedNode } from "@rollcall/domain";
+import { autoRevertJob } from "@rollcall/operations";
 import {
   type ChangePosition,
   type Changes,
@@ -9,9 +10,11 @@ import {
   freeIndex,
   getExecutions,
   getJobs,
+  getJobVersion,
   greatestExecutionId,
   type HomelessOrphan,
   indexToAdopt,
+  type JobVersionRecord,
   listDrains,
   noteSchedulerLeads,
   type PlacesOfJob,
@@ -62,6 +65,12 @@ export interface LeaderRecord {
   getExecutions(ids: readonly string[]): Promise<readonly StoredExecution[]>;
   readJobs(query: PageQuery): Promise<readonly StoredJob[]>;
   getJobs(names: readonly string[]): Promise<readonly StoredJob[]>;
+  getJobVersion(job: string, version: number): Promise<JobVersionRecord | null>;
+  /**
+   * Revert a job whose update to a version halted, as its policy says. Nothing happens where that is no longer so, or
+   * where today's rules refuse the earlier version; a text says that.
+   */
+  autoRevert(job: string, version: number, by: CommandSource): Promise<string | null>;
   readComputeNodeIds(query: PageQuery): Promise<readonly string[]>;
   ensureAllocations(nodeIds: readonly string[]): Promise<void>;
   readNodes(ids: readonly string[]): AsyncIterable<readonly PlacedNode[]>;
@@ -89,6 +98,8 @@ export function createPostgresRecord(store: ReservedStore): LeaderRecord {
     getExecutions: (ids) => getExecutions(db, ids),
     readJobs: (query) => readJobs(db, query),
     getJobs: (names) => getJobs(db, names),
+    getJobVersion: (job, version) => getJobVersion(db, job, version),
+    autoRevert: (job, version, by) => autoRevertJob(store, { job, version, by }),
     readComputeNodeIds: (query) => readComputeNodeIds(db, query),
     ensureAllocations: (nodeIds) => ensureAllocations(store, nodeIds),
     readNodes: (ids) => readNodes(db, ids),

@@ -104,6 +104,7 @@ export class Leader {
       const decided = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
       mostPlaced = decided.isStale ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
+      await this.#revert(memory, nowMs);
       this.#metrics.setWork(memory.size());
       succeeded();
       if (decided.isStale || decided.more || this.#dirty.hasOrders) continue;
@@ -182,6 +183,17 @@ export class Leader {
     await findOrphans({ position: from, nowMs }, this.#orphans, commit, this.#options);
     await this.#step("observed");
     return next;
+  }
+
+  /** Revert the jobs whose updates halted, where their policies say so. The log says when to read them again. */
+  async #revert(memory: LeaderMemory, nowMs: number): Promise<void> {
+    const { record, log } = this.#options;
+    for (const { name, version } of memory.takeReverts()) {
+      const refusal = await record.autoRevert(name, version, { actor: this.#actor, message: "", atMs: nowMs });
+      if (refusal !== null)
+        log.warn({ job: name, version, why: refusal }, "a job whose update halted cannot be reverted");
+      else await this.#step("committed");
+    }
   }
 
   #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<PlansOutcome> {

@@ -13,7 +13,10 @@ const MOST_PENDING = 10_000;
 const BOOKMARK_MS = 10_000;
 /** The executions of a job are counted at most so often. */
 const PAUSE_MS = 250;
-const JOB_INTEREST: EventInterest = { types: new Set(["job.submitted", "job.changed"]), displaced: new Set() };
+const JOB_INTEREST: EventInterest = {
+  types: new Set(["job.submitted", "job.changed", "job.deleted"]),
+  displaced: new Set(),
+};
 
 /** Send jobs as they are, and then as they, or their executions, change. */
 export function watchJobs({
@@ -48,7 +51,10 @@ export function watchJobs({
         if (names.length === 0) yield create(WatchJobsResponseSchema);
         for (let from = 0; from < names.length; from += JOBS_A_MESSAGE) {
           const some = names.slice(from, from + JOBS_A_MESSAGE);
-          yield await message(await getJobs(store.db, some), false);
+          const found = await getJobs(store.db, some);
+          const there = new Set(found.map((job) => job.name));
+          const deletedJobs = some.filter((job) => !there.has(job));
+          yield await message(found, { deletedJobs });
         }
         await clock.sleep(PAUSE_MS, signal);
       }
@@ -65,14 +71,17 @@ export function watchJobs({
       const jobs =
         name === "" ? await readJobs(store.db, { after, limit: JOBS_A_MESSAGE }) : await getJobs(store.db, [name]);
       const isLast = name !== "" || jobs.length < JOBS_A_MESSAGE;
-      yield await message(jobs, isLast);
+      yield await message(jobs, { snapshotDone: isLast });
       if (isLast) return;
       after = jobs.at(-1)?.name ?? after;
     }
   }
 
-  async function message(jobs: readonly StoredJob[], snapshotDone: boolean) {
+  async function message(
+    jobs: readonly StoredJob[],
+    rest: { readonly snapshotDone?: boolean; readonly deletedJobs?: string[] },
+  ) {
     const counted = await countJobExecutions(store.db, jobs);
-    return create(WatchJobsResponseSchema, { jobs: counted.map(jobToProto), snapshotDone });
+    return create(WatchJobsResponseSchema, { jobs: counted.map(jobToProto), ...rest });
   }
 }

@@ -7,7 +7,7 @@ import { PlacementSearch } from "../placement/placement-search.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { couldFit, countRefusals, matchingNodes } from "../placement/refusals.ts";
 import { nextInPlace } from "../retry-place.ts";
-import { isOutdated, isPerNode, isRefused, type KnownJob, liveIn, type Place, type WorkState } from "./work-state.ts";
+import { isBarred, isPerNode, isPlaced, type KnownJob, liveIn, type Place, type WorkState } from "./work-state.ts";
 
 /** Places that a preview names at most. */
 const MOST_PREVIEWED = 1_000;
@@ -66,7 +66,7 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
     waiting,
     retrying: tries.length,
     nextTryAtMs: tries.length === 0 ? null : tries.reduce((one, other) => Math.min(one, other)),
-    ...(waiting === 0 || isRefused(job.record)
+    ...(waiting === 0 || isBarred(job.record)
       ? { refusals: [], nodes: state.pool.size }
       : explainRefusals(state, job.request, job.counts)),
   };
@@ -169,10 +169,10 @@ function explainRefusals(
   return { nodes, refusals: found.map((one) => ({ ...one, message: refusalText(one.reason) })) };
 }
 
-function nextTry({ record }: KnownJob, place: Place, nowMs: number): readonly number[] {
+function nextTry({ record, request }: KnownJob, place: Place, nowMs: number): readonly number[] {
   const { last, lastRanMs, outcome } = place;
   if (record.state !== "ACTIVE" || outcome !== null || last === null || liveIn(place) !== undefined) return [];
-  if (isOutdated(last, record)) return [];
-  const next = nextInPlace(last, lastRanMs, record.spec);
+  if (!isPlaced(last, record)) return [];
+  const next = nextInPlace(last, lastRanMs, request.spec);
   return next.kind === "again" && next.notBeforeMs > nowMs ? [next.notBeforeMs] : [];
 }

@@ -11,12 +11,15 @@ import { jobWhy, nodeWhy, scheduling, type WaitContext, type WaitFacts, waitOf }
 import {
   isOutdated,
   isPerNode,
+  isPlaced,
   isReady,
   isRefused,
+  isUpdating,
   type KnownExecution,
   type KnownJob,
   liveIn,
   type Place,
+  placedVersion,
   type WorkState,
 } from "./work-state.ts";
 
@@ -69,7 +72,7 @@ function placesInTransit(job: KnownJob): number {
     const live = liveIn(place);
     const isWanted = isPerNode(job.record) || place.index < job.record.count;
     if (!isWanted) return false;
-    return live === undefined || (!isOutdated(live.record, job.record) && !isReady(live, job.record));
+    return live === undefined || (isPlaced(live.record, job.record) && !isReady(live, job.record));
   });
   return places.length + untouchedPlaces(job).length;
 }
@@ -117,10 +120,10 @@ function vacantWaits(context: WaitContext, place: Place): readonly OneWait[] {
     return [waitOf({ reason: "EARLIER_NOT_ENDED", text, executionId: id, nodeId, command: nodeWhy(nodeId) })];
   }
   if (last === null) return [emptyWait(context, record.submittedAtMs, place)];
-  const next = nextInPlace(last, place.lastRanMs, record.spec);
+  const next = nextInPlace(last, place.lastRanMs, job.request.spec);
   const of = { executionId: last.id, nodeId: last.nodeId, sinceMs: last.endedAtMs };
   if (next.kind === "done") return [];
-  if (isOutdated(last, record)) return [emptyWait(context, Math.max(record.submittedAtMs, last.endedAtMs ?? 0), place)];
+  if (!isPlaced(last, record)) return [emptyWait(context, Math.max(record.submittedAtMs, last.endedAtMs ?? 0), place)];
   if (next.kind === "given-up") {
     const isKept = record.spec.type === "service" || record.spec.type === "daemon";
     // How a batch or ops job ended is its result.
@@ -140,11 +143,16 @@ function vacantWaits(context: WaitContext, place: Place): readonly OneWait[] {
 /** A replica that needs a node. */
 function emptyWait(context: WaitContext, sinceMs: number, place: Place | null): OneWait {
   const { job, state } = context;
-  const { name, spec, violations = [] } = job.record;
+  const { name, spec, version, violations = [] } = job.record;
   const of = { executionId: place?.last?.id ?? null, nodeId: place?.nodeId ?? null, sinceMs };
   if (isRefused(job.record)) {
     const text = `the rules refuse the job: ${violations.map(({ message }) => message).join("; ")}`;
     return waitOf({ ...of, reason: "JOB_REFUSED", text, command: `rollcall job describe ${name}` });
+  }
+  if (placedVersion(job.record) === null) {
+    const text = `the update to version ${version} halted, and there is no version that became ready to run instead`;
+    const command = `rollcall job history ${name}`;
+    return waitOf({ ...of, reason: "UPDATE_HALTED", text, sinceMs: context.facts.haltedAtMs, command });
   }
   const isFree =
     place !== null && place.nodeId !== null
@@ -205,21 +213,20 @@ function unreadyWait(context: WaitContext, live: KnownExecution): OneWait | null
 
 /** Until when an execution of an update has to be ready: the update halts then. */
 function deadlineOf(job: KnownJob, { record }: KnownExecution): number | null {
-  const { spec, halted } = job.record;
-  const isKept = spec.type === "service" || spec.type === "daemon";
-  const isUpdate = isKept && halted === null && job.outdated.size > 0 && !isOutdated(record, job.record);
-  return isUpdate ? record.createdAtMs + spec.update.readyDeadlineMs : null;
+  const { spec } = job.record;
+  return isUpdating(job) && !isOutdated(record, job.record) ? record.createdAtMs + spec.update.readyDeadlineMs : null;
 }
 
 /** An execution that an update is to replace. */
 function updateWait({ job, facts, isPaced, refusals }: WaitContext, { record }: KnownExecution): OneWait | null {
-  const { name, spec, version, halted, submittedAtMs } = job.record;
+  const { name, spec, version, halted, readyVersion, submittedAtMs } = job.record;
   const isRolled = spec.type === "service" || spec.type === "daemon";
   if (!isRolled || !isOutdated(record, job.record)) return null;
   const of = { executionId: record.id, nodeId: record.nodeId };
   if (halted !== null) {
     const text = `it stays as it is, since the update to version ${version} halted: ${halted}`;
-    const command = "rollcall job run FILE";
+    const isRevertible = readyVersion !== null && readyVersion !== version;
+    const command = isRevertible ? `rollcall job revert ${name}` : "rollcall job run FILE";
     return waitOf({ ...of, reason: "UPDATE_HALTED", text, sinceMs: facts.haltedAtMs, command });
   }
   const { maxParallel, minReadyMs, readyDeadlineMs } = spec.update;

@@ -23,7 +23,8 @@ export function moveGrant(
 
 /** Whether an execution counts where a job is spread: what an update or a restart is about to replace does not. */
 function isStaying({ record: job }: KnownJob, record: ExecutionRecord): boolean {
-  return record.holds && record.desired === "RUN" && record.replacedBy === null && !isOutdated(record, job);
+  const isKept = job.halted !== null || !isOutdated(record, job);
+  return record.holds && record.desired === "RUN" && record.replacedBy === null && isKept;
 }
 
 /** Count the executions of a job that are to stay again: its version or its run is another. */

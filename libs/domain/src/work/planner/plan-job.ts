@@ -8,9 +8,12 @@ import { reviewPlace } from "./review-place.ts";
 import { dropPlace, placeAt } from "./work-index.ts";
 import {
   inTransit,
+  isKept,
   isOutdated,
   isPerNode,
+  isReady,
   isRefused,
+  isUpdating,
   jobCouldFit,
   type KnownJob,
   liveIn,
@@ -26,6 +29,7 @@ export function planJob(context: PlanContext, job: KnownJob): boolean {
   if (job.failed > failedBefore) noteUnplaced(context, job);
   if (!isWhole) return false;
   if (!rollOut(context, job)) return false;
+  noteReady(context, job);
   if (inTransit(job) < job.record.spec.update.maxParallel) wakeDrains(context, job);
   endJob(context, job);
   if (job.waiting.size === 0 && !hasFresh(job)) context.state.waitingJobs.delete(job.record.name);
@@ -112,9 +116,8 @@ function retry(context: PlanContext, job: KnownJob): boolean {
 function rollOut(context: PlanContext, job: KnownJob): boolean {
   const { record } = job;
   const { type, update } = record.spec;
-  if (record.state !== "ACTIVE" || record.halted !== null || job.outdated.size === 0) return true;
-  if (isRefused(record)) return true;
-  if (type !== "service" && type !== "daemon") return true;
+  if (!isUpdating(job) || isRefused(record)) return true;
+  noteReplaced(context, job);
   haltOnDeadline(context, job);
   for (const index of job.outdated) {
     if (job.record.halted !== null || inTransit(job) >= update.maxParallel) return true;
@@ -142,7 +145,7 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
 function haltOnFailure(context: PlanContext, job: KnownJob, place: Place): void {
   const { last } = place;
   const { record } = job;
-  if (job.outdated.size === 0 || record.halted !== null || last === null || record.state !== "ACTIVE") return;
+  if (!isUpdating(job) || last === null) return;
   if (isOutdated(last, record) || !isFailure(last, record.spec.type)) return;
   halt(context, job, `execution ${last.id} on node ${last.nodeId} failed: ${last.message || last.reason}`);
 }
@@ -169,7 +172,33 @@ function haltOnDeadline(context: PlanContext, job: KnownJob): void {
 }
 
 function halt(context: PlanContext, job: KnownJob, message: string): void {
-  changeJob(context, job, { halted: message, message: `the update stopped: ${message}` });
+  changeJob(context, job, { halted: message, message: `the update halted: ${message}` });
+}
+
+/** Where no version ever became ready as a whole, remember the newest that is ready somewhere before it is replaced. */
+function noteReplaced(context: PlanContext, job: KnownJob): void {
+  const readyVersion = job.record.readyVersion ?? readyAmongOutdated(job);
+  if (readyVersion !== job.record.readyVersion) changeJob(context, job, { readyVersion });
+}
+
+function readyAmongOutdated(job: KnownJob): number | null {
+  const versions = [...job.outdated].flatMap((index) => {
+    const place = job.places.get(index);
+    const live = place === undefined ? undefined : liveIn(place);
+    return live !== undefined && live.record.version > 0 && isReady(live, job.record) ? [live.record.version] : [];
+  });
+  return versions.reduce<number | null>((newest, version) => ((newest ?? 0) < version ? version : newest), null);
+}
+
+/** Remember a version of which all that was placed has been ready for long enough: updates after it fall back on it. */
+function noteReady(context: PlanContext, job: KnownJob): void {
+  const { record, unready, outdated, empty, waiting, places, fresh } = job;
+  const { version, readyVersion, state, halted, count } = record;
+  if (!isKept(record) || state !== "ACTIVE" || halted !== null || readyVersion === version) return;
+  const isRolledOut = unready.size === 0 && outdated.size === 0 && [...empty].every((index) => waiting.has(index));
+  const isUntried = !isPerNode(record) && fresh < count && waiting.size === 0;
+  if (!isRolledOut || isUntried || ![...places.values()].some(({ ready }) => ready?.isSettled === true)) return;
+  changeJob(context, job, { readyVersion: version });
 }
 
 function wakeDrains({ state }: PlanContext, job: KnownJob): void {

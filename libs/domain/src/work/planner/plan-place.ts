@@ -6,7 +6,15 @@ import type { PoolNode } from "../placement/pool-node.ts";
 import { FAILURES_TO_AVOID, nextInPlace, type PlaceNext } from "../retry-place.ts";
 import { addExecution, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { setOutcome } from "./work-index.ts";
-import { isOutdated, isRefused, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
+import {
+  isPlaced,
+  isRefused,
+  type KnownExecution,
+  type KnownJob,
+  liveIn,
+  type Place,
+  placedVersion,
+} from "./work-state.ts";
 
 /** Searches that are shared at most. */
 const MOST_SHARED_SEARCHES = 256;
@@ -46,16 +54,17 @@ function placeExecution(
   how: { readonly attempt: number; readonly previous: KnownExecution | null },
 ): Placed {
   if (!hasRoom(context)) return "no-room-in-plan";
-  if (isRefused(job.record)) return "no-node";
+  const placed = placedVersion(job.record);
+  if (placed === null || isRefused(job.record)) return "no-node";
   const node = findNode(context, job, place);
   const grant = node === null ? null : chooseGrant(node, job.request);
   if (node === null || grant === null) return "no-node";
-  const { name, version, run } = job.record;
+  const { name, run } = job.record;
   // Written out, since thousands of these are made in a second: to spread objects costs several times as much.
   addExecution(context, {
     id: context.newId(),
     job: name,
-    version,
+    version: placed.version,
     run,
     index: place.index,
     nodeId: node.id,
@@ -109,11 +118,11 @@ export function stopExecution(context: PlanContext, known: KnownExecution, reaso
   changeExecution(context, known, "STOPPING", { desired: "STOP", reason, message: "" });
 }
 
-/** What follows in a place. How a version before the newest failed says nothing of the newest. */
-function nextOf({ record }: KnownJob, { last, lastRanMs }: Place): PlaceNext {
+/** What follows in a place. How another version failed says nothing of the one that is placed. */
+function nextOf({ record, request }: KnownJob, { last, lastRanMs }: Place): PlaceNext {
   if (last === null) return FIRST;
-  const next = nextInPlace(last, lastRanMs, record.spec);
-  return next.kind !== "done" && isOutdated(last, record) ? FIRST : next;
+  const next = nextInPlace(last, lastRanMs, request.spec);
+  return next.kind !== "done" && !isPlaced(last, record) ? FIRST : next;
 }
 
 /** The node for the next execution of a place. One on which the job failed too often is the last choice. */

@@ -3,7 +3,9 @@ import { lookAt, mayReact, type PlanContext } from "./plan-context.ts";
 import { fillPlace, type Placed, replaceExecution, stopExecution } from "./plan-place.ts";
 import { dropPlace, indexPlace, setOutcome } from "./work-index.ts";
 import {
+  isBarred,
   isPerNode,
+  isPlaced,
   isReady,
   isRefused,
   jobCouldFit,
@@ -21,7 +23,9 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
     endPlace(context, job, place, record.state === "ACTIVE" ? "SCALED_DOWN" : "JOB_STOPPED");
     return true;
   }
-  if (place.nodeId !== null && !isRefused(record) && !nodeMatches(context.state, job, place.nodeId)) {
+  const strayed = place.nodeId !== null && !isBarred(record) && !nodeMatches(context.state, job, place.nodeId);
+  // What runs of a version whose update halted was placed by that version's constraints, and stays.
+  if (strayed && !isOfHalted(job, place)) {
     if (record.spec.type === "daemon" || place.executions.length === 0) leaveNode(context, job, place);
     return true;
   }
@@ -32,6 +36,11 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
   if (live.record.state === "LOST") return replaceLost(context, job, place, live);
   job.waiting.delete(place.index);
   return moveUnstarted(context, job, place, live);
+}
+
+function isOfHalted({ record }: KnownJob, place: Place): boolean {
+  const live = liveIn(place);
+  return record.halted !== null && live !== undefined && !isPlaced(live.record, record);
 }
 
 /** How long a node with a condition keeps what has not started there. */

@@ -1,3 +1,4 @@
+import { autoRevertTo } from "../edit-job.ts";
 import type { ExecutionRecord, Observation } from "../execution.ts";
 import { isNewer, isTerminal } from "../execution-state.ts";
 import type { DrainRecord, JobRecord } from "../job-record.ts";
@@ -11,10 +12,13 @@ import {
   isEarlierRun,
   isOutdated,
   isPerNode,
+  isPlaced,
+  isPlacedChanged,
   type KnownExecution,
   type KnownJob,
   liveIn,
   type Place,
+  placedVersion,
   placeOf,
   rememberExecution,
   type WorkState,
@@ -83,12 +87,13 @@ export function dropNode(state: WorkState, nodeId: string): void {
 export function putJob(state: WorkState, record: JobRecord): void {
   const known = state.jobs.get(record.name);
   if (known === undefined) {
-    const request = placementRequest(record.spec);
+    const request = placementRequest((placedVersion(record) ?? record).spec);
     const job = newJob(record, request);
     state.jobs.set(record.name, job);
     state.pool.use(request);
     if (isPerNode(record)) state.perNodeJobs.add(record.name);
     checkAllNodes(state, job);
+    noteRevert(state, record);
     touchJob(state, job);
     return;
   }
@@ -96,17 +101,20 @@ export function putJob(state: WorkState, record: JobRecord): void {
   if (before === record) return;
   known.record = record;
   state.endedJobs.delete(record.name);
+  noteRevert(state, record);
   if (record.state === "COMPLETED" || record.state === "FAILED") {
     state.endedJobs.add(record.name);
     return;
   }
-  if (before.version !== record.version || before.spec !== record.spec) replaceRequest(state, known);
+  const isOtherVersion = before.version !== record.version || isPlacedChanged(before, record);
+  if (isOtherVersion || before.spec !== record.spec) replaceRequest(state, known);
   const isRunAgain = before.run !== record.run || before.state !== record.state;
-  if (isRunAgain || before.version !== record.version || before.count !== record.count) {
-    if (isRunAgain || before.version !== record.version) {
+  if (isRunAgain || isOtherVersion || before.count !== record.count) {
+    if (isRunAgain || isOtherVersion) {
       forgetOutcomes(known, isRunAgain);
       countStaying(known);
     }
+    if (isOtherVersion) for (const nodeId of state.stuckDrains) state.dirtyDrains.add(nodeId);
     for (const place of known.places.values()) {
       indexPlace(known, place);
       known.todo.add(place.index);
@@ -114,6 +122,11 @@ export function putJob(state: WorkState, record: JobRecord): void {
     checkAllNodes(state, known);
   }
   touchJob(state, known);
+}
+
+function noteRevert(state: WorkState, record: JobRecord): void {
+  if (autoRevertTo(record) === null) state.toRevert.delete(record.name);
+  else state.toRevert.add(record.name);
 }
 
 export function dropJob(state: WorkState, name: string): void {
@@ -124,6 +137,7 @@ export function dropJob(state: WorkState, name: string): void {
   state.perNodeJobs.delete(name);
   state.waitingJobs.delete(name);
   state.dirtyJobs.delete(name);
+  state.toRevert.delete(name);
 }
 
 /** Take in an execution as it is now, with what its node said last. */
@@ -252,7 +266,8 @@ export function indexPlace(job: KnownJob, place: Place): void {
   if (isOld) job.outdated.add(place.index);
   else job.outdated.delete(place.index);
   const isThere = live?.record.state === "LIVE";
-  if (isThere && !isOld && place.ready?.isSettled !== true) job.unready.add(place.index);
+  const isCurrent = live !== undefined && (!isOld || isPlaced(live.record, job.record));
+  if (isThere && isCurrent && place.ready?.isSettled !== true) job.unready.add(place.index);
   else job.unready.delete(place.index);
   const isWanted = place.nodeId !== null || place.index < job.record.count;
   if (live === undefined && place.outcome === null && isWanted) job.empty.add(place.index);
@@ -286,7 +301,7 @@ function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
 
 function replaceRequest(state: WorkState, job: KnownJob): void {
   const before = job.request;
-  job.request = placementRequest(job.record.spec);
+  job.request = placementRequest((placedVersion(job.record) ?? job.record).spec);
   state.pool.use(job.request);
   state.pool.unuse(before);
   job.search = null;

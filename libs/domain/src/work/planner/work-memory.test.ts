@@ -260,9 +260,10 @@ describe("WorkMemory.plan()", () => {
   });
 
   it.each([
-    ["fails", (fleet: TestFleet) => fleet.exit([fleet.newest()], 1)],
-    ["is not ready in time", (fleet: TestFleet) => fleet.pass(300_000)],
-  ])("should stop an update when a new execution %s, and say so", (_, fail) => {
+    // What failed is replaced by the version before; what is not ready stays.
+    ["fails", (fleet: TestFleet) => fleet.exit([fleet.newest()], 1), 2],
+    ["is not ready in time", (fleet: TestFleet) => fleet.pass(300_000), 1],
+  ])("should halt an update when a new execution %s, and say so", (_, fail, ofVersion1) => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ count: 2 }));
     fleet.plan();
@@ -274,10 +275,10 @@ describe("WorkMemory.plan()", () => {
     fail(fleet);
     const { jobs } = fleet.plan();
     expect(jobs).toMatchObject([{ after: { halted: expect.any(String), state: "ACTIVE" } }]);
-    expect(jobs[0]?.after.message).toContain("the update stopped: execution");
+    expect(jobs[0]?.after.message).toContain("the update halted: execution");
     fleet.pass(1_000_000);
     fleet.plan();
-    expect(fleet.running().filter(({ version }) => version === 1)).toHaveLength(1);
+    expect(fleet.running().filter(({ version }) => version === 1)).toHaveLength(ofVersion1);
   });
 
   it("should stop the old one first where there is no room for both", () => {

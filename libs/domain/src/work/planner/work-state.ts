@@ -1,6 +1,6 @@
 import type { ExecutionRecord, Observation } from "../execution.ts";
 import { Heap } from "../heap.ts";
-import type { DrainRecord, JobRecord } from "../job-record.ts";
+import type { DrainRecord, JobRecord, VersionSpec } from "../job-record.ts";
 import { mismatches, type PlacementReason } from "../placement/node-class.ts";
 import { NodePool } from "../placement/node-pool.ts";
 import type { PlacementRequest } from "../placement/placement-request.ts";
@@ -43,7 +43,7 @@ export interface KnownJob {
   readonly placeByNode: Map<string, Place>;
   /** Executions that hold resources, by node. */
   readonly counts: Map<string, number>;
-  /** Those of them, by node, that are to stay: of the newest version and the present run, and not told to stop. */
+  /** Those of them, by node, that are to stay: not told to stop, and not to be replaced by an update. */
   readonly staying: Map<string, number>;
   /** All places below it have been looked at. */
   fresh: number;
@@ -59,7 +59,7 @@ export interface KnownJob {
   couldFit: { readonly gains: number; readonly fits: boolean } | null;
   /** Failures of its executions by node. */
   readonly failures: Map<string, number>;
-  /** Places that run what an update replaces. */
+  /** Places that run what an update replaces, or would if it had not halted. */
   readonly outdated: Set<number>;
   /** Places of a service or daemon that run what they should, and have not been ready for long enough. */
   readonly unready: Set<number>;
@@ -108,6 +108,8 @@ export interface WorkState {
   readonly dueAtMs: Map<string, number>;
   /** Jobs whose places are forgotten at the next plan, when their end has been committed. */
   readonly endedJobs: Set<string>;
+  /** Jobs that are to be reverted, since their updates halted. */
+  readonly toRevert: Set<string>;
   /** Searches that jobs share which ask for the same. */
   readonly searches: Map<string, PlacementSearch>;
 }
@@ -130,6 +132,7 @@ export function workState(): WorkState {
     due: new Heap((one, other) => one.atMs < other.atMs),
     dueAtMs: new Map(),
     endedJobs: new Set(),
+    toRevert: new Set(),
     searches: new Map(),
   };
 }
@@ -165,9 +168,47 @@ export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Plac
 /** Whether an execution is of a version, or of a run of the job, that an update replaces. */
 export function isOutdated(
   execution: Pick<ExecutionRecord, "version" | "run">,
-  job: Pick<JobRecord, "version" | "run">,
+  job: Pick<JobRecord, "version" | "run" | "sameVersions">,
 ): boolean {
-  return execution.version !== job.version || isEarlierRun(execution, job);
+  const isOther = execution.version !== job.version && !(job.sameVersions ?? []).includes(execution.version);
+  return isOther || isEarlierRun(execution, job);
+}
+
+/**
+ * What new executions of a job run: the newest version, or the last one that became ready once the update to the newest
+ * has halted. Null when the update halted and no other version can be placed.
+ */
+export function placedVersion(job: JobRecord): VersionSpec | null {
+  const { version, spec, halted, readyVersion, fallback } = job;
+  if (halted === null || readyVersion === version) return { version, spec };
+  // A service has other places than a daemon.
+  return fallback?.spec.type === spec.type ? fallback : null;
+}
+
+/** Whether new executions are of another version: an update has halted, or what to place instead is known now. */
+export function isPlacedChanged(before: JobRecord, after: JobRecord): boolean {
+  return (
+    (before.halted === null) !== (after.halted === null) ||
+    placedVersion(before)?.version !== placedVersion(after)?.version
+  );
+}
+
+/** Whether an execution is of the version and run that new executions of its job are of. */
+export function isPlaced(execution: Pick<ExecutionRecord, "version" | "run">, job: JobRecord): boolean {
+  if (job.halted === null) return !isOutdated(execution, job);
+  return execution.version === placedVersion(job)?.version && !isEarlierRun(execution, job);
+}
+
+/** Whether an update or a restart of a service or daemon is in progress, which halts when what it starts fails. */
+export function isUpdating({ record, outdated }: KnownJob): boolean {
+  const { state, halted, version, readyVersion } = record;
+  if (!isKept(record) || state !== "ACTIVE" || halted !== null) return false;
+  return outdated.size > 0 || (readyVersion !== null && readyVersion !== version);
+}
+
+/** Whether a job is kept running. */
+export function isKept({ spec: { type } }: Pick<JobRecord, "spec">): boolean {
+  return type === "service" || type === "daemon";
 }
 
 /** Whether an execution is of an earlier run of its job. */
@@ -176,9 +217,10 @@ export function isEarlierRun({ run }: Pick<ExecutionRecord, "run">, job: Pick<Jo
 }
 
 /** Whether an execution can be used, as far as its node has told. */
-export function isReady({ record, observation }: KnownExecution, { spec }: JobRecord): boolean {
+export function isReady({ record, observation }: KnownExecution, { spec, fallback }: JobRecord): boolean {
   if (record.state !== "LIVE") return false;
-  return observation?.observed === "READY" || (!spec.checked && observation?.observed === "RUNNING");
+  const { checked } = record.version === fallback?.version ? fallback.spec : spec;
+  return observation?.observed === "READY" || (!checked && observation?.observed === "RUNNING");
 }
 
 /** Places of a service or daemon that are on their way: few of them may be at a time when others are moved. */
@@ -187,9 +229,14 @@ export function inTransit({ unready, empty, record, fresh }: KnownJob): number {
   return unready.size + empty.size + untried;
 }
 
-/** Whether the rules refuse a job that an older release accepted: what runs goes on, and nothing more is placed. */
+/** Whether the rules refuse a job that an older release accepted: what runs continues, and nothing more is placed. */
 export function isRefused({ violations = [] }: JobRecord): boolean {
   return violations.length > 0;
+}
+
+/** Whether nothing more of a job is placed: the rules refuse it, or its update halted and no version became ready. */
+export function isBarred(job: JobRecord): boolean {
+  return isRefused(job) || placedVersion(job) === null;
 }
 
 /** Whether a job has one place a node. */

@@ -29,6 +29,7 @@ import { joinedFrom } from "./0031-joined-from.ts";
 import { suspectedReboots } from "./0038-suspected-reboots.ts";
 import { disturbedNodes } from "./0039-disturbed-nodes.ts";
 import { unknownExecutions } from "./0041-unknown-executions.ts";
+import { jobReverts } from "./0042-job-reverts.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -62,4 +63,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0038-suspected-reboots": suspectedReboots,
   "0039-disturbed-nodes": disturbedNodes,
   "0041-unknown-executions": unknownExecutions,
+  "0042-job-reverts": jobReverts,
 };

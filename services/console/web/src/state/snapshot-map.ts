@@ -31,6 +31,15 @@ export class SnapshotMap<T> {
     return this.#shown;
   }
 
+  /** Forget what is gone. Answers all there is to show. */
+  remove(keys: readonly string[]): ReadonlyMap<string, T> {
+    for (const key of keys) this.#coming?.delete(key);
+    if (keys.some((key) => this.#shown.has(key))) {
+      this.#shown = new Map([...this.#shown].filter(([key]) => !keys.includes(key)));
+    }
+    return this.#shown;
+  }
+
   #bound(all: Map<string, T>): Map<string, T> {
     for (const key of all.keys()) {
       if (all.size <= this.#most) break;

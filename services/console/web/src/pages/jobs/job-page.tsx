@@ -26,7 +26,7 @@ import { WaitList } from "./wait-list.tsx";
 
 const jobs = clientOf(JobService);
 const WITHIN = <PageLink to="/jobs">Jobs</PageLink>;
-type Verb = "scale" | "restart" | "stop";
+type Verb = "scale" | "restart" | "revert" | "stop";
 
 /** One job: where it stands and why, its executions, and what was asked for. */
 export function JobPage() {
@@ -70,6 +70,7 @@ function NamedJob({ name }: { readonly name: string }) {
           <>
             <Button onClick={() => setAsked("scale")}>Scale</Button>
             <Button onClick={() => setAsked("restart")}>Restart</Button>
+            {isRevertible(job) && <Button onClick={() => setAsked("revert")}>Revert</Button>}
             <Button look="danger" onClick={() => setAsked("stop")}>
               Stop
             </Button>
@@ -78,7 +79,7 @@ function NamedJob({ name }: { readonly name: string }) {
         <CopyCommandButton text={command("job", "describe", name)} />
       </PageHead>
       <div className="page-body">
-        {job.update?.halted && <Notice tone="bad">The update stopped: {job.update.message}</Notice>}
+        {job.update?.halted && <Notice tone="bad">The update halted: {job.update.message}</Notice>}
         <div className="grid">
           <Panel title="Where it stands">
             <Facts
@@ -134,6 +135,11 @@ function NamedJob({ name }: { readonly name: string }) {
   );
 }
 
+/** Whether the update halted, and there is a version to return to. */
+function isRevertible({ update, version, readyVersion }: Job): boolean {
+  return update?.halted === true && readyVersion > 0 && readyVersion !== version;
+}
+
 function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: Job; readonly onClose: () => void }) {
   const name = job.spec?.name ?? "";
   const [count, setCount] = useState(String(job.wanted));
@@ -141,17 +147,18 @@ function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: 
   const run = (reason: string) => {
     const requestId = requestIds.current.of(verb, count, reason);
     if (verb === "scale") return jobs.scaleJob({ name, count: Number(count), reason, requestId });
-    return verb === "restart"
-      ? jobs.restartJob({ name, reason, requestId })
-      : jobs.stopJob({ name, reason, requestId });
+    if (verb === "restart") return jobs.restartJob({ name, reason, requestId });
+    if (verb === "stop") return jobs.stopJob({ name, reason, requestId });
+    return jobs.revertJob({ name, version: job.readyVersion, etag: job.etag, reason, requestId });
   };
   const tells = {
     scale: "So many executions are kept from now on.",
+    revert: `A new version gets the specification of version ${job.readyVersion}, the last one that became ready.`,
     restart: "Each execution is replaced, as the job's update policy says.",
     stop: "All executions end. To submit the job again starts it.",
   }[verb];
-  const label = { scale: "Scale", restart: "Restart", stop: "Stop" }[verb];
-  const words = verb === "scale" ? [name, count] : [name];
+  const label = { scale: "Scale", restart: "Restart", revert: "Revert", stop: "Stop" }[verb];
+  const words = { scale: [name, count], restart: [name], revert: [name, String(job.readyVersion)], stop: [name] }[verb];
   return (
     <ReasonDialog
       title={`${label} ${name}`}

@@ -33,9 +33,10 @@ export function JobsPage() {
       snapshot.current.restart();
       return clientOf(JobService).watchJobs({}, { signal });
     },
-    onMessage: ({ jobs, snapshotDone }) => {
+    onMessage: ({ jobs, snapshotDone, deletedJobs }) => {
       const came = jobs.map((job) => [job.spec?.name ?? "", job] as const);
-      setKnown(snapshot.current.apply(came, snapshotDone));
+      snapshot.current.apply(came, snapshotDone);
+      setKnown(snapshot.current.remove(deletedJobs));
       if (snapshotDone) setDone(true);
     },
   }));

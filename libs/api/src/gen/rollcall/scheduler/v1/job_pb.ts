@@ -19,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/scheduler/v1/job.proto.
  */
 export const file_rollcall_scheduler_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9zY2hlZHVsZXIvdjEvam9iLnByb3RvEhVyb2xsY2FsbC5zY2hlZHVsZXIudjEiigMKA0pvYhInCgRzcGVjGAEgASgLMhkucm9sbGNhbGwud29yay52MS5Kb2JTcGVjEg8KB3ZlcnNpb24YAiABKA0SLgoFc3RhdGUYAyABKA4yHy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iU3RhdGUSDwoHbWVzc2FnZRgEIAEoCRIOCgZ3YW50ZWQYBSABKA0SOgoKZXhlY3V0aW9ucxgGIAEoCzImLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25Db3VudHMSMAoGdXBkYXRlGAcgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlVwZGF0ZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAogASgJEgwKBGV0YWcYCyABKAkSCwoDcnVuGAwgASgNIpYBCg9FeGVjdXRpb25Db3VudHMSDwoHd2FpdGluZxgBIAEoDRIPCgdwZW5kaW5nGAIgASgNEg8KB3J1bm5pbmcYAyABKA0SDQoFcmVhZHkYBCABKA0SDAoEbG9zdBgFIAEoDRIQCghzdG9wcGluZxgGIAEoDRIRCgljb21wbGV0ZWQYByABKA0SDgoGZmFpbGVkGAggASgNIkkKCUpvYlVwZGF0ZRIMCgRkb25lGAEgASgNEg0KBXRvdGFsGAIgASgNEg4KBmhhbHRlZBgDIAEoCBIPCgdtZXNzYWdlGAQgASgJIsEECglFeGVjdXRpb24SCgoCaWQYASABKAkSCwoDam9iGAIgASgJEg8KB3ZlcnNpb24YAyABKA0SDQoFaW5kZXgYBCABKA0SDwoHbm9kZV9pZBgFIAEoCRIvCgdkZXNpcmVkGAYgASgOMh4ucm9sbGNhbGwud29yay52MS5EZXNpcmVkU3RhdGUSNAoFc3RhdGUYByABKA4yJS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uU3RhdGUSDgoGcmVhc29uGAggASgJEg8KB21lc3NhZ2UYCSABKAkSOwoLb2JzZXJ2YXRpb24YCiABKAsyJi5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvbk9ic2VydmF0aW9uEhMKC3ByZXZpb3VzX2lkGAsgASgJEhYKDnJlcGxhY2VkX2J5X2lkGAwgASgJEg8KB2F0dGVtcHQYDSABKA0SOgoFcG9ydHMYDiADKAsyKy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uLlBvcnRzRW50cnkSEQoJZ3B1X3V1aWRzGA8gAygJEi8KC2NyZWF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDcnVuGBIgASgNGiwKClBvcnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASKTAQoQU3VibWl0Sm9iUmVxdWVzdBIvCgRzcGVjGAEgASgLMhkucm9sbGNhbGwud29yay52MS5Kb2JTcGVjQga6SAPIAQESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAASJfChFTdWJtaXRKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iEg8KB2NoYW5nZWQYAiABKAgSEAoId2FybmluZ3MYAyADKAkiWQoOUGxhbkpvYlJlcXVlc3QSLwoEc3BlYxgBIAEoCzIZLnJvbGxjYWxsLndvcmsudjEuSm9iU3BlY0IGukgDyAEBEhYKBGV0YWcYAiABKAlCCLpIBXIDGIABIpQCCg9QbGFuSm9iUmVzcG9uc2USOwoKZXhlY3V0aW9ucxgBIAMoCzInLnJvbGxjYWxsLnNjaGVkdWxlci52MS5QbGFubmVkRXhlY3V0aW9uEg8KB3dhaXRpbmcYAiABKA0SOQoIcmVmdXNhbHMYAyADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhY2VtZW50UmVmdXNhbBINCgVub2RlcxgEIAEoDRIPCgd2ZXJzaW9uGAUgASgNEg8KB2NoYW5nZWQYBiABKAgSEAoId2FybmluZ3MYByADKAkSNQoHcmVmdXNhbBgIIAEoCzIkLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdWJtaXRSZWZ1c2FsIk8KDVN1Ym1pdFJlZnVzYWwSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJIloKEFBsYW5uZWRFeGVjdXRpb24SDQoFaW5kZXgYASABKA0SDwoHbm9kZV9pZBgCIAEoCRIUCgxleGVjdXRpb25faWQYAyABKAkSEAoIcmVwbGFjZWQYBCABKAgiQgoQUGxhY2VtZW50UmVmdXNhbBIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVub2RlcxgDIAEoDSInCg1HZXRKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACIjkKDkdldEpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2IizwEKD0xpc3RKb2JzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSQgoGc3RhdGVzGAMgAygOMh8ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABI7CgV0eXBlcxgEIAMoDjIZLnJvbGxjYWxsLndvcmsudjEuSm9iVHlwZUIRukgOkgELEAgiB4IBBBABIAAiVQoQTGlzdEpvYnNSZXNwb25zZRIoCgRqb2JzGAEgAygLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKgoQV2F0Y2hKb2JzUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAiJUChFXYXRjaEpvYnNSZXNwb25zZRIoCgRqb2JzGAEgAygLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIVCg1zbmFwc2hvdF9kb25lGAIgASgIIpMBCg9TY2FsZUpvYlJlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAISGAoFY291bnQYAiABKA1CCbpIBioEGKCNBhIYCgZyZWFzb24YAyABKAlCCLpIBXIDGIAIEhYKBGV0YWcYBCABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBSABKAlCCLpIBXIDGIABIjsKEFNjYWxlSm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYiJjChFSZXN0YXJ0Sm9iUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhwKCnJlcXVlc3RfaWQYAyABKAlCCLpIBXIDGIABIj0KElJlc3RhcnRKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iImAKDlN0b3BKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiOgoPU3RvcEpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2IibAoWTGlzdEpvYlZlcnNpb25zUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAhIcCglwYWdlX3NpemUYAiABKAVCCbpIBhoEGGQoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJnChdMaXN0Sm9iVmVyc2lvbnNSZXNwb25zZRIzCgh2ZXJzaW9ucxgBIAMoCzIhLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2JWZXJzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKWAQoKSm9iVmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgNEicKBHNwZWMYAiABKAsyGS5yb2xsY2FsbC53b3JrLnYxLkpvYlNwZWMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAQgASgJEg4KBnJlYXNvbhgFIAEoCSLQAQoVTGlzdEV4ZWN1dGlvbnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIVCgNqb2IYAyABKAlCCLpIBXIDGIACEhkKB25vZGVfaWQYBCABKAlCCLpIBXIDGIACEkgKBnN0YXRlcxgFIAMoDjIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25TdGF0ZUIRukgOkgELEBAiB4IBBBABIAAiZwoWTGlzdEV4ZWN1dGlvbnNSZXNwb25zZRI0CgpleGVjdXRpb25zGAEgAygLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiSQoTR2V0RXhlY3V0aW9uUmVxdWVzdBIcCglleGVjdXRpb24YASABKAlCCbpIBnIEEAEYQBIUCgxhbGxvd19wcmVmaXgYAiABKAgiSwoUR2V0RXhlY3V0aW9uUmVzcG9uc2USMwoJZXhlY3V0aW9uGAEgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbiKWAQoXRXhwbGFpbkV4ZWN1dGlvblJlcXVlc3QSHgoJZXhlY3V0aW9uGAEgASgJQgm6SAZyBBABGEBIABIXCgNqb2IYAiABKAlCCLpIBXIDGIACSAASGgoEbm9kZRgEIAEoCUIKukgHcgUQARiAAkgAEhQKDGFsbG93X3ByZWZpeBgDIAEoCEIQCgdzdWJqZWN0EgW6SAIIASKNAgoYRXhwbGFpbkV4ZWN1dGlvblJlc3BvbnNlEg8KB3N1bW1hcnkYASABKAkSPQoHaGlzdG9yeRgCIAMoCzIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25IaXN0b3J5RW50cnkSOQoIcmVmdXNhbHMYAyADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhY2VtZW50UmVmdXNhbBIxCg1uZXh0X3RyeV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCgV3YWl0cxgFIAMoCzIkLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25XYWl0It4BCg1FeGVjdXRpb25XYWl0Eg4KBnJlYXNvbhgBIAEoCRIMCgR0ZXh0GAIgASgJEhIKCmV4ZWN1dGlvbnMYAyABKA0SKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjb21tYW5kGAYgASgJEgsKA2pvYhgHIAEoCRIVCg1leGVjdXRpb25faWRzGAggAygJEhAKCG5vZGVfaWRzGAkgAygJInYKFUV4ZWN1dGlvbkhpc3RvcnlFbnRyeRIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR0ZXh0GAIgASgJEhQKDGV4ZWN1dGlvbl9pZBgDIAEoCRIPCgdub2RlX2lkGAQgASgJImwKFFN0b3BFeGVjdXRpb25SZXF1ZXN0EhwKCWV4ZWN1dGlvbhgBIAEoCUIJukgGcgQQARhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiTAoVU3RvcEV4ZWN1dGlvblJlc3BvbnNlEjMKCWV4ZWN1dGlvbhgBIAEoCzIgLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24ibQoVQWRvcHRFeGVjdXRpb25SZXF1ZXN0EhwKCWV4ZWN1dGlvbhgBIAEoCUIJukgGcgQQARhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiTQoWQWRvcHRFeGVjdXRpb25SZXNwb25zZRIzCglleGVjdXRpb24YASABKAsyIC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uIkoKFldhdGNoRXhlY3V0aW9uc1JlcXVlc3QSFQoDam9iGAEgASgJQgi6SAVyAxiAAhIZCgdub2RlX2lkGAIgASgJQgi6SAVyAxiAAiJmChdXYXRjaEV4ZWN1dGlvbnNSZXNwb25zZRI0CgpleGVjdXRpb25zGAEgAygLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbhIVCg1zbmFwc2hvdF9kb25lGAIgASgIKoEBCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBKT0JfU1RBVEVfQUNUSVZFEAESFQoRSk9CX1NUQVRFX1NUT1BQRUQQAhIXChNKT0JfU1RBVEVfQ09NUExFVEVEEAMSFAoQSk9CX1NUQVRFX0ZBSUxFRBAEKvICCg5FeGVjdXRpb25TdGF0ZRIfChtFWEVDVVRJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdFWEVDVVRJT05fU1RBVEVfUEVORElORxABEhwKGEVYRUNVVElPTl9TVEFURV9TVEFSVElORxACEhsKF0VYRUNVVElPTl9TVEFURV9SVU5OSU5HEAMSGQoVRVhFQ1VUSU9OX1NUQVRFX1JFQURZEAQSGAoURVhFQ1VUSU9OX1NUQVRFX0xPU1QQBRIcChhFWEVDVVRJT05fU1RBVEVfT1JQSEFORUQQBhIdChlFWEVDVVRJT05fU1RBVEVfQ09NUExFVEVEEAcSGgoWRVhFQ1VUSU9OX1NUQVRFX0ZBSUxFRBAIEhsKF0VYRUNVVElPTl9TVEFURV9TVE9QUEVEEAkSHgoaRVhFQ1VUSU9OX1NUQVRFX0tJTExFRF9PT00QChIcChhFWEVDVVRJT05fU1RBVEVfUkVQTEFDRUQQCzKxDAoKSm9iU2VydmljZRJeCglTdWJtaXRKb2ISJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3VibWl0Sm9iUmVxdWVzdBooLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdWJtaXRKb2JSZXNwb25zZRJdCgdQbGFuSm9iEiUucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYW5Kb2JSZXF1ZXN0GiYucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYW5Kb2JSZXNwb25zZSIDkAIBEloKBkdldEpvYhIkLnJvbGxjYWxsLnNjaGVkdWxlci52MS5HZXRKb2JSZXF1ZXN0GiUucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkdldEpvYlJlc3BvbnNlIgOQAgESYAoITGlzdEpvYnMSJi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEpvYnNSZXF1ZXN0Gicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RKb2JzUmVzcG9uc2UiA5ACARJlCglXYXRjaEpvYnMSJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuV2F0Y2hKb2JzUmVxdWVzdBooLnJvbGxjYWxsLnNjaGVkdWxlci52MS5XYXRjaEpvYnNSZXNwb25zZSIDkAIBMAESWwoIU2NhbGVKb2ISJi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU2NhbGVKb2JSZXF1ZXN0Gicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlNjYWxlSm9iUmVzcG9uc2USYQoKUmVzdGFydEpvYhIoLnJvbGxjYWxsLnNjaGVkdWxlci52MS5SZXN0YXJ0Sm9iUmVxdWVzdBopLnJvbGxjYWxsLnNjaGVkdWxlci52MS5SZXN0YXJ0Sm9iUmVzcG9uc2USWAoHU3RvcEpvYhIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdG9wSm9iUmVxdWVzdBomLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdG9wSm9iUmVzcG9uc2USdQoPTGlzdEpvYlZlcnNpb25zEi0ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RKb2JWZXJzaW9uc1JlcXVlc3QaLi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEpvYlZlcnNpb25zUmVzcG9uc2UiA5ACARJyCg5MaXN0RXhlY3V0aW9ucxIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0RXhlY3V0aW9uc1JlcXVlc3QaLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEV4ZWN1dGlvbnNSZXNwb25zZSIDkAIBEmwKDEdldEV4ZWN1dGlvbhIqLnJvbGxjYWxsLnNjaGVkdWxlci52MS5HZXRFeGVjdXRpb25SZXF1ZXN0Gisucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkdldEV4ZWN1dGlvblJlc3BvbnNlIgOQAgESeAoQRXhwbGFpbkV4ZWN1dGlvbhIuLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeHBsYWluRXhlY3V0aW9uUmVxdWVzdBovLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeHBsYWluRXhlY3V0aW9uUmVzcG9uc2UiA5ACARJqCg1TdG9wRXhlY3V0aW9uEisucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN0b3BFeGVjdXRpb25SZXF1ZXN0Giwucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN0b3BFeGVjdXRpb25SZXNwb25zZRJtCg5BZG9wdEV4ZWN1dGlvbhIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5BZG9wdEV4ZWN1dGlvblJlcXVlc3QaLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuQWRvcHRFeGVjdXRpb25SZXNwb25zZRJ3Cg9XYXRjaEV4ZWN1dGlvbnMSLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuV2F0Y2hFeGVjdXRpb25zUmVxdWVzdBouLnJvbGxjYWxsLnNjaGVkdWxlci52MS5XYXRjaEV4ZWN1dGlvbnNSZXNwb25zZSIDkAIBMAFCN1o1cm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9zY2hlZHVsZXIvdjE7c2NoZWR1bGVydjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_work_v1_work]);
+  fileDesc("Ch9yb2xsY2FsbC9zY2hlZHVsZXIvdjEvam9iLnByb3RvEhVyb2xsY2FsbC5zY2hlZHVsZXIudjEi0AMKA0pvYhInCgRzcGVjGAEgASgLMhkucm9sbGNhbGwud29yay52MS5Kb2JTcGVjEg8KB3ZlcnNpb24YAiABKA0SLgoFc3RhdGUYAyABKA4yHy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iU3RhdGUSDwoHbWVzc2FnZRgEIAEoCRIOCgZ3YW50ZWQYBSABKA0SOgoKZXhlY3V0aW9ucxgGIAEoCzImLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25Db3VudHMSMAoGdXBkYXRlGAcgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlVwZGF0ZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAogASgJEgwKBGV0YWcYCyABKAkSCwoDcnVuGAwgASgNEhUKDXJlYWR5X3ZlcnNpb24YDSABKA0SFQoNc2FtZV92ZXJzaW9ucxgOIAMoDRIWCg51bmRvbmVfdmVyc2lvbhgPIAEoDSKWAQoPRXhlY3V0aW9uQ291bnRzEg8KB3dhaXRpbmcYASABKA0SDwoHcGVuZGluZxgCIAEoDRIPCgdydW5uaW5nGAMgASgNEg0KBXJlYWR5GAQgASgNEgwKBGxvc3QYBSABKA0SEAoIc3RvcHBpbmcYBiABKA0SEQoJY29tcGxldGVkGAcgASgNEg4KBmZhaWxlZBgIIAEoDSJJCglKb2JVcGRhdGUSDAoEZG9uZRgBIAEoDRINCgV0b3RhbBgCIAEoDRIOCgZoYWx0ZWQYAyABKAgSDwoHbWVzc2FnZRgEIAEoCSLBBAoJRXhlY3V0aW9uEgoKAmlkGAEgASgJEgsKA2pvYhgCIAEoCRIPCgd2ZXJzaW9uGAMgASgNEg0KBWluZGV4GAQgASgNEg8KB25vZGVfaWQYBSABKAkSLwoHZGVzaXJlZBgGIAEoDjIeLnJvbGxjYWxsLndvcmsudjEuRGVzaXJlZFN0YXRlEjQKBXN0YXRlGAcgASgOMiUucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvblN0YXRlEg4KBnJlYXNvbhgIIAEoCRIPCgdtZXNzYWdlGAkgASgJEjsKC29ic2VydmF0aW9uGAogASgLMiYucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25PYnNlcnZhdGlvbhITCgtwcmV2aW91c19pZBgLIAEoCRIWCg5yZXBsYWNlZF9ieV9pZBgMIAEoCRIPCgdhdHRlbXB0GA0gASgNEjoKBXBvcnRzGA4gAygLMisucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbi5Qb3J0c0VudHJ5EhEKCWdwdV91dWlkcxgPIAMoCRIvCgtjcmVhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3J1bhgSIAEoDRosCgpQb3J0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEikwEKEFN1Ym1pdEpvYlJlcXVlc3QSLwoEc3BlYxgBIAEoCzIZLnJvbGxjYWxsLndvcmsudjEuSm9iU3BlY0IGukgDyAEBEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiXwoRU3VibWl0Sm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYhIPCgdjaGFuZ2VkGAIgASgIEhAKCHdhcm5pbmdzGAMgAygJIlkKDlBsYW5Kb2JSZXF1ZXN0Ei8KBHNwZWMYASABKAsyGS5yb2xsY2FsbC53b3JrLnYxLkpvYlNwZWNCBrpIA8gBARIWCgRldGFnGAIgASgJQgi6SAVyAxiAASKUAgoPUGxhbkpvYlJlc3BvbnNlEjsKCmV4ZWN1dGlvbnMYASADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhbm5lZEV4ZWN1dGlvbhIPCgd3YWl0aW5nGAIgASgNEjkKCHJlZnVzYWxzGAMgAygLMicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYWNlbWVudFJlZnVzYWwSDQoFbm9kZXMYBCABKA0SDwoHdmVyc2lvbhgFIAEoDRIPCgdjaGFuZ2VkGAYgASgIEhAKCHdhcm5pbmdzGAcgAygJEjUKB3JlZnVzYWwYCCABKAsyJC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3VibWl0UmVmdXNhbCJPCg1TdWJtaXRSZWZ1c2FsEi0KBnJlYXNvbhgBIAEoDjIdLnJvbGxjYWxsLm5vZGUudjEuRXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCSJaChBQbGFubmVkRXhlY3V0aW9uEg0KBWluZGV4GAEgASgNEg8KB25vZGVfaWQYAiABKAkSFAoMZXhlY3V0aW9uX2lkGAMgASgJEhAKCHJlcGxhY2VkGAQgASgIIkIKEFBsYWNlbWVudFJlZnVzYWwSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFbm9kZXMYAyABKA0iJwoNR2V0Sm9iUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAiI5Cg5HZXRKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iIs8BCg9MaXN0Sm9ic1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEkIKBnN0YXRlcxgDIAMoDjIfLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2JTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASOwoFdHlwZXMYBCADKA4yGS5yb2xsY2FsbC53b3JrLnYxLkpvYlR5cGVCEbpIDpIBCxAIIgeCAQQQASAAIlUKEExpc3RKb2JzUmVzcG9uc2USKAoEam9icxgBIAMoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2ISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKEFdhdGNoSm9ic1JlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAIiagoRV2F0Y2hKb2JzUmVzcG9uc2USKAoEam9icxgBIAMoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2ISFQoNc25hcHNob3RfZG9uZRgCIAEoCBIUCgxkZWxldGVkX2pvYnMYAyADKAkikwEKD1NjYWxlSm9iUmVxdWVzdBIWCgRuYW1lGAEgASgJQgi6SAVyAxiAAhIYCgVjb3VudBgCIAEoDUIJukgGKgQYoI0GEhgKBnJlYXNvbhgDIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgEIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgFIAEoCUIIukgFcgMYgAEiOwoQU2NhbGVKb2JSZXNwb25zZRInCgNqb2IYASABKAsyGi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuSm9iImMKEVJlc3RhcnRKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiPQoSUmVzdGFydEpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2IiiwEKEFJldmVydEpvYlJlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAISDwoHdmVyc2lvbhgCIAEoDRIYCgZyZWFzb24YAyABKAlCCLpIBXIDGIAIEhYKBGV0YWcYBCABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBSABKAlCCLpIBXIDGIABIlEKEVJldmVydEpvYlJlc3BvbnNlEicKA2pvYhgBIAEoCzIaLnJvbGxjYWxsLnNjaGVkdWxlci52MS5Kb2ISEwoLcmV2ZXJ0ZWRfdG8YAiABKA0iYAoOU3RvcEpvYlJlcXVlc3QSFgoEbmFtZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAASI6Cg9TdG9wSm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYiJ6ChBEZWxldGVKb2JSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiPAoRRGVsZXRlSm9iUmVzcG9uc2USJwoDam9iGAEgASgLMhoucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYiJsChZMaXN0Sm9iVmVyc2lvbnNSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGIACEhwKCXBhZ2Vfc2l6ZRgCIAEoBUIJukgGGgQYZCgAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIImcKF0xpc3RKb2JWZXJzaW9uc1Jlc3BvbnNlEjMKCHZlcnNpb25zGAEgAygLMiEucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkpvYlZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJItYBCgpKb2JWZXJzaW9uEg8KB3ZlcnNpb24YASABKA0SJwoEc3BlYxgCIAEoCzIZLnJvbGxjYWxsLndvcmsudjEuSm9iU3BlYxIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYBCABKAkSDgoGcmVhc29uGAUgASgJEi4KCnJlYWR5X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBm9yaWdpbhgHIAEoDSLQAQoVTGlzdEV4ZWN1dGlvbnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIVCgNqb2IYAyABKAlCCLpIBXIDGIACEhkKB25vZGVfaWQYBCABKAlCCLpIBXIDGIACEkgKBnN0YXRlcxgFIAMoDjIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25TdGF0ZUIRukgOkgELEBAiB4IBBBABIAAiZwoWTGlzdEV4ZWN1dGlvbnNSZXNwb25zZRI0CgpleGVjdXRpb25zGAEgAygLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiSQoTR2V0RXhlY3V0aW9uUmVxdWVzdBIcCglleGVjdXRpb24YASABKAlCCbpIBnIEEAEYQBIUCgxhbGxvd19wcmVmaXgYAiABKAgiSwoUR2V0RXhlY3V0aW9uUmVzcG9uc2USMwoJZXhlY3V0aW9uGAEgASgLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbiKWAQoXRXhwbGFpbkV4ZWN1dGlvblJlcXVlc3QSHgoJZXhlY3V0aW9uGAEgASgJQgm6SAZyBBABGEBIABIXCgNqb2IYAiABKAlCCLpIBXIDGIACSAASGgoEbm9kZRgEIAEoCUIKukgHcgUQARiAAkgAEhQKDGFsbG93X3ByZWZpeBgDIAEoCEIQCgdzdWJqZWN0EgW6SAIIASKNAgoYRXhwbGFpbkV4ZWN1dGlvblJlc3BvbnNlEg8KB3N1bW1hcnkYASABKAkSPQoHaGlzdG9yeRgCIAMoCzIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25IaXN0b3J5RW50cnkSOQoIcmVmdXNhbHMYAyADKAsyJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUGxhY2VtZW50UmVmdXNhbBIxCg1uZXh0X3RyeV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCgV3YWl0cxgFIAMoCzIkLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb25XYWl0It4BCg1FeGVjdXRpb25XYWl0Eg4KBnJlYXNvbhgBIAEoCRIMCgR0ZXh0GAIgASgJEhIKCmV4ZWN1dGlvbnMYAyABKA0SKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjb21tYW5kGAYgASgJEgsKA2pvYhgHIAEoCRIVCg1leGVjdXRpb25faWRzGAggAygJEhAKCG5vZGVfaWRzGAkgAygJInYKFUV4ZWN1dGlvbkhpc3RvcnlFbnRyeRIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR0ZXh0GAIgASgJEhQKDGV4ZWN1dGlvbl9pZBgDIAEoCRIPCgdub2RlX2lkGAQgASgJImwKFFN0b3BFeGVjdXRpb25SZXF1ZXN0EhwKCWV4ZWN1dGlvbhgBIAEoCUIJukgGcgQQARhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiTAoVU3RvcEV4ZWN1dGlvblJlc3BvbnNlEjMKCWV4ZWN1dGlvbhgBIAEoCzIgLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeGVjdXRpb24ibQoVQWRvcHRFeGVjdXRpb25SZXF1ZXN0EhwKCWV4ZWN1dGlvbhgBIAEoCUIJukgGcgQQARhAEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiTQoWQWRvcHRFeGVjdXRpb25SZXNwb25zZRIzCglleGVjdXRpb24YASABKAsyIC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRXhlY3V0aW9uIkoKFldhdGNoRXhlY3V0aW9uc1JlcXVlc3QSFQoDam9iGAEgASgJQgi6SAVyAxiAAhIZCgdub2RlX2lkGAIgASgJQgi6SAVyAxiAAiJmChdXYXRjaEV4ZWN1dGlvbnNSZXNwb25zZRI0CgpleGVjdXRpb25zGAEgAygLMiAucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkV4ZWN1dGlvbhIVCg1zbmFwc2hvdF9kb25lGAIgASgIKoEBCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBKT0JfU1RBVEVfQUNUSVZFEAESFQoRSk9CX1NUQVRFX1NUT1BQRUQQAhIXChNKT0JfU1RBVEVfQ09NUExFVEVEEAMSFAoQSk9CX1NUQVRFX0ZBSUxFRBAEKvICCg5FeGVjdXRpb25TdGF0ZRIfChtFWEVDVVRJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdFWEVDVVRJT05fU1RBVEVfUEVORElORxABEhwKGEVYRUNVVElPTl9TVEFURV9TVEFSVElORxACEhsKF0VYRUNVVElPTl9TVEFURV9SVU5OSU5HEAMSGQoVRVhFQ1VUSU9OX1NUQVRFX1JFQURZEAQSGAoURVhFQ1VUSU9OX1NUQVRFX0xPU1QQBRIcChhFWEVDVVRJT05fU1RBVEVfT1JQSEFORUQQBhIdChlFWEVDVVRJT05fU1RBVEVfQ09NUExFVEVEEAcSGgoWRVhFQ1VUSU9OX1NUQVRFX0ZBSUxFRBAIEhsKF0VYRUNVVElPTl9TVEFURV9TVE9QUEVEEAkSHgoaRVhFQ1VUSU9OX1NUQVRFX0tJTExFRF9PT00QChIcChhFWEVDVVRJT05fU1RBVEVfUkVQTEFDRUQQCzLxDQoKSm9iU2VydmljZRJeCglTdWJtaXRKb2ISJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU3VibWl0Sm9iUmVxdWVzdBooLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdWJtaXRKb2JSZXNwb25zZRJdCgdQbGFuSm9iEiUucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYW5Kb2JSZXF1ZXN0GiYucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlBsYW5Kb2JSZXNwb25zZSIDkAIBEloKBkdldEpvYhIkLnJvbGxjYWxsLnNjaGVkdWxlci52MS5HZXRKb2JSZXF1ZXN0GiUucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkdldEpvYlJlc3BvbnNlIgOQAgESYAoITGlzdEpvYnMSJi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEpvYnNSZXF1ZXN0Gicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RKb2JzUmVzcG9uc2UiA5ACARJlCglXYXRjaEpvYnMSJy5yb2xsY2FsbC5zY2hlZHVsZXIudjEuV2F0Y2hKb2JzUmVxdWVzdBooLnJvbGxjYWxsLnNjaGVkdWxlci52MS5XYXRjaEpvYnNSZXNwb25zZSIDkAIBMAESWwoIU2NhbGVKb2ISJi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuU2NhbGVKb2JSZXF1ZXN0Gicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlNjYWxlSm9iUmVzcG9uc2USYQoKUmVzdGFydEpvYhIoLnJvbGxjYWxsLnNjaGVkdWxlci52MS5SZXN0YXJ0Sm9iUmVxdWVzdBopLnJvbGxjYWxsLnNjaGVkdWxlci52MS5SZXN0YXJ0Sm9iUmVzcG9uc2USXgoJUmV2ZXJ0Sm9iEicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlJldmVydEpvYlJlcXVlc3QaKC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuUmV2ZXJ0Sm9iUmVzcG9uc2USWAoHU3RvcEpvYhIlLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdG9wSm9iUmVxdWVzdBomLnJvbGxjYWxsLnNjaGVkdWxlci52MS5TdG9wSm9iUmVzcG9uc2USXgoJRGVsZXRlSm9iEicucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkRlbGV0ZUpvYlJlcXVlc3QaKC5yb2xsY2FsbC5zY2hlZHVsZXIudjEuRGVsZXRlSm9iUmVzcG9uc2USdQoPTGlzdEpvYlZlcnNpb25zEi0ucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkxpc3RKb2JWZXJzaW9uc1JlcXVlc3QaLi5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEpvYlZlcnNpb25zUmVzcG9uc2UiA5ACARJyCg5MaXN0RXhlY3V0aW9ucxIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5MaXN0RXhlY3V0aW9uc1JlcXVlc3QaLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuTGlzdEV4ZWN1dGlvbnNSZXNwb25zZSIDkAIBEmwKDEdldEV4ZWN1dGlvbhIqLnJvbGxjYWxsLnNjaGVkdWxlci52MS5HZXRFeGVjdXRpb25SZXF1ZXN0Gisucm9sbGNhbGwuc2NoZWR1bGVyLnYxLkdldEV4ZWN1dGlvblJlc3BvbnNlIgOQAgESeAoQRXhwbGFpbkV4ZWN1dGlvbhIuLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeHBsYWluRXhlY3V0aW9uUmVxdWVzdBovLnJvbGxjYWxsLnNjaGVkdWxlci52MS5FeHBsYWluRXhlY3V0aW9uUmVzcG9uc2UiA5ACARJqCg1TdG9wRXhlY3V0aW9uEisucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN0b3BFeGVjdXRpb25SZXF1ZXN0Giwucm9sbGNhbGwuc2NoZWR1bGVyLnYxLlN0b3BFeGVjdXRpb25SZXNwb25zZRJtCg5BZG9wdEV4ZWN1dGlvbhIsLnJvbGxjYWxsLnNjaGVkdWxlci52MS5BZG9wdEV4ZWN1dGlvblJlcXVlc3QaLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuQWRvcHRFeGVjdXRpb25SZXNwb25zZRJ3Cg9XYXRjaEV4ZWN1dGlvbnMSLS5yb2xsY2FsbC5zY2hlZHVsZXIudjEuV2F0Y2hFeGVjdXRpb25zUmVxdWVzdBouLnJvbGxjYWxsLnNjaGVkdWxlci52MS5XYXRjaEV4ZWN1dGlvbnNSZXNwb25zZSIDkAIBMAFCN1o1cm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9zY2hlZHVsZXIvdjE7c2NoZWR1bGVydjFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_work_v1_work]);
 
 /**
  * Job is a job as the record has it.
@@ -91,7 +91,7 @@ export type Job = Message<"rollcall.scheduler.v1.Job"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * Who submitted the newest version.
+   * Who submitted the newest version; of a revert, who submitted the version that it reverts to.
    *
    * @generated from field: string actor = 10;
    */
@@ -110,6 +110,28 @@ export type Job = Message<"rollcall.scheduler.v1.Job"> & {
    * @generated from field: uint32 run = 12;
    */
   run: number;
+
+  /**
+   * The newest version of a service or daemon of which all that was placed became ready: what a halted update continues to run, and what
+   * UpdatePolicy.auto_revert returns to. 0 for none.
+   *
+   * @generated from field: uint32 ready_version = 13;
+   */
+  readyVersion: number;
+
+  /**
+   * Earlier versions with the specification of the newest one, which reverts to them. Their executions count as those of the newest.
+   *
+   * @generated from field: repeated uint32 same_versions = 14;
+   */
+  sameVersions: number[];
+
+  /**
+   * The version whose halted update the newest version undid automatically. 0 where somebody submitted the newest version.
+   *
+   * @generated from field: uint32 undone_version = 15;
+   */
+  undoneVersion: number;
 };
 
 /**
@@ -210,14 +232,15 @@ export type JobUpdate = Message<"rollcall.scheduler.v1.JobUpdate"> & {
   total: number;
 
   /**
-   * Whether it stopped since a new execution failed, or did not become ready in time.
+   * Whether it halted since a new execution failed, or did not become ready in time. Nothing more of the newest version is placed then: what is
+   * missing, lost, moved or added by scaling is of Job.ready_version.
    *
    * @generated from field: bool halted = 3;
    */
   halted: boolean;
 
   /**
-   * Why it stopped, for people.
+   * Why it halted, for people.
    *
    * @generated from field: string message = 4;
    */
@@ -803,6 +826,13 @@ export type WatchJobsResponse = Message<"rollcall.scheduler.v1.WatchJobsResponse
    * @generated from field: bool snapshot_done = 2;
    */
   snapshotDone: boolean;
+
+  /**
+   * Names of jobs that were deleted.
+   *
+   * @generated from field: repeated string deleted_jobs = 3;
+   */
+  deletedJobs: string[];
 };
 
 /**
@@ -939,6 +969,84 @@ export const RestartJobResponseSchema: GenMessage<RestartJobResponse> = /*@__PUR
   messageDesc(file_rollcall_scheduler_v1_job, 20);
 
 /**
+ * RevertJobRequest names the job and the version.
+ *
+ * @generated from message rollcall.scheduler.v1.RevertJobRequest
+ */
+export type RevertJobRequest = Message<"rollcall.scheduler.v1.RevertJobRequest"> & {
+  /**
+   * The job's name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version whose specification the job is to have again. 0: the newest that became ready and has another specification than the job has
+   * now.
+   *
+   * @generated from field: uint32 version = 2;
+   */
+  version: number;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * The etag that the job must still have. Empty: any.
+   *
+   * @generated from field: string etag = 4;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 5;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rollcall.scheduler.v1.RevertJobRequest.
+ * Use `create(RevertJobRequestSchema)` to create a new message.
+ */
+export const RevertJobRequestSchema: GenMessage<RevertJobRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_scheduler_v1_job, 21);
+
+/**
+ * RevertJobResponse is the job as it is now.
+ *
+ * @generated from message rollcall.scheduler.v1.RevertJobResponse
+ */
+export type RevertJobResponse = Message<"rollcall.scheduler.v1.RevertJobResponse"> & {
+  /**
+   * The job.
+   *
+   * @generated from field: rollcall.scheduler.v1.Job job = 1;
+   */
+  job?: Job | undefined;
+
+  /**
+   * The version whose specification it has again.
+   *
+   * @generated from field: uint32 reverted_to = 2;
+   */
+  revertedTo: number;
+};
+
+/**
+ * Describes the message rollcall.scheduler.v1.RevertJobResponse.
+ * Use `create(RevertJobResponseSchema)` to create a new message.
+ */
+export const RevertJobResponseSchema: GenMessage<RevertJobResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_scheduler_v1_job, 22);
+
+/**
  * StopJobRequest names the job.
  *
  * @generated from message rollcall.scheduler.v1.StopJobRequest
@@ -971,7 +1079,7 @@ export type StopJobRequest = Message<"rollcall.scheduler.v1.StopJobRequest"> & {
  * Use `create(StopJobRequestSchema)` to create a new message.
  */
 export const StopJobRequestSchema: GenMessage<StopJobRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 21);
+  messageDesc(file_rollcall_scheduler_v1_job, 23);
 
 /**
  * StopJobResponse is the job as it is now.
@@ -992,7 +1100,70 @@ export type StopJobResponse = Message<"rollcall.scheduler.v1.StopJobResponse"> &
  * Use `create(StopJobResponseSchema)` to create a new message.
  */
 export const StopJobResponseSchema: GenMessage<StopJobResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 22);
+  messageDesc(file_rollcall_scheduler_v1_job, 24);
+
+/**
+ * DeleteJobRequest names the job.
+ *
+ * @generated from message rollcall.scheduler.v1.DeleteJobRequest
+ */
+export type DeleteJobRequest = Message<"rollcall.scheduler.v1.DeleteJobRequest"> & {
+  /**
+   * The job's name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the job must still have. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rollcall.scheduler.v1.DeleteJobRequest.
+ * Use `create(DeleteJobRequestSchema)` to create a new message.
+ */
+export const DeleteJobRequestSchema: GenMessage<DeleteJobRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_scheduler_v1_job, 25);
+
+/**
+ * DeleteJobResponse is the job as it was.
+ *
+ * @generated from message rollcall.scheduler.v1.DeleteJobResponse
+ */
+export type DeleteJobResponse = Message<"rollcall.scheduler.v1.DeleteJobResponse"> & {
+  /**
+   * The job.
+   *
+   * @generated from field: rollcall.scheduler.v1.Job job = 1;
+   */
+  job?: Job | undefined;
+};
+
+/**
+ * Describes the message rollcall.scheduler.v1.DeleteJobResponse.
+ * Use `create(DeleteJobResponseSchema)` to create a new message.
+ */
+export const DeleteJobResponseSchema: GenMessage<DeleteJobResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_scheduler_v1_job, 26);
 
 /**
  * ListJobVersionsRequest names the job.
@@ -1027,7 +1198,7 @@ export type ListJobVersionsRequest = Message<"rollcall.scheduler.v1.ListJobVersi
  * Use `create(ListJobVersionsRequestSchema)` to create a new message.
  */
 export const ListJobVersionsRequestSchema: GenMessage<ListJobVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 23);
+  messageDesc(file_rollcall_scheduler_v1_job, 27);
 
 /**
  * ListJobVersionsResponse is one page.
@@ -1055,10 +1226,10 @@ export type ListJobVersionsResponse = Message<"rollcall.scheduler.v1.ListJobVers
  * Use `create(ListJobVersionsResponseSchema)` to create a new message.
  */
 export const ListJobVersionsResponseSchema: GenMessage<ListJobVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 24);
+  messageDesc(file_rollcall_scheduler_v1_job, 28);
 
 /**
- * JobVersion is what was submitted once.
+ * JobVersion is a version of a job that is kept.
  *
  * @generated from message rollcall.scheduler.v1.JobVersion
  */
@@ -1085,7 +1256,7 @@ export type JobVersion = Message<"rollcall.scheduler.v1.JobVersion"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * By whom.
+   * By whom; of a revert, by whom the version was that it reverts to.
    *
    * @generated from field: string actor = 4;
    */
@@ -1097,6 +1268,20 @@ export type JobVersion = Message<"rollcall.scheduler.v1.JobVersion"> & {
    * @generated from field: string reason = 5;
    */
   reason: string;
+
+  /**
+   * When all that was placed of it became ready. Absent for a version that never did, and for batch and ops jobs.
+   *
+   * @generated from field: google.protobuf.Timestamp ready_time = 6;
+   */
+  readyTime?: Timestamp | undefined;
+
+  /**
+   * The version that first had the specification; the version itself unless it reverts to another one.
+   *
+   * @generated from field: uint32 origin = 7;
+   */
+  origin: number;
 };
 
 /**
@@ -1104,7 +1289,7 @@ export type JobVersion = Message<"rollcall.scheduler.v1.JobVersion"> & {
  * Use `create(JobVersionSchema)` to create a new message.
  */
 export const JobVersionSchema: GenMessage<JobVersion> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 25);
+  messageDesc(file_rollcall_scheduler_v1_job, 29);
 
 /**
  * ListExecutionsRequest selects and pages. Filters of different kinds must all match; values of one kind are alternatives.
@@ -1153,7 +1338,7 @@ export type ListExecutionsRequest = Message<"rollcall.scheduler.v1.ListExecution
  * Use `create(ListExecutionsRequestSchema)` to create a new message.
  */
 export const ListExecutionsRequestSchema: GenMessage<ListExecutionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 26);
+  messageDesc(file_rollcall_scheduler_v1_job, 30);
 
 /**
  * ListExecutionsResponse is one page.
@@ -1181,7 +1366,7 @@ export type ListExecutionsResponse = Message<"rollcall.scheduler.v1.ListExecutio
  * Use `create(ListExecutionsResponseSchema)` to create a new message.
  */
 export const ListExecutionsResponseSchema: GenMessage<ListExecutionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 27);
+  messageDesc(file_rollcall_scheduler_v1_job, 31);
 
 /**
  * GetExecutionRequest names the execution.
@@ -1210,7 +1395,7 @@ export type GetExecutionRequest = Message<"rollcall.scheduler.v1.GetExecutionReq
  * Use `create(GetExecutionRequestSchema)` to create a new message.
  */
 export const GetExecutionRequestSchema: GenMessage<GetExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 28);
+  messageDesc(file_rollcall_scheduler_v1_job, 32);
 
 /**
  * GetExecutionResponse is the execution.
@@ -1231,7 +1416,7 @@ export type GetExecutionResponse = Message<"rollcall.scheduler.v1.GetExecutionRe
  * Use `create(GetExecutionResponseSchema)` to create a new message.
  */
 export const GetExecutionResponseSchema: GenMessage<GetExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 29);
+  messageDesc(file_rollcall_scheduler_v1_job, 33);
 
 /**
  * ExplainExecutionRequest names an execution or a job.
@@ -1284,7 +1469,7 @@ export type ExplainExecutionRequest = Message<"rollcall.scheduler.v1.ExplainExec
  * Use `create(ExplainExecutionRequestSchema)` to create a new message.
  */
 export const ExplainExecutionRequestSchema: GenMessage<ExplainExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 30);
+  messageDesc(file_rollcall_scheduler_v1_job, 34);
 
 /**
  * ExplainExecutionResponse is the explanation.
@@ -1333,7 +1518,7 @@ export type ExplainExecutionResponse = Message<"rollcall.scheduler.v1.ExplainExe
  * Use `create(ExplainExecutionResponseSchema)` to create a new message.
  */
 export const ExplainExecutionResponseSchema: GenMessage<ExplainExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 31);
+  messageDesc(file_rollcall_scheduler_v1_job, 35);
 
 /**
  * ExecutionWait is one reason for which executions wait, move or are lost.
@@ -1412,7 +1597,7 @@ export type ExecutionWait = Message<"rollcall.scheduler.v1.ExecutionWait"> & {
  * Use `create(ExecutionWaitSchema)` to create a new message.
  */
 export const ExecutionWaitSchema: GenMessage<ExecutionWait> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 32);
+  messageDesc(file_rollcall_scheduler_v1_job, 36);
 
 /**
  * ExecutionHistoryEntry is one thing that happened.
@@ -1454,7 +1639,7 @@ export type ExecutionHistoryEntry = Message<"rollcall.scheduler.v1.ExecutionHist
  * Use `create(ExecutionHistoryEntrySchema)` to create a new message.
  */
 export const ExecutionHistoryEntrySchema: GenMessage<ExecutionHistoryEntry> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 33);
+  messageDesc(file_rollcall_scheduler_v1_job, 37);
 
 /**
  * StopExecutionRequest names the execution.
@@ -1489,7 +1674,7 @@ export type StopExecutionRequest = Message<"rollcall.scheduler.v1.StopExecutionR
  * Use `create(StopExecutionRequestSchema)` to create a new message.
  */
 export const StopExecutionRequestSchema: GenMessage<StopExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 34);
+  messageDesc(file_rollcall_scheduler_v1_job, 38);
 
 /**
  * StopExecutionResponse is the execution as it is now.
@@ -1510,7 +1695,7 @@ export type StopExecutionResponse = Message<"rollcall.scheduler.v1.StopExecution
  * Use `create(StopExecutionResponseSchema)` to create a new message.
  */
 export const StopExecutionResponseSchema: GenMessage<StopExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 35);
+  messageDesc(file_rollcall_scheduler_v1_job, 39);
 
 /**
  * AdoptExecutionRequest names the execution.
@@ -1545,7 +1730,7 @@ export type AdoptExecutionRequest = Message<"rollcall.scheduler.v1.AdoptExecutio
  * Use `create(AdoptExecutionRequestSchema)` to create a new message.
  */
 export const AdoptExecutionRequestSchema: GenMessage<AdoptExecutionRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 36);
+  messageDesc(file_rollcall_scheduler_v1_job, 40);
 
 /**
  * AdoptExecutionResponse is the execution as it is now.
@@ -1566,7 +1751,7 @@ export type AdoptExecutionResponse = Message<"rollcall.scheduler.v1.AdoptExecuti
  * Use `create(AdoptExecutionResponseSchema)` to create a new message.
  */
 export const AdoptExecutionResponseSchema: GenMessage<AdoptExecutionResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 37);
+  messageDesc(file_rollcall_scheduler_v1_job, 41);
 
 /**
  * WatchExecutionsRequest selects executions.
@@ -1594,7 +1779,7 @@ export type WatchExecutionsRequest = Message<"rollcall.scheduler.v1.WatchExecuti
  * Use `create(WatchExecutionsRequestSchema)` to create a new message.
  */
 export const WatchExecutionsRequestSchema: GenMessage<WatchExecutionsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 38);
+  messageDesc(file_rollcall_scheduler_v1_job, 42);
 
 /**
  * WatchExecutionsResponse carries executions as they are now.
@@ -1622,7 +1807,7 @@ export type WatchExecutionsResponse = Message<"rollcall.scheduler.v1.WatchExecut
  * Use `create(WatchExecutionsResponseSchema)` to create a new message.
  */
 export const WatchExecutionsResponseSchema: GenMessage<WatchExecutionsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_scheduler_v1_job, 39);
+  messageDesc(file_rollcall_scheduler_v1_job, 43);
 
 /**
  * JobState is where a job stands.
@@ -1868,6 +2053,19 @@ export const JobService: GenService<{
     output: typeof RestartJobResponseSchema;
   },
   /**
+   * RevertJob makes a new version of a job that has the specification of an earlier one, and rolls to it as after SubmitJob. Executions that
+   * already run that specification stay. The count stays if it was changed by ScaleJob since the newest version was submitted. Refused with
+   * JOB_VERSION_NOT_FOUND, JOB_VERSION_IS_NEWEST, JOB_STOPPED, JOB_ENDED and ETAG_MISMATCH, and, where the earlier version could not be
+   * submitted today, as SubmitJob is.
+   *
+   * @generated from rpc rollcall.scheduler.v1.JobService.RevertJob
+   */
+  revertJob: {
+    methodKind: "unary";
+    input: typeof RevertJobRequestSchema;
+    output: typeof RevertJobResponseSchema;
+  },
+  /**
    * StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
    * where the job has completed or failed: its result stays.
    *
@@ -1879,7 +2077,20 @@ export const JobService: GenService<{
     output: typeof StopJobResponseSchema;
   },
   /**
-   * ListJobVersions answers the versions of a job, the newest first.
+   * DeleteJob deletes a job that was stopped, has completed or has failed, with its versions and the records of its executions. Their output
+   * stays on their nodes as long as it is kept there. Refused with JOB_ACTIVE, with JOB_NOT_ENDED while a node may still run an execution of it,
+   * and with ETAG_MISMATCH.
+   *
+   * @generated from rpc rollcall.scheduler.v1.JobService.DeleteJob
+   */
+  deleteJob: {
+    methodKind: "unary";
+    input: typeof DeleteJobRequestSchema;
+    output: typeof DeleteJobResponseSchema;
+  },
+  /**
+   * ListJobVersions answers the versions of a job that are kept, the newest first: those to which it can be reverted. These are the newest 100,
+   * and the last one that became ready.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.ListJobVersions
    */

@@ -1,0 +1,195 @@
+import { describe, expect, it } from "@jest/globals";
+import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
+import { TestFleet } from "../../testing/work-fleet.ts";
+import type { JobSpec } from "../job-spec.ts";
+
+const MIN_READY_MS = 10_000;
+
+/** A service of which version 1 became ready on two nodes. */
+function readyFleet(part: Partial<JobSpec> = {}): TestFleet {
+  const fleet = new TestFleet([workNode("a"), workNode("b")]);
+  fleet.submit(jobSpec({ count: 2, ...part }));
+  settle(fleet);
+  return fleet;
+}
+
+/** Everything that should run becomes ready, and stays so for long enough. */
+function settle(fleet: TestFleet): void {
+  for (let round = 0; round < 5; round += 1) {
+    fleet.plan();
+    for (const { id, nodeId } of fleet.running()) {
+      if (fleet.observations.get(id) === undefined) fleet.observe(id, "READY");
+      fleet.stopAll(nodeId);
+    }
+    fleet.plan();
+    fleet.pass(MIN_READY_MS);
+  }
+  fleet.plan();
+}
+
+/** Submit version 2, whose first execution fails. */
+function failUpdate(fleet: TestFleet, part: Partial<JobSpec> = {}): void {
+  fleet.submit(jobSpec({ count: 2, stopGraceMs: 1, ...part }));
+  fleet.plan();
+  fleet.exit([fleet.newest()], 1);
+  fleet.plan();
+  // What the job falls back on may have been read after the halt.
+  fleet.plan();
+}
+
+function versions(fleet: TestFleet): readonly number[] {
+  return fleet
+    .running()
+    .map(({ version }) => version)
+    .sort();
+}
+
+describe("an update that halts", () => {
+  it("should note the version of which everything became ready", () => {
+    const fleet = readyFleet();
+    expect(fleet.jobs.get("web")).toMatchObject({ readyVersion: 1, halted: null });
+    fleet.submit(jobSpec({ count: 2, stopGraceMs: 1 }));
+    fleet.plan();
+    expect(fleet.jobs.get("web")).toMatchObject({ version: 2, readyVersion: 1 });
+    settle(fleet);
+    expect(versions(fleet)).toEqual([2, 2]);
+    expect(fleet.jobs.get("web")).toMatchObject({ version: 2, readyVersion: 2 });
+  });
+
+  it("should fill the place of what failed with the version before", () => {
+    const fleet = readyFleet();
+    failUpdate(fleet);
+    expect(fleet.jobs.get("web")).toMatchObject({ halted: expect.stringContaining("failed"), readyVersion: 1 });
+    expect(versions(fleet)).toEqual([1, 1]);
+    expect(fleet.plan()).toMatchObject({ executions: [], jobs: [] });
+  });
+
+  it("should halt at the last place, too", () => {
+    const fleet = readyFleet({ count: 1 });
+    failUpdate(fleet, { count: 1 });
+    expect(fleet.jobs.get("web")?.halted).toContain("failed");
+    expect(versions(fleet)).toEqual([1]);
+  });
+
+  it("should not halt the first version, which is retried instead", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec());
+    fleet.plan();
+    fleet.exit(fleet.running(), 1);
+    fleet.plan();
+    expect(fleet.jobs.get("web")?.halted).toBeNull();
+    fleet.pass(60_000);
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1]);
+  });
+
+  it.each([
+    ["is scaled", (fleet: TestFleet) => fleet.change("web", { count: 4 }), 4],
+    ["loses a node", (fleet: TestFleet) => fleet.put("a", { health: "UNHEALTHY", reactionAllowed: true }), 2],
+    ["is moved by a drain", (fleet: TestFleet) => fleet.drain("a", { force: true }), 2],
+  ])("should build from the version before when the job %s", (_, happen, wanted) => {
+    const fleet = readyFleet();
+    failUpdate(fleet);
+    happen(fleet);
+    fleet.plan();
+    fleet.plan();
+    expect(versions(fleet)).toEqual(Array.from({ length: wanted }, () => 1));
+    expect(
+      fleet.running().every(({ id, nodeId }) => nodeId === "b" || fleet.observations.has(id) || wanted === 4),
+    ).toBe(true);
+  });
+
+  it("should build from the version before in another leader as well", () => {
+    const fleet = readyFleet();
+    failUpdate(fleet);
+    fleet.reload();
+    fleet.change("web", { count: 3 });
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1, 1, 1]);
+  });
+
+  it("should retry the version before as its policy says when that fails", () => {
+    const fleet = readyFleet();
+    failUpdate(fleet);
+    fleet.exit([fleet.newest()], 1);
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1]);
+    fleet.pass(5_000);
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1, 1]);
+  });
+
+  it("should keep what is ready somewhere where no version ever became ready as a whole", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ count: 2 }));
+    fleet.plan();
+    const [first] = fleet.running();
+    fleet.observe(first?.id ?? "", "READY");
+    fleet.plan();
+    failUpdate(fleet);
+    expect(fleet.jobs.get("web")).toMatchObject({ readyVersion: 1, halted: expect.any(String) });
+    expect(versions(fleet)).toEqual([1, 1]);
+  });
+
+  it("should place nothing where no version was ready, until another is submitted", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ count: 2 }));
+    fleet.plan();
+    failUpdate(fleet);
+    expect(fleet.jobs.get("web")).toMatchObject({ readyVersion: null, halted: expect.any(String) });
+    fleet.pass(3_600_000);
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1]);
+    fleet.submit(jobSpec({ count: 2, stopGraceMs: 2 }));
+    fleet.plan();
+    expect(versions(fleet)).toContain(3);
+  });
+
+  it("should move one at a time in a drain while it is halted", () => {
+    const fleet = new TestFleet([workNode("a"), workNode("b")]);
+    fleet.submit(jobSpec({ count: 3 }));
+    settle(fleet);
+    failUpdate(fleet, { count: 3 });
+    settle(fleet);
+    const [{ nodeId = "" } = {}] = fleet.running();
+    const before = fleet.on(nodeId).length;
+    fleet.drain(nodeId);
+    fleet.plan();
+    expect(fleet.on(nodeId)).toHaveLength(before - 1);
+    fleet.plan();
+    expect(fleet.on(nodeId)).toHaveLength(before - 1);
+  });
+});
+
+describe("a revert", () => {
+  it("should replace only what does not run the specification yet", () => {
+    const fleet = readyFleet({ count: 3 });
+    fleet.submit(jobSpec({ count: 3, stopGraceMs: 1 }));
+    fleet.plan();
+    const bad = fleet.newest();
+    fleet.pass(300_000);
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1, 1, 2]);
+    const kept = fleet.running().filter(({ version }) => version === 1);
+    fleet.revert("web", 1);
+    settle(fleet);
+    expect(versions(fleet)).toEqual([1, 1, 3]);
+    expect(fleet.running()).toEqual(expect.arrayContaining(kept.map(({ id }) => expect.objectContaining({ id }))));
+    expect(fleet.executions.get(bad.id)).toMatchObject({ state: "REPLACED" });
+    expect(fleet.jobs.get("web")).toMatchObject({ version: 3, readyVersion: 3, halted: null });
+  });
+
+  it("should be due once for a policy that asks for it, and never for what undid another version", () => {
+    const update = { ...jobSpec().update, autoRevert: true };
+    const fleet = readyFleet({ update });
+    failUpdate(fleet, { update });
+    expect([...fleet.memory.state.toRevert]).toEqual(["web"]);
+    fleet.revert("web", 1, 2);
+    expect([...fleet.memory.state.toRevert]).toEqual([]);
+    fleet.plan();
+    fleet.exit(fleet.running(), 1);
+    fleet.plan();
+    expect(fleet.jobs.get("web")?.halted).toContain("failed");
+    expect([...fleet.memory.state.toRevert]).toEqual([]);
+  });
+});

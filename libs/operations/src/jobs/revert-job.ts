@@ -1,0 +1,150 @@
+import {
+  autoRevertTo,
+  type CommandSource,
+  decideRevert,
+  jobSubmittedEvent,
+  type NewEvent,
+  type RevertDecision,
+  refuseJobEdit,
+  revertedCount,
+} from "@rollcall/domain";
+import { describeError, reasonOf } from "@rollcall/errors";
+import {
+  type Change,
+  type Db,
+  getJob,
+  getJobVersion,
+  lockJob,
+  type ReservedStore,
+  readJobVersionHeads,
+  type StoredJob,
+  saveJobVersion,
+  saveSpec,
+  type Tx,
+} from "@rollcall/store";
+import { executionSpecOf, jobFromText, jobToText, keptJobOf } from "@rollcall/wire";
+import { auditOf, type Operation } from "../operation.ts";
+import {
+  checkJobEtag,
+  jobEnded,
+  jobNotFound,
+  jobStopped,
+  jobVersionIsNewest,
+  jobVersionNotFound,
+} from "./job-refusals.ts";
+import { type AcceptedJob, acceptJob } from "./submit-job.ts";
+
+/** A job that is to be reverted. */
+export interface RevertOrder {
+  readonly name: string;
+  /** Empty for a job in whatever state it is. */
+  readonly etag: string;
+  /** The version whose specification it is to have; null for the last one that became ready. */
+  readonly version: number | null;
+}
+
+/** What a revert made. */
+export interface JobReverted {
+  readonly job: StoredJob;
+  /** The version whose specification it has again. */
+  readonly revertedTo: number;
+}
+
+/** What a revert submits. */
+export interface RevertedJob extends AcceptedJob {
+  /**
+   * Who submitted the version that it reverts to: the specification is theirs, whoever reverts to it, and so are the
+   * secrets that nodes grant to it.
+   */
+  readonly owner: string;
+  /** Executions wanted of it. */
+  readonly count: number;
+  readonly before: StoredJob;
+  readonly decision: Extract<RevertDecision, { readonly ok: true }>;
+}
+
+/**
+ * Decide what reverting a job submits. Throws JOB_NOT_FOUND, ETAG_MISMATCH, JOB_STOPPED, JOB_ENDED,
+ * JOB_VERSION_NOT_FOUND, JOB_VERSION_IS_NEWEST, or INVALID_JOB where today's rules refuse the earlier version.
+ */
+export async function decideRevertIn(db: Db, { name, etag, version }: RevertOrder): Promise<RevertedJob> {
+  const before = await getJob(db, name);
+  if (before === null) throw await jobNotFound(db, name);
+  checkJobEtag(before, name, etag);
+  const refusal = refuseJobEdit(before.state);
+  if (refusal === "JOB_STOPPED") throw jobStopped(name);
+  if (refusal === "JOB_ENDED") throw jobEnded(name, before.state, "JOB_REVERTED");
+  const decision = decideRevert(before.version, await readJobVersionHeads(db, name), version);
+  if (!decision.ok) {
+    if (decision.refusal === "IS_NEWEST") throw jobVersionIsNewest(before, version ?? before.version, decision.origin);
+    throw jobVersionNotFound(name, version, decision.refusal === "UNKNOWN_VERSION" ? decision.kept : []);
+  }
+  const target = await getJobVersion(db, name, decision.to.version);
+  if (target === null) throw jobVersionNotFound(name, decision.to.version, []);
+  const accepted = acceptJob(jobFromText(target.spec), target.actor);
+  const { type, count: reverted } = accepted.spec;
+  const newest = await getJobVersion(db, name, before.version);
+  const submitted = newest === null ? before.count : jobFromText(newest.spec).count;
+  const isCounted = type === "batch" || type === "service";
+  const count = isCounted ? revertedCount({ present: before.count, submitted, reverted }) : reverted;
+  return { ...accepted, owner: target.actor, count, before, decision };
+}
+
+/** Make a new version of a job that has the specification of an earlier one. Throws as decideRevertIn() does. */
+export async function revertJobIn(tx: Tx, operation: Operation, order: RevertOrder): Promise<Change<JobReverted>> {
+  await lockJob(tx, order.name);
+  const reverted = await decideRevertIn(tx, order);
+  const { job, event } = await submitReverted(tx, reverted, operation.by, null);
+  const revertedTo = reverted.decision.to.version;
+  return { result: { job, revertedTo }, events: [event], audit: [auditOf(operation, order.name)] };
+}
+
+async function submitReverted(
+  tx: Tx,
+  { before, decision, submitted, spec, owner, count }: RevertedJob,
+  by: CommandSource,
+  undone: number | null,
+): Promise<{ readonly job: StoredJob; readonly event: NewEvent }> {
+  const { name, type } = spec;
+  const version = before.version + 1;
+  const { digest, bytes } = executionSpecOf(submitted, version, owner);
+  await saveSpec(tx, digest, bytes);
+  const said = by.message === "" ? "" : `: ${by.message}`;
+  const reason = `reverted to version ${decision.to.version} by ${by.actor}${said}`.slice(0, MOST_REASON);
+  const job = await saveJobVersion(tx, {
+    ...{ name, type, version, count, spec: jobToText(submitted, count), specDigest: digest, actor: owner, reason },
+    revert: { origin: decision.to.origin, sameVersions: decision.sameVersions, undone },
+  });
+  const event = jobSubmittedEvent({
+    ...{ name, type, before, after: job, by: { ...by, message: reason }, reason: "JOB_REVERTED" },
+  });
+  return { job, event };
+}
+
+/** What a submission may say of its reason. */
+const MOST_REASON = 1_024;
+
+/**
+ * Revert a job whose update to a version halted, as its policy says. Nothing happens where the job is not so any more.
+ * A text says why the earlier version cannot be submitted.
+ */
+export async function autoRevertJob(
+  store: Pick<ReservedStore, "change">,
+  { job: name, version, by }: { readonly job: string; readonly version: number; readonly by: CommandSource },
+): Promise<string | null> {
+  const { result } = await store.change<string | null>(async (tx) => {
+    const before = await lockJob(tx, name);
+    const to = before?.version === version ? autoRevertTo({ ...before, spec: keptJobOf(before).spec }) : null;
+    if (before === null || to === null) return { result: null, events: [] };
+    const message = `the update to version ${version} halted: ${before.halted ?? ""}`;
+    try {
+      const reverted = await decideRevertIn(tx, { name, etag: "", version: to });
+      const { event } = await submitReverted(tx, reverted, { ...by, message }, version);
+      return { result: null, events: [event] };
+    } catch (error) {
+      if (reasonOf(error) === undefined) throw error;
+      return { result: describeError(error).message, events: [] };
+    }
+  });
+  return result;
+}
