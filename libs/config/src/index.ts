@@ -6,7 +6,7 @@ export { type ConfigKeys, type ConfigValues, defineKeys, environmentName, type K
 export { listConfig } from "./list-config.ts";
 export { type Config, type LoadOptions, loadConfig, type Origin, type RelationProblem } from "./load-config.ts";
 export { printDefaultYaml } from "./print-sections.ts";
-export type { Environment } from "./read-environment.ts";
+export { type Environment, environmentVariables } from "./read-environment.ts";
 export type { Flags } from "./read-flags.ts";
 export type { ConfigFile } from "./read-yaml.ts";
 export { readConfigFile } from "./read-yaml.ts";

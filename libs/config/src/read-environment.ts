@@ -1,7 +1,7 @@
 import type { Problem } from "./assignment.ts";
 import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
 import { type FoundKey, KeyIndex } from "./key-index.ts";
-import { type DeclaredKey, environmentName } from "./keys.ts";
+import { type ConfigKeys, type DeclaredKey, declaredKeys, environmentName } from "./keys.ts";
 
 /** Variables by name, as process.env. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -27,6 +27,11 @@ export function readEnvironment(
     }
   }
   return { assignments, problems: [], warnings: strangers(environment, known, keys) };
+}
+
+/** The variables that set keys of a table, each with its key. */
+export function environmentVariables<T>(keys: ConfigKeys<T>): ReadonlyMap<string, DeclaredKey> {
+  return new Map(declaredKeys(keys).flatMap((key) => variablesOf(key).map(([name]) => [name, key] as const)));
 }
 
 function variablesOf(key: DeclaredKey): [string, FoundKey][] {

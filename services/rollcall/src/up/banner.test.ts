@@ -15,6 +15,7 @@ const FACTS: BannerFacts = {
   manualApproval: false,
   joinTokens: "none",
   program: "bin/rollcall",
+  secondAgent: "bin/rollcall agent --server 127.0.0.1:7700",
 };
 
 describe("formatBanner()", () => {
@@ -33,7 +34,7 @@ Next, in another terminal:
   bin/rollcall node list
   bin/rollcall node watch
   bin/rollcall console
-  bin/rollcall agent --server 127.0.0.1:7700 --name second --state-dir /data/.rollcall/second
+  bin/rollcall agent --server 127.0.0.1:7700
 `);
   });
 
@@ -46,7 +47,12 @@ Next, in another terminal:
     });
     expect(banner).toContain("  CA       /data/tls/ca.pem\n");
     expect(banner).toContain("  probes   https://127.0.0.1:7790/readyz");
-    expect(banner).toContain("agent --server https://127.0.0.1:7700 --ca-file /data/tls/ca.pem ");
+  });
+
+  it("should name the command that makes a join token, where an agent would be refused without one", () => {
+    const banner = formatBanner({ ...FACTS, joinTokens: "strict" });
+    expect(banner).toContain("  bin/rollcall token create --description second\n");
+    expect(banner).not.toContain("bin/rollcall agent");
   });
 
   it("should end with what must not go unnoticed", () => {

@@ -14,13 +14,14 @@ export interface BannerFacts extends ExposureFacts {
   readonly caFile: string | null;
   /** How to call this program from where the user is. */
   readonly program: string;
+  /** How to run another agent beside that of `up`. */
+  readonly secondAgent: string;
 }
 
 /** A few lines for people: where everything is, and what to try next. */
 export function formatBanner(facts: BannerFacts): string {
   const { program, caFile } = facts;
   const probes = facts.probes.includes("://") ? facts.probes : `http://${facts.probes}`;
-  const trusting = caFile === null ? "" : ` --ca-file ${caFile}`;
   const lines = [
     "",
     `Rollcall ${facts.version} is up.`,
@@ -37,7 +38,8 @@ export function formatBanner(facts: BannerFacts): string {
     `  ${program} node list`,
     `  ${program} node watch`,
     `  ${program} console`,
-    `  ${program} agent --server ${facts.server}${trusting} --name second --state-dir ${facts.dataDirectory}/second`,
+    // Without a token it would be refused, and that command prints how to join with one.
+    `  ${facts.joinTokens === "strict" ? `${program} token create --description second` : facts.secondAgent}`,
     "",
     ...exposure(facts).map((line) => `${line}\n`),
   ];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import { localAgentOptions, programName } from "./local-agent-options.ts";
+import { localAgentOptions, programName, secondAgentCommand } from "./local-agent-options.ts";
 
 const START = "/repo/services/rollcall/bundle/src/start.cjs";
 
@@ -62,6 +62,48 @@ describe("localAgentOptions() of an `up` that speaks TLS", () => {
     const other = argsOf({ "compute.tls.cafile": "/mine.pem" });
     expect(other).toContain("--set compute.tls.cafile=/mine.pem");
     expect(other).not.toContain("--ca-file");
+  });
+});
+
+describe("the commands for people of an `up` that was set by its environment", () => {
+  const env = {
+    ROLLCALL_CONFIG: "/etc/rollcall.yaml",
+    ROLLCALL_COMPUTE_LABELS: "zone=a, rack=7",
+    ROLLCALL_COMPUTE_TLS_CERTFILE: "/own.pem",
+    ROLLCALL_WORK_EXECUTORS: "process",
+    ROLLCALL_LOG_LEVEL: "debug",
+    ROLLCALL_JOIN_TOKEN: "rcj_secret",
+    ROLLCALL_COMPUTE_STATEDIR: "/elsewhere",
+    ROLLCALL_LISTEN_PORT: "1",
+    ROLLCALL_WORK_USER: "",
+    PATH: "/bin",
+  };
+  const input = (file?: string) => ({
+    shell: { env, cwd: "/repo" },
+    process: { execPath: "/bin/node", execArgv: [], argv: ["/bin/node", START] },
+    args: { file, flags: { "Compute.Name": "first", "Work.Users": "batch" } },
+    dataDirectory: "/data",
+    server: "127.0.0.1:7700",
+    trust: { caFile: "/data/tls/ca.pem", serverName: "rollcall.example" },
+    log: silentLogger,
+  });
+  const SET =
+    "ROLLCALL_COMPUTE_LABELS='zone=a, rack=7' ROLLCALL_COMPUTE_TLS_CERTFILE=/own.pem ROLLCALL_WORK_EXECUTORS=process " +
+    'ROLLCALL_LOG_LEVEL=debug ROLLCALL_JOIN_TOKEN="$ROLLCALL_JOIN_TOKEN" bin/rollcall agent ';
+  const TRUST = "--ca-file /data/tls/ca.pem --tls-server-name rollcall.example ";
+  const SERVER = "--server https://127.0.0.1:7700 ";
+
+  it("should have those settings, except what is settled and the values of secrets", () => {
+    expect(localAgentOptions(input("c.yaml")).commandForPeople).toBe(
+      `${SET}--config c.yaml --set Compute.Name=first --set Work.Users=batch ${TRUST}${SERVER}--state-dir /data/agent`,
+    );
+    expect(localAgentOptions(input()).commandForPeople).toMatch(/^ROLLCALL_CONFIG=\/etc\/rollcall\.yaml ROLLCALL_/);
+  });
+
+  it("should run a second agent in the same way, under another name", () => {
+    expect(secondAgentCommand(input("c.yaml"))).toBe(
+      `${SET}--config c.yaml --set Work.Users=batch ${SERVER}${TRUST}--name second --state-dir /data/second`,
+    );
   });
 });
 

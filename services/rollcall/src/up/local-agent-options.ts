@@ -1,7 +1,9 @@
 import { join, relative } from "node:path";
+import { agentKeys } from "@rollcall/agent";
 import type { Shell } from "@rollcall/cli";
-import type { Flags } from "@rollcall/config";
+import { environmentVariables, type Flags } from "@rollcall/config";
 import { type Logger, systemClock } from "@rollcall/process";
+import { PROCESS_KEYS } from "../config/process-keys.ts";
 import type { Arguments } from "../config/read-arguments.ts";
 import { withBundledLibraries } from "../start/bundled-libraries.ts";
 import type { LocalAgentOptions } from "./local-agent.ts";
@@ -42,23 +44,25 @@ export function programName({ argv }: Pick<NodeJS.Process, "argv">, cwd: string)
 
 /** Flags that mean the same to the agent. */
 const SHARED_FLAGS: readonly string[] = ["log-level", "log-format"];
+const LOG_KEYS = { "Log.Level": PROCESS_KEYS["Log.Level"], "Log.Format": PROCESS_KEYS["Log.Format"] };
+/** The name of the example, which runs beside the agent of this `up`. */
+const SECOND = "second";
 const COMPUTE_KEY = /^(compute|work)\./i;
 /** Where it works and whom it joins is settled: this is the agent of this `up`. */
 const SETTLED_KEY = /^compute\.(server|statedir)$/i;
 
 /** How `up` keeps its agent: the same program as its own, with what it was told about agents. */
 export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
-  const { shell, process, dataDirectory, server, log } = input;
+  const { shell, process, dataDirectory, log } = input;
   const stateDirectory = join(dataDirectory, "agent");
-  const address = input.trust ? `https://${server}` : server;
-  const identity = ["--server", address, "--state-dir", stateDirectory];
+  const identity = ["--server", addressOf(input), "--state-dir", stateDirectory];
   const args = ["agent", ...forwarded(input.args), ...trusting(input), ...identity];
   return {
     command: {
       program: process.execPath,
       args: [...process.execArgv, SPARING_FLAG, process.argv[1] ?? "", ...args],
     },
-    commandForPeople: [programName(process, shell.cwd), ...args].map(quoted).join(" "),
+    commandForPeople: commandOf(input, args),
     stateDirectory,
     env: withBundledLibraries({ ...SPARING_ENV, ...shell.env }, process.execPath),
     log,
@@ -67,8 +71,39 @@ export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
   };
 }
 
+/** The command with which a person runs another agent on this machine, beside the one of `up`. */
+export function secondAgentCommand(input: Omit<LocalAgentInput, "log">): string {
+  const { args, dataDirectory } = input;
+  const isName = (path: string) => path.toLowerCase() === "compute.name";
+  const flags = Object.fromEntries(Object.entries(args.flags).filter(([path]) => !isName(path)));
+  const own = { ...input, args: { ...args, flags } };
+  const identity = ["--name", SECOND, "--state-dir", join(dataDirectory, SECOND)];
+  return commandOf(own, ["agent", ...forwarded(own.args), "--server", addressOf(own), ...trusting(own), ...identity]);
+}
+
+function addressOf({ trust, server }: Pick<LocalAgentInput, "trust" | "server">): string {
+  return trust ? `https://${server}` : server;
+}
+
+/** A command for any terminal of this user: with the settings that this process has from its environment. */
+function commandOf({ shell, process, args }: Omit<LocalAgentInput, "log">, words: readonly string[]): string {
+  const variables = agentVariables(shell.env, args.file === undefined);
+  return [...variables, ...[programName(process, shell.cwd), ...words].map(quoted)].join(" ");
+}
+
+/** Assignments of the variables that set an agent. A secret is named, and its value is not shown. */
+function agentVariables(env: Shell["env"], hasNoFile: boolean): readonly string[] {
+  const known = environmentVariables({ ...agentKeys, ...LOG_KEYS });
+  return Object.entries(env).flatMap(([name, value]) => {
+    const key = known.get(name);
+    if (!value || (key === undefined && !(hasNoFile && name === "ROLLCALL_CONFIG"))) return [];
+    if (key !== undefined && SETTLED_KEY.test(key.path)) return [];
+    return [`${name}=${key?.secret === true ? `"$${name}"` : quoted(value)}`];
+  });
+}
+
 /** What the user says about the agent's trust counts more than what `up` knows. */
-function trusting({ trust, args }: LocalAgentInput): readonly string[] {
+function trusting({ trust, args }: Pick<LocalAgentInput, "trust" | "args">): readonly string[] {
   const isSaid = (path: string) => Object.keys(args.flags).some((name) => name.toLowerCase() === path.toLowerCase());
   const { caFile = null, serverName = null } = trust ?? {};
   return [

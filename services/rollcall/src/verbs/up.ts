@@ -23,7 +23,7 @@ import { addressElsewhere } from "../up/address-elsewhere.ts";
 import { formatBanner } from "../up/banner.ts";
 import { lockDataDirectory } from "../up/directory-lock.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
-import { agentFlags, localAgentOptions, programName } from "../up/local-agent-options.ts";
+import { agentFlags, localAgentOptions, programName, secondAgentCommand } from "../up/local-agent-options.ts";
 import { localJoinToken } from "../up/local-join-token.ts";
 import { openUpTls, type UpTls } from "../up/open-up-tls.ts";
 import { removeRunFile, writeRunFile } from "../up/run-file.ts";
@@ -226,7 +226,7 @@ async function joinTokenOf(
 }
 
 function greet(
-  { shell, config, dataDirectory, process, tls }: Up,
+  { shell, config, args, dataDirectory, process, tls }: Up,
   facts: ExposureFacts,
   where: {
     readonly server: string;
@@ -247,6 +247,14 @@ function greet(
       dataDirectory,
       tokenFile: where.tokenFile ?? "as configured",
       program: programName(process, shell.cwd),
+      secondAgent: secondAgentCommand({
+        shell,
+        process,
+        args,
+        dataDirectory,
+        server: where.server,
+        trust: tls?.trust ?? null,
+      }),
     }),
   );
 }
