@@ -2,10 +2,11 @@
 // machine without one. Tools that are slow, hang or fail are small scripts in front of the real one.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFactsReader } from "../services/agent/src/facts/facts-reader.ts";
+import { hasNvidiaDevice } from "../services/agent/src/facts/pci.ts";
 import { createMachine } from "../services/agent/src/machine/machine.ts";
 import { createUsageSampler } from "../services/agent/src/usage/usage-sampler.ts";
 
@@ -55,12 +56,19 @@ try {
   await inFront(`sleep ${SLOW_SECONDS}; exec ${real} "$@"`, async (slow) => {
     assert.deepEqual((await slow.read()).gpus, first.gpus, "a slow nvidia-smi changes the GPUs");
   });
-  for (const [what, script] of [
+  // Where the bus has none, a tool that fails or names none is right.
+  const isOnBus = await hasNvidiaDevice(createMachine());
+  const wrong = [
     ["fails", "echo 'NVIDIA-SMI has failed'; exit 9"],
     ["names none", "echo 'No devices were found'; exit 6"],
+  ];
+  for (const [what, script] of [
+    ...(isOnBus ? wrong : []),
     ["hangs", "exec sleep 600"],
+    ["hangs in what it starts", `sleep 600 & echo $! >> ${join(folder, "children")}; wait`],
   ]) {
     await inFront(script, async (broken) => {
+      const usageUnknown = what.startsWith("hangs") ? usageIsUnknown(what) : undefined;
       const { gpus, unknown } = await broken.read();
       assert.deepEqual(gpus, first.gpus, `the GPUs are gone when nvidia-smi ${what}`);
       assert.deepEqual(
@@ -68,12 +76,37 @@ try {
         ["gpus"],
         `the GPUs are known when nvidia-smi ${what}`,
       );
+      await usageUnknown;
     });
     say(`nvidia-smi ${what}: the GPUs are unknown, and the last known ones are shown`);
   }
+  const children = readFileSync(join(folder, "children"), "utf8").trim().split("\n");
+  assert.ok(children.length > 0 && !children.some(isAlive), "what nvidia-smi started is still running");
   say(`all probes agree with nvidia-smi (${Math.round((Date.now() - began) / 1_000)} s)`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** An agent whose nvidia-smi hangs reports everything but its GPUs. */
+async function usageIsUnknown(what) {
+  const stuck = createUsageSampler({
+    machine: createMachine(),
+    stateDirectory: folder,
+    nowMs: () => performance.now(),
+  });
+  await stuck.refresh();
+  const { gpusUnknown, gpus, memory } = stuck.latest(LONGEST_AGE_MS);
+  assert.deepEqual([gpusUnknown, gpus], [true, []], `the GPUs' usage is known when nvidia-smi ${what}`);
+  assert.ok(memory !== undefined, `memory is unknown when nvidia-smi ${what}`);
+}
+
+/** A zombie counts as ended: it waits for the process that adopted it. */
+function isAlive(pid) {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
 }
 
 function say(line) {

@@ -1,5 +1,9 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { execPath } from "node:process";
 import { describe, expect, it } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
 import { createCommandRunner } from "./run-command.ts";
 
 const HANG = ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"];
@@ -24,6 +28,17 @@ describe("createCommandRunner()", () => {
   it("should give up on one that hangs, even when it ignores polite signals", async () => {
     const run = createCommandRunner({ timeoutMs: 100, outputLimitBytes: 1024 });
     expect(await run(execPath, HANG)).toEqual({ kind: "no-answer", cause: "timeout" });
+  });
+
+  it("should leave nothing behind of a script that hangs in what it started", async () => {
+    const run = createCommandRunner({ timeoutMs: 1_000, outputLimitBytes: 1024 });
+    const folder = mkdtempSync(join(tmpdir(), "rollcall-run-command-"));
+    const file = join(folder, "pid");
+    const script = `sleep 600 & echo $! > ${file}; wait`;
+    expect(await run("sh", ["-c", script])).toEqual({ kind: "no-answer", cause: "timeout" });
+    const pid = Number(readFileSync(file, "utf8"));
+    await until("the end of its child", () => !isAlive(pid));
+    rmSync(folder, { recursive: true });
   });
 
   it("should give up on one that prints without end", async () => {
@@ -55,3 +70,12 @@ describe("createCommandRunner()", () => {
     expect(["finished", "no-answer"]).toContain((await second).kind);
   });
 });
+
+/** A zombie counts as ended: it waits for whoever adopted it. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}

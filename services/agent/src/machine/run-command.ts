@@ -56,7 +56,8 @@ interface StartedProgram {
 }
 
 function startProgram(program: string, args: readonly string[], limits: CommandLimits): StartedProgram {
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
+  // Its own group, so that what a wrapper script has started ends with it.
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());
     child.once("error", () => resolve());
@@ -74,7 +75,7 @@ function collect(child: ChildProcess, limits: CommandLimits): Promise<CommandRes
     };
     const giveUp = (cause: "timeout" | "overflow"): void => {
       settle({ kind: "no-answer", cause });
-      child.kill("SIGKILL");
+      killGroup(child);
       // A process that cannot die must not keep this one from ending.
       child.stdout?.destroy();
       child.unref();
@@ -94,6 +95,14 @@ function collect(child: ChildProcess, limits: CommandLimits): Promise<CommandRes
       }),
     );
   });
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended meanwhile.
+  }
 }
 
 function endsWithin(run: Promise<void>, limitMs: number): Promise<boolean> {
