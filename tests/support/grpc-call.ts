@@ -25,22 +25,50 @@ const sessions = new Map<string, ClientHttp2Session>();
  * Call a method with an empty message, as plain gRPC over HTTP/2, by hand. Of a stream the first message is awaited, or
  * its end.
  */
-export function grpcCall(
+export async function grpcCall(
   baseUrl: string,
   method: DescMethod,
   authorization: string | null,
   more: Readonly<Record<string, string>> = {},
 ): Promise<CallOutcome> {
-  const session = sessions.get(baseUrl) ?? connect(baseUrl);
+  const headers = { ...more, ...(authorization === null ? {} : { authorization }) };
+  const session = sessionWith(baseUrl);
+  try {
+    return await callOn(session, method, headers);
+  } catch (error) {
+    // The server can end an idle session while the call is on its way.
+    if (!hasEnded(session)) throw error;
+    return callOn(sessionWith(baseUrl), method, headers);
+  }
+}
+
+/** A session that can be used: a server ends one that was idle for a minute and a half. */
+function sessionWith(baseUrl: string): ClientHttp2Session {
+  const known = sessions.get(baseUrl);
+  if (known !== undefined && !hasEnded(known)) return known;
+  const session = connect(baseUrl);
+  // The calls on it fail, and report it.
+  session.on("error", () => {});
   sessions.set(baseUrl, session);
+  return session;
+}
+
+function hasEnded({ closed, destroyed }: ClientHttp2Session): boolean {
+  return closed || destroyed;
+}
+
+function callOn(
+  session: ClientHttp2Session,
+  method: DescMethod,
+  headers: Readonly<Record<string, string>>,
+): Promise<CallOutcome> {
   return new Promise((resolve, reject) => {
     const stream = session.request({
       ":method": "POST",
       ":path": `/${method.parent.typeName}/${method.name}`,
       "content-type": "application/grpc",
       te: "trailers",
-      ...more,
-      ...(authorization === null ? {} : { authorization }),
+      ...headers,
     });
     const onEnd = (headers: IncomingHttpHeaders) => {
       if (headers["grpc-status"] !== undefined) resolve(outcomeOf(headers));

@@ -23,7 +23,7 @@ import { type Outcome, run, type Surroundings } from "../../../services/cli/src/
 import { INFO, TestNode } from "../../../services/registry/src/testing/test-node.ts";
 import { loadControlPlaneConfig } from "../../../services/rollcall/src/config/control-plane-config.ts";
 import { openProbes } from "../../../services/rollcall/src/control-plane/open-probes.ts";
-import { planUp } from "../../../services/rollcall/src/control-plane/process-plan.ts";
+import { planUp, type ServiceName } from "../../../services/rollcall/src/control-plane/process-plan.ts";
 import { startControlPlane } from "../../../services/rollcall/src/control-plane/start-control-plane.ts";
 import { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 
@@ -74,9 +74,14 @@ interface Parts {
 
 /**
  * Start registry, health and admin in this process before the tests of a file, on a database of its own, as `rollcall
- * up` does; `flags` are those of `up`, asked for when it starts, and `file` is the text of a configuration file.
+ * up` does; `flags` are those of `up`, asked for when it starts, `file` is the text of a configuration file, and
+ * services in `without` do not run.
  */
-export function useControlPlane(flags: () => Readonly<Record<string, string>> = () => ({}), file = ""): CliRig {
+export function useControlPlane(
+  flags: () => Readonly<Record<string, string>> = () => ({}),
+  file = "",
+  without: readonly ServiceName[] = [],
+): CliRig {
   let parts: Parts | undefined;
   const agents: FakeAgent[] = [];
   const running = () => {
@@ -84,7 +89,7 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
     return parts;
   };
   beforeAll(async () => {
-    parts = await start(flags(), file);
+    parts = await start(flags(), file, without);
   });
   afterAll(async () => {
     for (const agent of agents) agent.close();
@@ -144,7 +149,11 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
   };
 }
 
-async function start(flags: Readonly<Record<string, string>>, text: string): Promise<Parts> {
+async function start(
+  flags: Readonly<Record<string, string>>,
+  text: string,
+  without: readonly ServiceName[],
+): Promise<Parts> {
   const database = await createTestDatabase();
   const { store } = database;
   const folder = mkdtempSync(join(tmpdir(), "rollcall-cli-"));
@@ -152,7 +161,9 @@ async function start(flags: Readonly<Record<string, string>>, text: string): Pro
   writeFileSync(file, text);
   const given = { shell: { env: {}, cwd: folder }, file, flags: { ...FREE_PORTS, ...flags } };
   const { values: config } = await loadControlPlaneConfig(given);
-  const shared = { plan: planUp(config), clock: systemClock, log: silentLogger };
+  const planned = planUp(config);
+  const plan = { ...planned, services: planned.services.filter((service) => !without.includes(service)) };
+  const shared = { plan, clock: systemClock, log: silentLogger };
   const probes = await openProbes(shared);
   const options = { ...shared, config, store, probes, version: "0.1.0" };
   const controlPlane = await startControlPlane(options, new AbortController().signal);
