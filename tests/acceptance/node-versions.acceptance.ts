@@ -47,12 +47,15 @@ for (const [version, node] of VERSIONS) {
       const env = { ...process.env, HOME: folder, ROLLCALL_DATA_DIR: join(folder, "data") };
       const ports = ["--port", port, "--agent-port", agents, "--probe-port", probes, "--internal-port", internal];
       const up = startProgram(node, [PROGRAM, "up", ...ports.map(String)], env);
-      await up.prints("everything is up");
-      const rollcall = async (...words: readonly string[]) =>
-        (await execute(node, [PROGRAM, ...words, "--server", `127.0.0.1:${port}`], { env })).stdout;
-      expect(await rollcall("version")).toContain(`Node.js ${version}.`);
-      await until("a HEALTHY node", async () => (await rollcall("node", "list")).includes(" HEALTHY "), PATIENCE_MS);
-      await up.end();
+      try {
+        await up.prints("everything is up");
+        const rollcall = async (...words: readonly string[]) =>
+          (await execute(node, [PROGRAM, ...words, "--server", `127.0.0.1:${port}`], { env })).stdout;
+        expect(await rollcall("version")).toContain(`Node.js ${version}.`);
+        await until("a HEALTHY node", async () => (await rollcall("node", "list")).includes(" HEALTHY "), PATIENCE_MS);
+      } finally {
+        await up.end();
+      }
     });
 
     // It differs from the latest release of its line in what it lacks.

@@ -30,6 +30,9 @@ const WARM_UP_MS = 2_000;
 /** Nothing is measured while the last attack is still felt; what is felt for longer counts against the next. */
 const SETTLED_WITHIN_MS = 5_000;
 const READY_EVERY_MS = 50;
+/** How long an operator waits for an answer: where time is not evaluated, the machine may do much else. */
+const PATIENCE_MS = 10_000;
+const LONG_PATIENCE_MS = 60_000;
 
 const SIZES: Readonly<Record<"full" | "untimed" | "short", HostileSize>> = {
   full: { attackMs: 5_000, afterMs: 1_000, calmWithinMs: 120_000 },
@@ -66,7 +69,8 @@ async function run(
   const secured = authority === undefined ? {} : { authority };
   const good = await GoodAgents.start(agents, { port: ports.agents, ...secured });
   context.atEnd(() => good.stop());
-  const prober = new ApiProber({ port: ports.api, ...secured }, adminToken);
+  const patienceMs = judgesTime ? PATIENCE_MS : LONG_PATIENCE_MS;
+  const prober = new ApiProber({ port: ports.api, ...secured }, adminToken, patienceMs);
   context.atEnd(() => prober.stop());
   const attackers = new LoadProcess<AttackOrder, AttackOutcome>("hostile/attack-load");
   context.atEnd(() => attackers.stop());

@@ -3,13 +3,18 @@ import { createServer } from "node:net";
 
 // Below the ports that the kernel gives to outgoing connections, of which a benchmark opens thousands.
 const FIRST_PORT = 20_000;
-const LAST_PORT = 31_999;
+/** A port is taken a second after it was found: workers that test at the same time find theirs in different ranges. */
+const WORKERS = 4;
+const PORTS_A_WORKER = 2_750;
 const TRIES = 50;
+const given = new Set<number>();
 
-/** A free port of the loopback interface. */
+/** A free port of the loopback interface, which this process has not been given before. */
 export async function freePort(): Promise<number> {
+  const first = FIRST_PORT + (Number(process.env.JEST_WORKER_ID ?? 0) % WORKERS) * PORTS_A_WORKER;
   for (let tries = 0; tries < TRIES; tries++) {
-    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1));
+    const port = first + Math.floor(Math.random() * PORTS_A_WORKER);
+    if (given.has(port)) continue;
     const server = createServer();
     server.listen(port, "127.0.0.1");
     const free = await once(server, "listening").then(
@@ -19,7 +24,8 @@ export async function freePort(): Promise<number> {
     if (!free) continue;
     server.close();
     await once(server, "close");
+    given.add(port);
     return port;
   }
-  throw new Error(`no free port from ${FIRST_PORT} to ${LAST_PORT} in ${TRIES} tries`);
+  throw new Error(`no free port from ${first} to ${first + PORTS_A_WORKER - 1} in ${TRIES} tries`);
 }

@@ -14,8 +14,6 @@ export interface ApiFared {
 
 const LIST_NODES = "/rollcall.registry.v1.RegistryService/ListNodes";
 const PAUSE_MS = 100;
-/** After which a call counts as not answered. */
-const PATIENCE_MS = 10_000;
 const OPERATOR = "127.0.2.1";
 const PAGE = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { pageSize: 10 }));
 
@@ -23,13 +21,16 @@ const PAGE = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { p
 export class ApiProber {
   readonly #server: ServerAddress;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #patienceMs: number;
   readonly #ended = new AbortController();
   #slowestMs = 0;
   #answers = 0;
   #failures: string[] = [];
 
-  constructor(server: ServerAddress, token: string) {
+  /** @param patienceMs after which a call counts as not answered. */
+  constructor(server: ServerAddress, token: string, patienceMs: number) {
     this.#server = server;
+    this.#patienceMs = patienceMs;
     this.#headers = { authorization: `Bearer ${token}` };
     void this.#goOn();
   }
@@ -75,9 +76,9 @@ export class ApiProber {
     try {
       const answer = await Promise.race([
         client.ready.then(() => client.call(LIST_NODES, PAGE)),
-        delay(PATIENCE_MS, null, { signal: tooLate.signal }),
+        delay(this.#patienceMs, null, { signal: tooLate.signal }),
       ]);
-      if (answer === null) throw new Error("no answer in 10 s");
+      if (answer === null) throw new Error(`no answer in ${this.#patienceMs / 1_000} s`);
       const { nodes } = fromBinary(ListNodesResponseSchema, answer);
       if (nodes.length === 0) throw new Error("an empty page");
     } finally {

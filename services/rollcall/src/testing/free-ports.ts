@@ -5,16 +5,25 @@ import { createServer } from "node:net";
  * start.
  */
 const FIRST = 20_000;
-const LAST = 31_000;
+/** A port is taken a second after it was found: workers that test at the same time find theirs in different ranges. */
+const WORKERS = 4;
+const PORTS_A_WORKER = 2_750;
+const given = new Set<number>();
 
-/** Find free ports of 127.0.0.1, for processes that must find them again after a restart. */
+/**
+ * Find free ports of 127.0.0.1, for processes that must find them again after a restart. None is returned twice in one
+ * process.
+ */
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const found = new Set<number>();
-  while (found.size < count) {
-    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST));
-    if (!found.has(port) && (await isFree(port))) found.add(port);
+  const worker = Number(process.env.JEST_WORKER_ID ?? 0) % WORKERS;
+  const found: number[] = [];
+  while (found.length < count) {
+    const port = FIRST + worker * PORTS_A_WORKER + Math.floor(Math.random() * PORTS_A_WORKER);
+    if (given.has(port) || !(await isFree(port))) continue;
+    given.add(port);
+    found.push(port);
   }
-  return [...found];
+  return found;
 }
 
 function isFree(port: number): Promise<boolean> {
