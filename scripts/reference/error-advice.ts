@@ -134,6 +134,9 @@ export const ADVICE: Readonly<Record<string, string>> = {
   JOB_COUNT_IS_ZERO: "Scale the job first with `rollcall job scale`.",
   JOB_FITS_NOWHERE: "`rollcall job run --dry-run` shows why; `queueTimeout` lets the job wait for a node.",
   TOO_MANY_JOBS: "Stop jobs that you no longer need.",
+  QUOTA_EXCEEDED:
+    "Stop, scale down or delete jobs of the owner that is named, or have an admin raise `Quota.Jobs`, `Quota.Executions` or " +
+    "`Quota.Cores`.",
   EXECUTION_NOT_FOUND: "Check the id with `rollcall job executions`.",
   EXECUTION_ID_AHEAD: "Stop the execution instead, or adopt it after the time in its id.",
   LOG_NOT_FOUND: "Nothing: nodes keep the output of ended executions only for a time, and a limited amount of it.",

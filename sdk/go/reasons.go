@@ -268,4 +268,17 @@ const (
 	// ReasonMinRevisionAhead: [OUT_OF_RANGE] The header rollcall-min-revision names a revision that the log does not have; metadata has the revision and the head of
 	// the log. The call had no effect. The log may have been restored to an earlier state: forget the revision, and repeat the call.
 	ReasonMinRevisionAhead = "MIN_REVISION_AHEAD"
+	// ReasonJobVersionNotFound: [NOT_FOUND] The job has no such version, or it is no longer kept; or no version was named, and no earlier one with another specification
+	// became ready. ListJobVersions answers the versions that are kept.
+	ReasonJobVersionNotFound = "JOB_VERSION_NOT_FOUND"
+	// ReasonJobVersionIsNewest: [FAILED_PRECONDITION] The job has the specification of that version already; metadata has its newest version. Name another version.
+	ReasonJobVersionIsNewest = "JOB_VERSION_IS_NEWEST"
+	// ReasonJobActive: [FAILED_PRECONDITION] The job is ACTIVE and cannot be deleted. Stop it first.
+	ReasonJobActive = "JOB_ACTIVE"
+	// ReasonJobNotEnded: [FAILED_PRECONDITION] Executions of the job have not ended, or their nodes have not confirmed it; metadata has their number. Delete the job
+	// when they have, or delete the nodes if these are gone for good.
+	ReasonJobNotEnded = "JOB_NOT_ENDED"
+	// ReasonQuotaExceeded: [RESOURCE_EXHAUSTED] The jobs of an owner would use more than a submitter's can; metadata has the owner, the quota, its limit, what is used, and
+	// what would be. Stop, scale down or delete jobs, or have an admin raise the quota.
+	ReasonQuotaExceeded = "QUOTA_EXCEEDED"
 )

@@ -44,6 +44,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "job list": "",
   "job executions": "",
   "job history": "web",
+  "job owners": "",
   "job describe": "web",
   "job why": "web",
   "job logs": "--help",

@@ -96,6 +96,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   JOB_HAS_NO_COUNT: Code.FailedPrecondition,
   JOB_FITS_NOWHERE: Code.FailedPrecondition,
   TOO_MANY_JOBS: Code.ResourceExhausted,
+  QUOTA_EXCEEDED: Code.ResourceExhausted,
   EXECUTION_NOT_FOUND: Code.NotFound,
   AMBIGUOUS_EXECUTION: Code.FailedPrecondition,
   EXECUTION_ENDED: Code.FailedPrecondition,

@@ -1,9 +1,9 @@
 import { type DescMessage, type DescMethod, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { CommandSource } from "@rollcall/domain";
+import type { CommandSource, OwnerQuota } from "@rollcall/domain";
 import { bearerOf } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
-import { type AuditedCall, auditedCall, noteRevision } from "@rollcall/rpc";
+import { type AuditedCall, auditedCall, callerOf, noteRevision } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   type CallStore,
@@ -23,6 +23,8 @@ export interface Operation {
   readonly call: AuditedCall;
   /** Names the request; null when its answer is not remembered. */
   readonly key: RequestKey | null;
+  /** What the jobs of an owner can use by calls of this caller; null for no limit. */
+  readonly quota: OwnerQuota | null;
   /** Add a revision to the response. */
   noteRevision(revision: bigint): void;
 }
@@ -39,7 +41,7 @@ export interface OperationFields {
 
 /** Read an operation out of a call. */
 export function readOperation(
-  { clock }: { readonly clock: Clock },
+  { clock, quota = null }: { readonly clock: Clock; readonly quota?: OwnerQuota | null },
   method: DescMethod,
   { reason, requestId, validateOnly = false }: OperationFields,
   context: Pick<HandlerContext, "values">,
@@ -49,7 +51,10 @@ export function readOperation(
   const isNamed = requestId !== "" && !validateOnly;
   const key = isNamed ? { requestId, method: `/${method.parent.typeName}/${method.name}`, caller: actor } : null;
   const by = { actor, message: reason, atMs: clock.wallMs() };
-  return { by, call, key, noteRevision: (revision) => noteRevision(context, revision) };
+  const caller = callerOf(context);
+  const isSubmitter = "role" in caller && caller.role === "submitter";
+  const noted = (revision: bigint) => noteRevision(context, revision);
+  return { by, call, key, quota: isSubmitter ? quota : null, noteRevision: noted };
 }
 
 /** The access token of a call that takes a role, whole. */

@@ -1,3 +1,4 @@
+import type { OwnerQuota } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import type { CallStore } from "@rollcall/store";
 
@@ -6,6 +7,8 @@ export interface AdminServices {
   readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
+  /** What the jobs of each submitter can use; no limits when absent. */
+  readonly quota?: OwnerQuota;
   /** The issuers with which people can log in; none when absent. */
   readonly loginIssuers?: readonly LoginIssuer[];
 }

@@ -68,6 +68,7 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
   "job list": PRINTS,
   "job executions": PRINTS,
   "job history": PRINTS,
+  "job owners": PRINTS,
   "job describe": PRINTS,
   "job why": PRINTS,
   "job logs": {

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { WorkMemory } from "@rollcall/domain";
+import { type OwnerQuota, WorkMemory } from "@rollcall/domain";
 import type { Task } from "@rollcall/process";
 import { type CheckResult, createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
@@ -29,12 +29,14 @@ export interface SchedulerApp {
 
 const TIMING: LeaderTiming = { pollMs: 1_000, gatherMs: 20, clockEveryMs: 10_000, ...SCHEDULER_LEASE_TIMING };
 
+const UNLIMITED: OwnerQuota = { jobs: null, executions: null, millicores: null };
+
 /** Create the scheduler: what runs where. */
 export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const { store, feed, signals, instance, clock, log, metrics } = scheduler;
   const timing = { ...TIMING, ...scheduler.timing };
   const { renewEveryMs, expiryMs } = timing;
-  const { afterStep = () => {} } = scheduler;
+  const { afterStep = () => {}, quota = UNLIMITED } = scheduler;
   const options: LeaderOptions = {
     record: createPostgresRecord(store.reserved),
     feed,
@@ -62,7 +64,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const pageTokens = createPageTokens(store.clusterSecret());
   const checkRecord = createRecordCheck(store.reserved, log);
   return {
-    routes: createRoutes({ store, clock, log, pageTokens, hub, nodes, feed }),
+    routes: createRoutes({ store, clock, log, pageTokens, hub, nodes, feed, quota }),
     services: SERVICES,
     policies: POLICIES,
     tasks: [leading, hub.task, forgetEnded({ store: store.reserved, clock, leads: () => leader.isLeading })],

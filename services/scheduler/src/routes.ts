@@ -6,6 +6,7 @@ import { explainExecution } from "./executions/explain-execution.ts";
 import { adoptExecution, stopExecution } from "./executions/order-execution.ts";
 import { getExecution, listExecutions } from "./executions/read-executions.ts";
 import { deleteJob, restartJob, revertJob, scaleJob, stopJob } from "./jobs/change-job.ts";
+import { listOwners } from "./jobs/list-owners.ts";
 import { planJob } from "./jobs/plan-job.ts";
 import { getOneJob, listJobs, listJobVersions } from "./jobs/read-jobs.ts";
 import { submitJob } from "./jobs/submit-job.ts";
@@ -41,6 +42,7 @@ export const POLICIES: PolicyTable = definePolicies(JobService, {
   explainExecution: PLANNING,
   stopExecution: CHANGE,
   adoptExecution: CHANGE,
+  listOwners: { ...READING, caller: "admin" },
   watchExecutions: WATCHING,
 });
 
@@ -66,6 +68,7 @@ export function createRoutes(
       explainExecution: explainExecution(services),
       stopExecution: stopExecution(services),
       adoptExecution: adoptExecution(services),
+      listOwners: listOwners(services),
       watchExecutions: watchExecutions(services),
     });
   };

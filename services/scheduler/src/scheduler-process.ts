@@ -1,3 +1,4 @@
+import type { OwnerQuota } from "@rollcall/domain";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { EventFeed, Store, WorkSignals } from "@rollcall/store";
 import type { LeaderStep, LeaderTiming } from "./leader/leader-options.ts";
@@ -14,6 +15,8 @@ export interface SchedulerProcess {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** What the jobs of each submitter can use; no limits when absent. */
+  readonly quota?: OwnerQuota;
   /** Other times of the leader than the usual ones. */
   readonly timing?: Partial<LeaderTiming>;
   /** Called after each step of the leader; what it throws ends the leadership, as a crash would. */

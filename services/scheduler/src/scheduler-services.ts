@@ -1,3 +1,4 @@
+import type { OwnerQuota } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import type { PageTokens } from "@rollcall/rpc";
 import type { CallStore } from "@rollcall/store";
@@ -13,4 +14,6 @@ export interface SchedulerServices {
   readonly hub: WorkHub;
   /** What jobs can be planned against. */
   readonly nodes: NodeView;
+  /** What the jobs of each submitter can use. */
+  readonly quota: OwnerQuota;
 }

@@ -1,4 +1,5 @@
 export { boundUnknown, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
+export { type ExceededQuota, exceededQuota, type OwnerQuota, type OwnerUsage } from "./bounds/owner-quota.ts";
 export { checkJob, type KeptJob, keptJob } from "./check-job.ts";
 export {
   autoRevertTo,

@@ -1,6 +1,7 @@
 import { type JobEditKind, type JobFacts, jobChangedEvent, refuseJobEdit } from "@rollcall/domain";
 import { type Change, type JobEdit, lockJob, type StoredJob, saveJobEdit, type Tx } from "@rollcall/store";
 import { auditOf, type Operation } from "../operation.ts";
+import { holdToQuota } from "./hold-to-quota.ts";
 import { checkJobEtag, jobEnded, jobNotFound, jobStopped } from "./job-refusals.ts";
 
 /** A job that is to change, and why. */
@@ -13,7 +14,7 @@ export interface JobOrder {
 
 /**
  * Change a job in whose state that is possible; null of `decide` means that it is so already. Throws JOB_NOT_FOUND,
- * ETAG_MISMATCH, JOB_STOPPED or JOB_ENDED.
+ * ETAG_MISMATCH, JOB_STOPPED, JOB_ENDED or QUOTA_EXCEEDED.
  */
 export async function editJobIn(
   tx: Tx,
@@ -28,7 +29,8 @@ export async function editJobIn(
   if (refusal === "JOB_STOPPED") throw jobStopped(name);
   if (refusal === "JOB_ENDED") throw jobEnded(name, before.state, reason);
   const wanted = decide(before);
-  const after = wanted === null ? before : await saveJobEdit(tx, name, wanted);
+  const after =
+    wanted === null ? before : await holdToQuota(tx, operation, before.actor, () => saveJobEdit(tx, name, wanted));
   const { actor, message } = operation.by;
   const facts = { name, before: factsOf(before), after: factsOf(after), reason, actor, message };
   return {

@@ -24,6 +24,7 @@ import {
 } from "@rollcall/store";
 import { executionSpecOf, jobFromText, jobToText, keptJobOf } from "@rollcall/wire";
 import { auditOf, type Operation } from "../operation.ts";
+import { holdToQuota } from "./hold-to-quota.ts";
 import {
   checkJobEtag,
   jobEnded,
@@ -94,7 +95,9 @@ export async function decideRevertIn(db: Db, { name, etag, version }: RevertOrde
 export async function revertJobIn(tx: Tx, operation: Operation, order: RevertOrder): Promise<Change<JobReverted>> {
   await lockJob(tx, order.name);
   const reverted = await decideRevertIn(tx, order);
-  const { job, event } = await submitReverted(tx, reverted, operation.by, null);
+  const { job, event } = await holdToQuota(tx, operation, reverted.owner, () =>
+    submitReverted(tx, reverted, operation.by, null),
+  );
   const revertedTo = reverted.decision.to.version;
   return { result: { job, revertedTo }, events: [event], audit: [auditOf(operation, order.name)] };
 }
@@ -113,6 +116,7 @@ async function submitReverted(
   const reason = `reverted to version ${decision.to.version} by ${by.actor}${said}`.slice(0, MOST_REASON);
   const job = await saveJobVersion(tx, {
     ...{ name, type, version, count, spec: jobToText(submitted, count), specDigest: digest, actor: owner, reason },
+    ...{ millicores: spec.resources.millicores, isOneNode: spec.constraints.nodeId !== null },
     revert: { origin: decision.to.origin, sameVersions: decision.sameVersions, undone },
   });
   const event = jobSubmittedEvent({

@@ -14,6 +14,7 @@ import {
 } from "@rollcall/store";
 import { executionSpecOf, isSameJob, jobToText, toJobDraft } from "@rollcall/wire";
 import { auditOf, type Operation } from "../operation.ts";
+import { holdToQuota } from "./hold-to-quota.ts";
 import { checkJobEtag, invalidJob, MOST_JOBS, tooManyJobs } from "./job-refusals.ts";
 
 /** A job that can be kept. */
@@ -50,7 +51,7 @@ export async function checkSubmission(db: Db, before: StoredJob | null, name: st
 
 /**
  * Make a job, or a new version of it; one that is over starts again. Nothing is done for one that is so already. Throws
- * ETAG_MISMATCH or TOO_MANY_JOBS.
+ * ETAG_MISMATCH, TOO_MANY_JOBS or QUOTA_EXCEEDED.
  *
  * @param etag empty for a job in whatever state it is.
  */
@@ -72,17 +73,17 @@ export async function submitJobIn(
     return { result: { job: before, changed: false }, events: [], audit };
   }
   const { actor, message: reason } = operation.by;
-  let after: StoredJob;
-  if (isSame) {
-    after = await saveJobEdit(tx, name, { isNewRun: isOver, count: spec.count, spec: text, state: "ACTIVE" });
-  } else {
+  const after = await holdToQuota(tx, operation, isSame ? before.actor : actor, async () => {
+    const { type, count } = spec;
+    if (isSame) return saveJobEdit(tx, name, { isNewRun: isOver, count, spec: text, state: "ACTIVE" });
     const version = (before?.version ?? 0) + 1;
     const { digest, bytes } = executionSpecOf(submitted, version, actor);
     await saveSpec(tx, digest, bytes);
-    const { type, count } = spec;
-    const made = { name, type, version, count, spec: text, specDigest: digest, actor, reason, isNewRun: isOver };
-    after = await saveJobVersion(tx, made);
-  }
+    return saveJobVersion(tx, {
+      ...{ name, type, version, count, spec: text, specDigest: digest, actor, reason, isNewRun: isOver },
+      ...{ millicores: spec.resources.millicores, isOneNode: spec.constraints.nodeId !== null },
+    });
+  });
   const event = jobSubmittedEvent({ name, type: spec.type, before, after, by: operation.by });
   return { result: { job: after, changed: true }, events: [event], audit };
 }

@@ -131,6 +131,8 @@ async function takeBackDrains(): Promise<void> {
   await sql`alter table jobs drop column ready_version, drop column same_versions, drop column undone`.execute(db);
   await sql`alter table job_versions drop column ready_at, drop column origin`.execute(db);
   await sql`alter table cluster drop column scheduler_led`.execute(db);
+  await sql`drop index jobs_actor_idx`.execute(db);
+  await sql`alter table jobs drop column millicores, drop column one_node`.execute(db);
   await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
   await sql`drop function scheduling_of`.execute(db);
   await sql`

@@ -64,6 +64,7 @@ export {
   type UnknownExecution,
 } from "./observations.ts";
 export { type HomelessOrphan, readHomelessOrphans } from "./orphans.ts";
+export { lockOwner, type OwnerRow, readOwners, readOwnerUsage } from "./owner-usage.ts";
 export { hasSchedulerLed, noteSchedulerLeads, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";

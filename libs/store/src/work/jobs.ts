@@ -51,6 +51,10 @@ export interface NewJobVersion {
   readonly reason: string;
   /** Whether it begins a new run: executions of earlier ones no longer count. False when absent. */
   readonly isNewRun?: boolean;
+  /** What each execution asks for; 0 when absent. */
+  readonly millicores?: number;
+  /** Whether it names the one node that runs it; false when absent. */
+  readonly isOneNode?: boolean;
   /** Of a version that reverts to an earlier one; absent for one that was submitted. */
   readonly revert?: {
     /** The version that first had the specification. */
@@ -151,11 +155,11 @@ export async function getJobs(db: Db, names: readonly string[]): Promise<readonl
  * except the last one that became ready.
  */
 export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<StoredJob> {
-  const { name, type, count, actor, reason, isNewRun = false, revert } = version;
+  const { name, type, count, actor, reason, isNewRun = false, millicores = 0, isOneNode = false, revert } = version;
   const same = revert?.sameVersions ?? [];
   const spec = JSON.stringify(version.spec);
   const columns = {
-    ...{ type, version: version.version, count, spec, actor },
+    ...{ type, version: version.version, count, spec, actor, millicores, one_node: isOneNode },
     spec_digest: Buffer.from(version.specDigest),
     same_versions: same,
     undone: revert?.undone ?? null,

@@ -38,6 +38,10 @@ export interface JobsTable {
   /** The version that the newest one undid automatically; null where somebody submitted it. */
   readonly undone: number | null;
   readonly edition: Generated<number>;
+  /** What each execution of the newest version asks for. */
+  readonly millicores: ColumnType<bigint, number | undefined, number>;
+  /** Whether the newest version names the one node that runs it. */
+  readonly one_node: Generated<boolean>;
   readonly created_at: Timestamp;
   readonly updated_at: Timestamp;
 }

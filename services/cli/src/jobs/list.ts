@@ -2,11 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import {
   type Execution,
   type Job,
+  type JobOwner,
   JobService,
   type JobVersion,
   ListExecutionsResponseSchema,
   ListJobsResponseSchema,
   ListJobVersionsResponseSchema,
+  ListOwnersResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
@@ -181,4 +183,36 @@ const VERSION_COLUMNS: readonly Column<JobVersion>[] = [
     cell: ({ version, origin }) => optionalCell(origin === version || origin === 0 ? "" : String(origin)),
   },
   { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },
+];
+
+/** `job owners`: who has jobs, and what they use. */
+export const jobOwners: Verb<ListingOptions & { readonly limit?: string }> = async (invocation) => {
+  const { shell, options } = invocation;
+  const limit = parseCount("limit", options.limit ?? "0", 0);
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  await printListing(invocation, {
+    columns: OWNER_COLUMNS,
+    nameOf: ({ owner }: JobOwner) => owner,
+    pages: readPages((part) => control.attempt("scheduler", "list the owners of jobs", () => client.listOwners(part)), {
+      limit,
+      countOf: ({ owners }) => owners.length,
+    }),
+    itemsOf: ({ owners }) => owners,
+    whole: (pages) => {
+      const last = pages.at(-1);
+      const quota = last?.quota;
+      const parts = { nextPageToken: last?.nextPageToken ?? "", ...(quota === undefined ? {} : { quota }) };
+      const answer = create(ListOwnersResponseSchema, parts);
+      answer.owners = pages.flatMap(({ owners }) => owners);
+      return toPlain(ListOwnersResponseSchema, answer);
+    },
+  });
+};
+
+const OWNER_COLUMNS: readonly Column<JobOwner>[] = [
+  { title: "OWNER", name: "owner", cell: ({ owner }) => ({ text: owner }) },
+  { title: "JOBS", name: "jobs", rank: 1, cell: ({ jobs }) => ({ text: String(jobs) }) },
+  { title: "EXECUTIONS", name: "executions", rank: 2, cell: ({ executions }) => ({ text: String(executions) }) },
+  { title: "CORES", name: "cores", rank: 3, cell: ({ millicores }) => ({ text: String(Number(millicores) / 1_000) }) },
 ];

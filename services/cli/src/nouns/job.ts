@@ -129,6 +129,15 @@ function defineListings(job: Command, shell: Shell): void {
   ).action(
     act<ListingOptions & { readonly limit?: string }>(shell, async () => (await import("../jobs/list.ts")).jobHistory),
   );
+  const owners = job.command("owners").description("List the owners of jobs, with what their jobs use of the quotas");
+  addNotes(
+    addListingOptions(addLimit(owners, "owners")),
+    "The owner of a job is who submitted its newest version. It takes the role admin. Quota.Jobs, Quota.Executions " +
+      "and Quota.Cores of the control plane limit what submitters can use.",
+    "-o json|yaml prints a rollcall.scheduler.v1.ListOwnersResponse in proto JSON, with the quotas.",
+  ).action(
+    act<ListingOptions & { readonly limit?: string }>(shell, async () => (await import("../jobs/list.ts")).jobOwners),
+  );
 }
 
 function defineChanges(job: Command, shell: Shell): void {

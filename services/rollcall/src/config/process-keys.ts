@@ -31,6 +31,27 @@ const port = () => int({ min: 0, max: 65_535 });
 
 /** What every process of the control plane has in common: where it listens, its record, its log. */
 export const PROCESS_KEYS = defineKeys({
+  "Quota.Jobs": {
+    schema: int({ min: 0, max: 10_000 }),
+    default: 5_000,
+    doc:
+      "Jobs of each owner at most, ended ones included; 0 for no limit. The owner of a job is who submitted its " +
+      "newest version. Quotas hold for calls with the role submitter: a call that would exceed one is refused with " +
+      "QUOTA_EXCEEDED, and one that uses no more than before never is. An admin is not bound by them. Each scheduler " +
+      "and admin process needs the same quotas. `rollcall job owners` shows what each owner uses.",
+  },
+  "Quota.Executions": {
+    schema: int({ min: 0, max: 100_000_000 }),
+    default: 100_000,
+    doc:
+      "Executions that the active jobs of each owner want at most; 0 for no limit. An ops job or daemon counts as an " +
+      "execution on each approved node, or as one where it names its node. See Quota.Jobs.",
+  },
+  "Quota.Cores": {
+    schema: int({ min: 0, max: 100_000_000 }),
+    default: 0,
+    doc: "Cores that the executions of Quota.Executions ask for together at most, for each owner; 0 for no limit.",
+  },
   "Data.Dir": {
     schema: optional(text()),
     default: undefined,

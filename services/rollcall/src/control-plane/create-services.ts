@@ -4,6 +4,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
 import { type ConsoleApp, createApp as createConsole, type PageFiles } from "@rollcall/console";
+import type { OwnerQuota } from "@rollcall/domain";
 import {
   type AuthorityFeed,
   agentEndpointOf,
@@ -101,12 +102,22 @@ interface App {
   close(): Promise<void>;
 }
 
+function quotaOf(config: ControlPlaneConfig): OwnerQuota {
+  const limit = (value: number) => (value === 0 ? null : value);
+  return {
+    jobs: limit(config["Quota.Jobs"]),
+    executions: limit(config["Quota.Executions"]),
+    millicores: limit(config["Quota.Cores"] * 1_000),
+  };
+}
+
 /** Create the services that a process runs. Nothing listens yet, and no task runs. */
 export function createServices(plan: ProcessPlan, parts: SharedParts, nats: ProcessNats | null): Services {
   const { store, log } = parts;
   const feed = new EventFeed({ store: store.reserved, log, clock: parts.clock });
   exposeFeed(parts.metrics, feed);
   const signals = new WorkSignals(feed);
+  const quota = quotaOf(parts.config);
   const apps: App[] = [];
   let health: HealthApp | null = null;
   let pages: ConsoleApp | null = null;
@@ -117,7 +128,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
       apps.push(createRegistry({ ...shared, feed, warnings, outward: nats?.outward ?? null }));
     }
     if (service === "admin") {
-      apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(parts.config) }));
+      apps.push(createAdmin({ ...shared, quota, loginIssuers: loginIssuersOf(parts.config) }));
     }
     if (service === "console") {
       const settings = consoleSettings(plan, parts.config, parts.peerTls ?? null);
@@ -125,7 +136,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
       apps.push(pages);
     }
     if (service === "health-query") apps.push(createQueryApp({ ...shared, feed }));
-    if (service === "scheduler") apps.push(createScheduler({ ...shared, feed, signals }));
+    if (service === "scheduler") apps.push(createScheduler({ ...shared, feed, signals, quota }));
     if (service === "health") {
       health = createHealth({ ...shared, feed, signals, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
       apps.push(health);

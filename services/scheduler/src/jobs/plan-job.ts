@@ -11,7 +11,14 @@ import {
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ExplainedRefusal } from "@rollcall/domain";
 import { describeError, type ErrorReasonName, reasonOf } from "@rollcall/errors";
-import { type AcceptedJob, acceptJob, checkSubmission, readOperation } from "@rollcall/operations";
+import {
+  type AcceptedJob,
+  acceptJob,
+  checkSubmission,
+  type Operation,
+  readOperation,
+  submitJobIn,
+} from "@rollcall/operations";
 import { getJob, type StoredJob } from "@rollcall/store";
 import { isSameJob, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
@@ -32,7 +39,7 @@ export function planJob(services: SchedulerServices): MethodImpl<typeof JobServi
     const isOver = before !== null && before.state !== "ACTIVE";
     const viewed = await viewJob(store.db, isOver ? null : before, signal);
     const preview = await nodes.preview(spec, viewed, signal);
-    const refusal = await refusalOf(services, accepted, { before, etag: request.etag, signal });
+    const refusal = await refusalOf(services, accepted, { before, etag: request.etag, operation, signal });
     const version = before?.version ?? 0;
     return create(PlanJobResponseSchema, {
       executions: preview.places.map(({ index, nodeId, executionId, isReplaced }) => {
@@ -52,17 +59,44 @@ export function planJob(services: SchedulerServices): MethodImpl<typeof JobServi
 }
 
 /** What SubmitJob refuses a job for that keeps the rules. */
-const REFUSALS: ReadonlySet<ErrorReasonName> = new Set(["JOB_FITS_NOWHERE", "ETAG_MISMATCH", "TOO_MANY_JOBS"]);
+const REFUSALS: ReadonlySet<ErrorReasonName> = new Set([
+  ...(["JOB_FITS_NOWHERE", "ETAG_MISMATCH", "TOO_MANY_JOBS", "QUOTA_EXCEEDED"] as const),
+]);
+
+interface PlannedSubmission {
+  readonly before: StoredJob | null;
+  readonly etag: string;
+  readonly operation: Operation;
+  readonly signal: AbortSignal;
+}
+
+/** Submit a job in a transaction that is rolled back. Throws QUOTA_EXCEEDED, or what changed since it was planned. */
+async function tryQuota(
+  { store }: SchedulerServices,
+  operation: Operation,
+  accepted: AcceptedJob,
+  etag: string,
+): Promise<void> {
+  const end = new Error("planned");
+  const trying = store.transaction(async (tx) => {
+    await submitJobIn(tx, operation, accepted, etag);
+    throw end;
+  });
+  await trying.catch((error: unknown) => {
+    if (error !== end) throw error;
+  });
+}
 
 /** Why SubmitJob would refuse the job, by the checks that it makes itself; null when it would accept it. */
 async function refusalOf(
   services: SchedulerServices,
   accepted: AcceptedJob,
-  { before, etag, signal }: { readonly before: StoredJob | null; readonly etag: string; readonly signal: AbortSignal },
+  { before, etag, operation, signal }: PlannedSubmission,
 ): Promise<SubmitRefusal | null> {
   try {
     await checkFit(services, accepted, signal);
     await checkSubmission(services.store.db, before, accepted.spec.name, etag);
+    if (operation.quota !== null) await tryQuota(services, operation, accepted, etag);
     return null;
   } catch (error) {
     const reason = reasonOf(error);

@@ -18,7 +18,7 @@ import { createApp } from "../app.ts";
 import type { SchedulerProcess } from "../scheduler-process.ts";
 
 /** What a test may change of a scheduler. */
-export interface RigOptions extends Partial<Pick<SchedulerProcess, "timing" | "afterStep">> {
+export interface RigOptions extends Partial<Pick<SchedulerProcess, "timing" | "afterStep" | "quota">> {
   /** By which the log is read; that of the store when absent. */
   readonly logStore?: ReservedStore;
   /** See RpcServerOptions. */
@@ -36,6 +36,8 @@ export interface Rig {
   readonly jobs: Client<typeof JobService>;
   /** A further client; without a token unless one of a role is wanted. */
   client(role?: string): Promise<Client<typeof JobService>>;
+  /** A further client with a token. */
+  clientWith(token: string): Client<typeof JobService>;
   /** Whether it leads. */
   leads(): Promise<boolean>;
   /** End it as a process that ends does. The store stays open. */
@@ -62,12 +64,13 @@ export async function startRig(
   });
   const baseUrl = `http://127.0.0.1:${server.port}`;
   const sessionManager = new Http2SessionManager(baseUrl);
-  const client = async (role?: string) => {
-    const interceptors = role === undefined ? [] : [withToken(await createToken(store, role))];
-    return createClient(JobService, createGrpcTransport({ baseUrl, sessionManager, interceptors }));
-  };
+  const clientOf = (interceptors: Interceptor[]) =>
+    createClient(JobService, createGrpcTransport({ baseUrl, sessionManager, interceptors }));
+  const clientWith = (token: string) => clientOf([withToken(token)]);
+  const client = async (role?: string) =>
+    role === undefined ? clientOf([]) : clientWith(await createToken(store, role));
   return {
-    ...{ store, instance, metrics, client },
+    ...{ store, instance, metrics, client, clientWith },
     get position() {
       return feed.position;
     },
@@ -83,7 +86,8 @@ export async function startRig(
   };
 }
 
-async function createToken(store: Store, role: string): Promise<string> {
+/** Make a token of a role. */
+export async function createToken(store: Store, role: string): Promise<string> {
   const text = `test-${randomBytes(24).toString("base64url")}`;
   await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash: accessTokenHash(text) });
   return text;

@@ -30,6 +30,7 @@ import { suspectedReboots } from "./0038-suspected-reboots.ts";
 import { disturbedNodes } from "./0039-disturbed-nodes.ts";
 import { unknownExecutions } from "./0041-unknown-executions.ts";
 import { jobReverts } from "./0042-job-reverts.ts";
+import { ownerQuotas } from "./0043-owner-quotas.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -64,4 +65,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0039-disturbed-nodes": disturbedNodes,
   "0041-unknown-executions": unknownExecutions,
   "0042-job-reverts": jobReverts,
+  "0043-owner-quotas": ownerQuotas,
 };

@@ -532,11 +532,14 @@ type ProcessFacts struct {
 	FeedLag *durationpb.Duration `protobuf:"bytes,13,opt,name=feed_lag,json=feedLag,proto3" json:"feed_lag,omitempty"`
 	// How old this report is.
 	Age *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
+	// Whether notifications of Postgres do not arrive at it, as behind a pooler in transaction mode. It then finds changes by polling,
+	// within seconds.
+	LacksNotifications bool `protobuf:"varint,15,opt,name=lacks_notifications,json=lacksNotifications,proto3" json:"lacks_notifications,omitempty"`
 	// The fingerprints of the authorities that it announces to agents, see rollcall.health.v1.Authorities. Empty for a process without health,
 	// and where the authority is not known.
-	Authorities []string `protobuf:"bytes,15,rep,name=authorities,proto3" json:"authorities,omitempty"`
+	Authorities []string `protobuf:"bytes,16,rep,name=authorities,proto3" json:"authorities,omitempty"`
 	// The one of them that verifies its certificate. Empty: none of them.
-	CertificateAuthority string `protobuf:"bytes,16,opt,name=certificate_authority,json=certificateAuthority,proto3" json:"certificate_authority,omitempty"`
+	CertificateAuthority string `protobuf:"bytes,17,opt,name=certificate_authority,json=certificateAuthority,proto3" json:"certificate_authority,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -669,6 +672,13 @@ func (x *ProcessFacts) GetAge() *durationpb.Duration {
 	return nil
 }
 
+func (x *ProcessFacts) GetLacksNotifications() bool {
+	if x != nil {
+		return x.LacksNotifications
+	}
+	return false
+}
+
 func (x *ProcessFacts) GetAuthorities() []string {
 	if x != nil {
 		return x.Authorities
@@ -783,7 +793,7 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
 	"sync_state\x18\x04 \x01(\tR\tsyncState\x12!\n" +
 	"\fbehind_bytes\x18\x05 \x01(\x04R\vbehindBytes\x121\n" +
-	"\x06behind\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06behind\"\xba\x05\n" +
+	"\x06behind\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06behind\"\xeb\x05\n" +
 	"\fProcessFacts\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
@@ -801,9 +811,10 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\x0fnats_configured\x18\v \x01(\bR\x0enatsConfigured\x12%\n" +
 	"\x0enats_connected\x18\f \x01(\bR\rnatsConnected\x124\n" +
 	"\bfeed_lag\x18\r \x01(\v2\x19.google.protobuf.DurationR\afeedLag\x12+\n" +
-	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x12 \n" +
-	"\vauthorities\x18\x0f \x03(\tR\vauthorities\x123\n" +
-	"\x15certificate_authority\x18\x10 \x01(\tR\x14certificateAuthority\">\n" +
+	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x12/\n" +
+	"\x13lacks_notifications\x18\x0f \x01(\bR\x12lacksNotifications\x12 \n" +
+	"\vauthorities\x18\x10 \x03(\tR\vauthorities\x123\n" +
+	"\x15certificate_authority\x18\x11 \x01(\tR\x14certificateAuthority\">\n" +
 	"\fAgentVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\rR\x05nodes2x\n" +

@@ -78,13 +78,14 @@ type Event struct {
 	// webhook.replayed: an admin set a webhook back in the log. Before and after: revision.
 	// job.submitted: a job was submitted, new, as a new version, or again after it was stopped. Before (absent for a new one) and after: state, version, count.
 	// job.changed: a job was scaled, restarted or stopped, is complete, has failed, or its update stopped. Before and after: what differs.
+	// job.deleted: a job that had ended was deleted. Before: state, version, count. After: absent.
 	// job.executions.placed: executions of a job were placed; at most 200 ids an event. After: executions.
 	// job.execution.ordered: an operator wants an execution stopped or adopted. After: execution, node, order.
 	// job.execution.ended: an execution reached a final state. Before: state. After: execution, node, index, state.
 	// job.execution.lost: an execution is lost with its node, or its node lacks it. Before: state. After: execution, node, index, state.
 	// job.execution.found: an execution that was lost and not replaced runs. Before: state. After: execution, node, index, state.
 	// job.execution.replaced: another execution took the place of one. Before: state. After: execution, node, index, replacedBy.
-	// job.execution.orphaned: a node runs an execution that the record does not know. After: execution, node, state.
+	// job.executions.orphaned: nodes run executions that the store does not know. After: count, and up to 20 nodes and jobs.
 	// job.execution.adopted: an execution that the record did not know is its job's again. Before: state. After: execution, node, index, state.
 	Type string `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`
 	// What it happened to: the id of a node, or of what the type names; for a health policy "health-policy/default",

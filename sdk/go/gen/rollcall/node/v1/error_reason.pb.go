@@ -294,6 +294,19 @@ const (
 	// [OUT_OF_RANGE] The header rollcall-min-revision names a revision that the log does not have; metadata has the revision and the head of
 	// the log. The call had no effect. The log may have been restored to an earlier state: forget the revision, and repeat the call.
 	ErrorReason_ERROR_REASON_MIN_REVISION_AHEAD ErrorReason = 170
+	// [NOT_FOUND] The job has no such version, or it is no longer kept; or no version was named, and no earlier one with another specification
+	// became ready. ListJobVersions answers the versions that are kept.
+	ErrorReason_ERROR_REASON_JOB_VERSION_NOT_FOUND ErrorReason = 171
+	// [FAILED_PRECONDITION] The job has the specification of that version already; metadata has its newest version. Name another version.
+	ErrorReason_ERROR_REASON_JOB_VERSION_IS_NEWEST ErrorReason = 172
+	// [FAILED_PRECONDITION] The job is ACTIVE and cannot be deleted. Stop it first.
+	ErrorReason_ERROR_REASON_JOB_ACTIVE ErrorReason = 173
+	// [FAILED_PRECONDITION] Executions of the job have not ended, or their nodes have not confirmed it; metadata has their number. Delete the job
+	// when they have, or delete the nodes if these are gone for good.
+	ErrorReason_ERROR_REASON_JOB_NOT_ENDED ErrorReason = 174
+	// [RESOURCE_EXHAUSTED] The jobs of an owner would use more than a submitter's can; metadata has the owner, the quota, its limit, what is used, and
+	// what would be. Stop, scale down or delete jobs, or have an admin raise the quota.
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 175
 )
 
 // Enum value maps for ErrorReason.
@@ -428,6 +441,11 @@ var (
 		168: "ERROR_REASON_JOB_ENDED",
 		169: "ERROR_REASON_INVALID_MIN_REVISION",
 		170: "ERROR_REASON_MIN_REVISION_AHEAD",
+		171: "ERROR_REASON_JOB_VERSION_NOT_FOUND",
+		172: "ERROR_REASON_JOB_VERSION_IS_NEWEST",
+		173: "ERROR_REASON_JOB_ACTIVE",
+		174: "ERROR_REASON_JOB_NOT_ENDED",
+		175: "ERROR_REASON_QUOTA_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -559,6 +577,11 @@ var (
 		"ERROR_REASON_JOB_ENDED":                     168,
 		"ERROR_REASON_INVALID_MIN_REVISION":          169,
 		"ERROR_REASON_MIN_REVISION_AHEAD":            170,
+		"ERROR_REASON_JOB_VERSION_NOT_FOUND":         171,
+		"ERROR_REASON_JOB_VERSION_IS_NEWEST":         172,
+		"ERROR_REASON_JOB_ACTIVE":                    173,
+		"ERROR_REASON_JOB_NOT_ENDED":                 174,
+		"ERROR_REASON_QUOTA_EXCEEDED":                175,
 	}
 )
 
@@ -593,7 +616,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xa6%\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xd9&\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -724,7 +747,12 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_SERVICE_BEHIND\x10\xa7\x01\x12\x1b\n" +
 	"\x16ERROR_REASON_JOB_ENDED\x10\xa8\x01\x12&\n" +
 	"!ERROR_REASON_INVALID_MIN_REVISION\x10\xa9\x01\x12$\n" +
-	"\x1fERROR_REASON_MIN_REVISION_AHEAD\x10\xaa\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x1fERROR_REASON_MIN_REVISION_AHEAD\x10\xaa\x01\x12'\n" +
+	"\"ERROR_REASON_JOB_VERSION_NOT_FOUND\x10\xab\x01\x12'\n" +
+	"\"ERROR_REASON_JOB_VERSION_IS_NEWEST\x10\xac\x01\x12\x1c\n" +
+	"\x17ERROR_REASON_JOB_ACTIVE\x10\xad\x01\x12\x1f\n" +
+	"\x1aERROR_REASON_JOB_NOT_ENDED\x10\xae\x01\x12 \n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10\xaf\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once

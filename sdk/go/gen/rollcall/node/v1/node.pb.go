@@ -1989,7 +1989,9 @@ type WorkCapacity struct {
 	// this it would fail to start. Empty: they do all of it.
 	Lacks []string `protobuf:"bytes,10,rep,name=lacks,proto3" json:"lacks,omitempty"`
 	// What separates executions of processes from each other. Absent: there are none, or the agent does not report it.
-	Isolation     *WorkIsolation `protobuf:"bytes,11,opt,name=isolation,proto3" json:"isolation,omitempty"`
+	Isolation *WorkIsolation `protobuf:"bytes,11,opt,name=isolation,proto3" json:"isolation,omitempty"`
+	// The secrets that jobs can use here, never their values. A job whose owner and name are not granted all of its secrets is not placed there.
+	Secrets       []*WorkSecret `protobuf:"bytes,12,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2101,6 +2103,68 @@ func (x *WorkCapacity) GetIsolation() *WorkIsolation {
 	return nil
 }
 
+func (x *WorkCapacity) GetSecrets() []*WorkSecret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+// WorkSecret is a secret of a node, and who can use it, as the node's configuration says (Work.SecretGrants).
+type WorkSecret struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the secret.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// OWNER/JOB each: who submits, as events name the caller, and the job's name, for example "token:ci/web". Either can end in "*".
+	Grants        []string `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkSecret) Reset() {
+	*x = WorkSecret{}
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkSecret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkSecret) ProtoMessage() {}
+
+func (x *WorkSecret) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkSecret.ProtoReflect.Descriptor instead.
+func (*WorkSecret) Descriptor() ([]byte, []int) {
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *WorkSecret) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkSecret) GetGrants() []string {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
 // WorkIsolation is what separates executions of processes on a machine from each other. Those that run as one user form one trust domain: they
 // can read each other's output, environment, memory and files. Containers are separated by their engine.
 type WorkIsolation struct {
@@ -2121,7 +2185,7 @@ type WorkIsolation struct {
 
 func (x *WorkIsolation) Reset() {
 	*x = WorkIsolation{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2197,7 @@ func (x *WorkIsolation) String() string {
 func (*WorkIsolation) ProtoMessage() {}
 
 func (x *WorkIsolation) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[15]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2210,7 @@ func (x *WorkIsolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkIsolation.ProtoReflect.Descriptor instead.
 func (*WorkIsolation) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{15}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WorkIsolation) GetIdentity() WorkIdentity {
@@ -2201,7 +2265,7 @@ type OperatingSystem struct {
 
 func (x *OperatingSystem) Reset() {
 	*x = OperatingSystem{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2277,7 @@ func (x *OperatingSystem) String() string {
 func (*OperatingSystem) ProtoMessage() {}
 
 func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[16]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2290,7 @@ func (x *OperatingSystem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperatingSystem.ProtoReflect.Descriptor instead.
 func (*OperatingSystem) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{16}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OperatingSystem) GetFamily() string {
@@ -2276,7 +2340,7 @@ type Cpu struct {
 
 func (x *Cpu) Reset() {
 	*x = Cpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2352,7 @@ func (x *Cpu) String() string {
 func (*Cpu) ProtoMessage() {}
 
 func (x *Cpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[17]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2365,7 @@ func (x *Cpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cpu.ProtoReflect.Descriptor instead.
 func (*Cpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Cpu) GetModel() string {
@@ -2356,7 +2420,7 @@ type NumaNode struct {
 
 func (x *NumaNode) Reset() {
 	*x = NumaNode{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2432,7 @@ func (x *NumaNode) String() string {
 func (*NumaNode) ProtoMessage() {}
 
 func (x *NumaNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[18]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2445,7 @@ func (x *NumaNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumaNode.ProtoReflect.Descriptor instead.
 func (*NumaNode) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NumaNode) GetId() uint32 {
@@ -2438,7 +2502,7 @@ type Gpu struct {
 
 func (x *Gpu) Reset() {
 	*x = Gpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2514,7 @@ func (x *Gpu) String() string {
 func (*Gpu) ProtoMessage() {}
 
 func (x *Gpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[19]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2527,7 @@ func (x *Gpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gpu.ProtoReflect.Descriptor instead.
 func (*Gpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Gpu) GetIndex() uint32 {
@@ -2537,7 +2601,7 @@ type VmCapability struct {
 
 func (x *VmCapability) Reset() {
 	*x = VmCapability{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2613,7 @@ func (x *VmCapability) String() string {
 func (*VmCapability) ProtoMessage() {}
 
 func (x *VmCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[20]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2626,7 @@ func (x *VmCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VmCapability.ProtoReflect.Descriptor instead.
 func (*VmCapability) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VmCapability) GetCapable() bool {
@@ -2603,7 +2667,7 @@ type VfioGpu struct {
 
 func (x *VfioGpu) Reset() {
 	*x = VfioGpu{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2679,7 @@ func (x *VfioGpu) String() string {
 func (*VfioGpu) ProtoMessage() {}
 
 func (x *VfioGpu) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[21]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +2692,7 @@ func (x *VfioGpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VfioGpu.ProtoReflect.Descriptor instead.
 func (*VfioGpu) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VfioGpu) GetPciAddress() string {
@@ -2676,7 +2740,7 @@ type NetworkInterface struct {
 
 func (x *NetworkInterface) Reset() {
 	*x = NetworkInterface{}
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[22]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2752,7 @@ func (x *NetworkInterface) String() string {
 func (*NetworkInterface) ProtoMessage() {}
 
 func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_node_v1_node_proto_msgTypes[22]
+	mi := &file_rollcall_node_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2765,7 @@ func (x *NetworkInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkInterface.ProtoReflect.Descriptor instead.
 func (*NetworkInterface) Descriptor() ([]byte, []int) {
-	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_rollcall_node_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NetworkInterface) GetName() string {
@@ -2859,9 +2923,9 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\x05trust\x18\x11 \x01(\v2\x1b.rollcall.node.v1.NodeTrustR\x05trust\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8b\x01\n" +
-	"\tNodeTrust\x127\n" +
-	"\x06source\x18\x01 \x01(\x0e2\x1d.rollcall.node.v1.TrustSourceB\x00R\x06source\x12\"\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x89\x01\n" +
+	"\tNodeTrust\x125\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1d.rollcall.node.v1.TrustSourceR\x06source\x12\"\n" +
 	"\vauthorities\x18\x02 \x03(\tB\x00R\vauthorities\x12!\n" +
 	"\vserver_name\x18\x03 \x01(\tB\x00R\n" +
 	"serverName\"x\n" +
@@ -2872,7 +2936,7 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"known_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tknownTime\"E\n" +
 	"\rNodeCondition\x12\x18\n" +
 	"\x06reason\x18\x01 \x01(\tB\x00R\x06reason\x12\x1a\n" +
-	"\amessage\x18\x02 \x01(\tB\x00R\amessage\"\xf7\x02\n" +
+	"\amessage\x18\x02 \x01(\tB\x00R\amessage\"\xb1\x03\n" +
 	"\fWorkCapacity\x12\x1e\n" +
 	"\texecutors\x18\x01 \x03(\tB\x00R\texecutors\x12\x1e\n" +
 	"\n" +
@@ -2888,7 +2952,12 @@ const file_rollcall_node_v1_node_proto_rawDesc = "" +
 	"\vdirectories\x18\t \x03(\tB\x00R\vdirectories\x12\x16\n" +
 	"\x05lacks\x18\n" +
 	" \x03(\tB\x00R\x05lacks\x12=\n" +
-	"\tisolation\x18\v \x01(\v2\x1f.rollcall.node.v1.WorkIsolationR\tisolation\"\xe4\x01\n" +
+	"\tisolation\x18\v \x01(\v2\x1f.rollcall.node.v1.WorkIsolationR\tisolation\x128\n" +
+	"\asecrets\x18\f \x03(\v2\x1c.rollcall.node.v1.WorkSecretB\x00R\asecrets\"<\n" +
+	"\n" +
+	"WorkSecret\x12\x14\n" +
+	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12\x18\n" +
+	"\x06grants\x18\x02 \x03(\tB\x00R\x06grants\"\xe4\x01\n" +
 	"\rWorkIsolation\x12:\n" +
 	"\bidentity\x18\x01 \x01(\x0e2\x1e.rollcall.node.v1.WorkIdentityR\bidentity\x12\x14\n" +
 	"\x04user\x18\x02 \x01(\tB\x00R\x04user\x12 \n" +
@@ -3010,7 +3079,7 @@ func file_rollcall_node_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_node_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_rollcall_node_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(NodeType)(0),                 // 0: rollcall.node.v1.NodeType
 	(MembershipState)(0),          // 1: rollcall.node.v1.MembershipState
@@ -3037,16 +3106,17 @@ var file_rollcall_node_v1_node_proto_goTypes = []any{
 	(*UnknownFact)(nil),           // 22: rollcall.node.v1.UnknownFact
 	(*NodeCondition)(nil),         // 23: rollcall.node.v1.NodeCondition
 	(*WorkCapacity)(nil),          // 24: rollcall.node.v1.WorkCapacity
-	(*WorkIsolation)(nil),         // 25: rollcall.node.v1.WorkIsolation
-	(*OperatingSystem)(nil),       // 26: rollcall.node.v1.OperatingSystem
-	(*Cpu)(nil),                   // 27: rollcall.node.v1.Cpu
-	(*NumaNode)(nil),              // 28: rollcall.node.v1.NumaNode
-	(*Gpu)(nil),                   // 29: rollcall.node.v1.Gpu
-	(*VmCapability)(nil),          // 30: rollcall.node.v1.VmCapability
-	(*VfioGpu)(nil),               // 31: rollcall.node.v1.VfioGpu
-	(*NetworkInterface)(nil),      // 32: rollcall.node.v1.NetworkInterface
-	nil,                           // 33: rollcall.node.v1.NodeInfo.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
+	(*WorkSecret)(nil),            // 25: rollcall.node.v1.WorkSecret
+	(*WorkIsolation)(nil),         // 26: rollcall.node.v1.WorkIsolation
+	(*OperatingSystem)(nil),       // 27: rollcall.node.v1.OperatingSystem
+	(*Cpu)(nil),                   // 28: rollcall.node.v1.Cpu
+	(*NumaNode)(nil),              // 29: rollcall.node.v1.NumaNode
+	(*Gpu)(nil),                   // 30: rollcall.node.v1.Gpu
+	(*VmCapability)(nil),          // 31: rollcall.node.v1.VmCapability
+	(*VfioGpu)(nil),               // 32: rollcall.node.v1.VfioGpu
+	(*NetworkInterface)(nil),      // 33: rollcall.node.v1.NetworkInterface
+	nil,                           // 34: rollcall.node.v1.NodeInfo.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
 }
 var file_rollcall_node_v1_node_proto_depIdxs = []int32{
 	0,  // 0: rollcall.node.v1.Node.type:type_name -> rollcall.node.v1.NodeType
@@ -3056,50 +3126,51 @@ var file_rollcall_node_v1_node_proto_depIdxs = []int32{
 	16, // 4: rollcall.node.v1.Node.scheduling:type_name -> rollcall.node.v1.Scheduling
 	20, // 5: rollcall.node.v1.Node.info:type_name -> rollcall.node.v1.NodeInfo
 	18, // 6: rollcall.node.v1.Node.labels:type_name -> rollcall.node.v1.Label
-	34, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
-	34, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
-	34, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
-	34, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
+	35, // 7: rollcall.node.v1.Node.create_time:type_name -> google.protobuf.Timestamp
+	35, // 8: rollcall.node.v1.Node.update_time:type_name -> google.protobuf.Timestamp
+	35, // 9: rollcall.node.v1.Node.key_since:type_name -> google.protobuf.Timestamp
+	35, // 10: rollcall.node.v1.Node.key_rotation_required_since:type_name -> google.protobuf.Timestamp
 	12, // 11: rollcall.node.v1.Node.allocated:type_name -> rollcall.node.v1.AllocatedResources
 	11, // 12: rollcall.node.v1.Node.duplicate_agents:type_name -> rollcall.node.v1.NodeAgent
-	34, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
+	35, // 13: rollcall.node.v1.NodeAgent.time:type_name -> google.protobuf.Timestamp
 	1,  // 14: rollcall.node.v1.Membership.state:type_name -> rollcall.node.v1.MembershipState
-	34, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	35, // 15: rollcall.node.v1.Membership.since:type_name -> google.protobuf.Timestamp
 	2,  // 16: rollcall.node.v1.Connection.state:type_name -> rollcall.node.v1.ConnectionState
-	34, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	35, // 17: rollcall.node.v1.Connection.since:type_name -> google.protobuf.Timestamp
 	3,  // 18: rollcall.node.v1.Health.state:type_name -> rollcall.node.v1.HealthState
-	34, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
+	35, // 19: rollcall.node.v1.Health.since:type_name -> google.protobuf.Timestamp
 	4,  // 20: rollcall.node.v1.Scheduling.state:type_name -> rollcall.node.v1.SchedulingState
-	34, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
+	35, // 21: rollcall.node.v1.Scheduling.since:type_name -> google.protobuf.Timestamp
 	17, // 22: rollcall.node.v1.Scheduling.holds:type_name -> rollcall.node.v1.Hold
 	5,  // 23: rollcall.node.v1.Hold.kind:type_name -> rollcall.node.v1.HoldKind
-	34, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
-	34, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
+	35, // 24: rollcall.node.v1.Hold.since:type_name -> google.protobuf.Timestamp
+	35, // 25: rollcall.node.v1.Hold.until_time:type_name -> google.protobuf.Timestamp
 	6,  // 26: rollcall.node.v1.Label.tier:type_name -> rollcall.node.v1.LabelTier
 	19, // 27: rollcall.node.v1.Label.overrides:type_name -> rollcall.node.v1.OverriddenLabel
 	6,  // 28: rollcall.node.v1.OverriddenLabel.tier:type_name -> rollcall.node.v1.LabelTier
-	26, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
-	27, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
-	28, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
-	29, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
-	30, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
-	31, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
-	32, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
-	33, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
+	27, // 29: rollcall.node.v1.NodeInfo.os:type_name -> rollcall.node.v1.OperatingSystem
+	28, // 30: rollcall.node.v1.NodeInfo.cpu:type_name -> rollcall.node.v1.Cpu
+	29, // 31: rollcall.node.v1.NodeInfo.numa_nodes:type_name -> rollcall.node.v1.NumaNode
+	30, // 32: rollcall.node.v1.NodeInfo.gpus:type_name -> rollcall.node.v1.Gpu
+	31, // 33: rollcall.node.v1.NodeInfo.vm:type_name -> rollcall.node.v1.VmCapability
+	32, // 34: rollcall.node.v1.NodeInfo.vfio_gpus:type_name -> rollcall.node.v1.VfioGpu
+	33, // 35: rollcall.node.v1.NodeInfo.interfaces:type_name -> rollcall.node.v1.NetworkInterface
+	34, // 36: rollcall.node.v1.NodeInfo.labels:type_name -> rollcall.node.v1.NodeInfo.LabelsEntry
 	24, // 37: rollcall.node.v1.NodeInfo.work:type_name -> rollcall.node.v1.WorkCapacity
 	23, // 38: rollcall.node.v1.NodeInfo.conditions:type_name -> rollcall.node.v1.NodeCondition
 	22, // 39: rollcall.node.v1.NodeInfo.unknown_facts:type_name -> rollcall.node.v1.UnknownFact
 	21, // 40: rollcall.node.v1.NodeInfo.trust:type_name -> rollcall.node.v1.NodeTrust
 	7,  // 41: rollcall.node.v1.NodeTrust.source:type_name -> rollcall.node.v1.TrustSource
-	34, // 42: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
-	25, // 43: rollcall.node.v1.WorkCapacity.isolation:type_name -> rollcall.node.v1.WorkIsolation
-	8,  // 44: rollcall.node.v1.WorkIsolation.identity:type_name -> rollcall.node.v1.WorkIdentity
-	9,  // 45: rollcall.node.v1.WorkIsolation.containment:type_name -> rollcall.node.v1.WorkContainment
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	35, // 42: rollcall.node.v1.UnknownFact.known_time:type_name -> google.protobuf.Timestamp
+	26, // 43: rollcall.node.v1.WorkCapacity.isolation:type_name -> rollcall.node.v1.WorkIsolation
+	25, // 44: rollcall.node.v1.WorkCapacity.secrets:type_name -> rollcall.node.v1.WorkSecret
+	8,  // 45: rollcall.node.v1.WorkIsolation.identity:type_name -> rollcall.node.v1.WorkIdentity
+	9,  // 46: rollcall.node.v1.WorkIsolation.containment:type_name -> rollcall.node.v1.WorkContainment
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_node_v1_node_proto_init() }
@@ -3113,7 +3184,7 @@ func file_rollcall_node_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_node_v1_node_proto_rawDesc), len(file_rollcall_node_v1_node_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -198,12 +198,19 @@ type Job struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When its spec, count or state last changed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Who submitted the newest version.
+	// Who submitted the newest version; of a revert, who submitted the version that it reverts to.
 	Actor string `protobuf:"bytes,10,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Version of this record for conditional changes. Opaque.
 	Etag string `protobuf:"bytes,11,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Counts the runs, from 1. A restart begins the next one, and so does submitting a job again that is over.
-	Run           uint32 `protobuf:"varint,12,opt,name=run,proto3" json:"run,omitempty"`
+	Run uint32 `protobuf:"varint,12,opt,name=run,proto3" json:"run,omitempty"`
+	// The newest version of a service or daemon of which all that was placed became ready: what a halted update continues to run, and what
+	// UpdatePolicy.auto_revert returns to. 0 for none.
+	ReadyVersion uint32 `protobuf:"varint,13,opt,name=ready_version,json=readyVersion,proto3" json:"ready_version,omitempty"`
+	// Earlier versions with the specification of the newest one, which reverts to them. Their executions count as those of the newest.
+	SameVersions []uint32 `protobuf:"varint,14,rep,packed,name=same_versions,json=sameVersions,proto3" json:"same_versions,omitempty"`
+	// The version whose halted update the newest version undid automatically. 0 where somebody submitted the newest version.
+	UndoneVersion uint32 `protobuf:"varint,15,opt,name=undone_version,json=undoneVersion,proto3" json:"undone_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -318,6 +325,27 @@ func (x *Job) GetEtag() string {
 func (x *Job) GetRun() uint32 {
 	if x != nil {
 		return x.Run
+	}
+	return 0
+}
+
+func (x *Job) GetReadyVersion() uint32 {
+	if x != nil {
+		return x.ReadyVersion
+	}
+	return 0
+}
+
+func (x *Job) GetSameVersions() []uint32 {
+	if x != nil {
+		return x.SameVersions
+	}
+	return nil
+}
+
+func (x *Job) GetUndoneVersion() uint32 {
+	if x != nil {
+		return x.UndoneVersion
 	}
 	return 0
 }
@@ -438,9 +466,10 @@ type JobUpdate struct {
 	Done uint32 `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
 	// Executions that are wanted of the newest version: the count of a service; what runs of a daemon.
 	Total uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
-	// Whether it stopped since a new execution failed, or did not become ready in time.
+	// Whether it halted since a new execution failed, or did not become ready in time. Nothing more of the newest version is placed then: what is
+	// missing, lost, moved or added by scaling is of Job.ready_version.
 	Halted bool `protobuf:"varint,3,opt,name=halted,proto3" json:"halted,omitempty"`
-	// Why it stopped, for people.
+	// Why it halted, for people.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1468,7 +1497,9 @@ type WatchJobsResponse struct {
 	// Jobs that are new or changed.
 	Jobs []*Job `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	// Sent once: what was there at the beginning has been sent. Later messages without jobs prove that the stream is alive.
-	SnapshotDone  bool `protobuf:"varint,2,opt,name=snapshot_done,json=snapshotDone,proto3" json:"snapshot_done,omitempty"`
+	SnapshotDone bool `protobuf:"varint,2,opt,name=snapshot_done,json=snapshotDone,proto3" json:"snapshot_done,omitempty"`
+	// Names of jobs that were deleted.
+	DeletedJobs   []string `protobuf:"bytes,3,rep,name=deleted_jobs,json=deletedJobs,proto3" json:"deleted_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1515,6 +1546,13 @@ func (x *WatchJobsResponse) GetSnapshotDone() bool {
 		return x.SnapshotDone
 	}
 	return false
+}
+
+func (x *WatchJobsResponse) GetDeletedJobs() []string {
+	if x != nil {
+		return x.DeletedJobs
+	}
+	return nil
 }
 
 // ScaleJobRequest names the job and the count.
@@ -1755,6 +1793,144 @@ func (x *RestartJobResponse) GetJob() *Job {
 	return nil
 }
 
+// RevertJobRequest names the job and the version.
+type RevertJobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The version whose specification the job is to have again. 0: the newest that became ready and has another specification than the job has
+	// now.
+	Version uint32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The etag that the job must still have. Empty: any.
+	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Chosen by the caller, best a UUID; remembered for a day.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertJobRequest) Reset() {
+	*x = RevertJobRequest{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertJobRequest) ProtoMessage() {}
+
+func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
+func (*RevertJobRequest) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RevertJobRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RevertJobRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RevertJobRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RevertJobRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *RevertJobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// RevertJobResponse is the job as it is now.
+type RevertJobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	Job *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// The version whose specification it has again.
+	RevertedTo    uint32 `protobuf:"varint,2,opt,name=reverted_to,json=revertedTo,proto3" json:"reverted_to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertJobResponse) Reset() {
+	*x = RevertJobResponse{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertJobResponse) ProtoMessage() {}
+
+func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
+func (*RevertJobResponse) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RevertJobResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *RevertJobResponse) GetRevertedTo() uint32 {
+	if x != nil {
+		return x.RevertedTo
+	}
+	return 0
+}
+
 // StopJobRequest names the job.
 type StopJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1770,7 +1946,7 @@ type StopJobRequest struct {
 
 func (x *StopJobRequest) Reset() {
 	*x = StopJobRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1958,7 @@ func (x *StopJobRequest) String() string {
 func (*StopJobRequest) ProtoMessage() {}
 
 func (x *StopJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[21]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1971,7 @@ func (x *StopJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJobRequest.ProtoReflect.Descriptor instead.
 func (*StopJobRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{21}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StopJobRequest) GetName() string {
@@ -1830,7 +2006,7 @@ type StopJobResponse struct {
 
 func (x *StopJobResponse) Reset() {
 	*x = StopJobResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +2018,7 @@ func (x *StopJobResponse) String() string {
 func (*StopJobResponse) ProtoMessage() {}
 
 func (x *StopJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[22]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,10 +2031,129 @@ func (x *StopJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopJobResponse.ProtoReflect.Descriptor instead.
 func (*StopJobResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{22}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StopJobResponse) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+// DeleteJobRequest names the job.
+type DeleteJobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The etag that the job must still have. Empty: any.
+	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Chosen by the caller, best a UUID; remembered for a day.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteJobRequest) Reset() {
+	*x = DeleteJobRequest{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteJobRequest) ProtoMessage() {}
+
+func (x *DeleteJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteJobRequest.ProtoReflect.Descriptor instead.
+func (*DeleteJobRequest) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *DeleteJobRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteJobRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeleteJobRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *DeleteJobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// DeleteJobResponse is the job as it was.
+type DeleteJobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	Job           *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteJobResponse) Reset() {
+	*x = DeleteJobResponse{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteJobResponse) ProtoMessage() {}
+
+func (x *DeleteJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteJobResponse.ProtoReflect.Descriptor instead.
+func (*DeleteJobResponse) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DeleteJobResponse) GetJob() *Job {
 	if x != nil {
 		return x.Job
 	}
@@ -1880,7 +2175,7 @@ type ListJobVersionsRequest struct {
 
 func (x *ListJobVersionsRequest) Reset() {
 	*x = ListJobVersionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2187,7 @@ func (x *ListJobVersionsRequest) String() string {
 func (*ListJobVersionsRequest) ProtoMessage() {}
 
 func (x *ListJobVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[23]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2200,7 @@ func (x *ListJobVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{23}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListJobVersionsRequest) GetName() string {
@@ -1942,7 +2237,7 @@ type ListJobVersionsResponse struct {
 
 func (x *ListJobVersionsResponse) Reset() {
 	*x = ListJobVersionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2249,7 @@ func (x *ListJobVersionsResponse) String() string {
 func (*ListJobVersionsResponse) ProtoMessage() {}
 
 func (x *ListJobVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[24]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2262,7 @@ func (x *ListJobVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{24}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListJobVersionsResponse) GetVersions() []*JobVersion {
@@ -1984,7 +2279,7 @@ func (x *ListJobVersionsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// JobVersion is what was submitted once.
+// JobVersion is a version of a job that is kept.
 type JobVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The version.
@@ -1993,17 +2288,21 @@ type JobVersion struct {
 	Spec *v1.JobSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	// When.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// By whom.
+	// By whom; of a revert, by whom the version was that it reverts to.
 	Actor string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Why, for people.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// When all that was placed of it became ready. Absent for a version that never did, and for batch and ops jobs.
+	ReadyTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=ready_time,json=readyTime,proto3" json:"ready_time,omitempty"`
+	// The version that first had the specification; the version itself unless it reverts to another one.
+	Origin        uint32 `protobuf:"varint,7,opt,name=origin,proto3" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2314,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[25]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2327,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{25}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *JobVersion) GetVersion() uint32 {
@@ -2066,6 +2365,20 @@ func (x *JobVersion) GetReason() string {
 	return ""
 }
 
+func (x *JobVersion) GetReadyTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReadyTime
+	}
+	return nil
+}
+
+func (x *JobVersion) GetOrigin() uint32 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
 // ListExecutionsRequest selects and pages. Filters of different kinds must all match; values of one kind are alternatives.
 type ListExecutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2085,7 +2398,7 @@ type ListExecutionsRequest struct {
 
 func (x *ListExecutionsRequest) Reset() {
 	*x = ListExecutionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2410,7 @@ func (x *ListExecutionsRequest) String() string {
 func (*ListExecutionsRequest) ProtoMessage() {}
 
 func (x *ListExecutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[26]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2423,7 @@ func (x *ListExecutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListExecutionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{26}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListExecutionsRequest) GetPageSize() int32 {
@@ -2161,7 +2474,7 @@ type ListExecutionsResponse struct {
 
 func (x *ListExecutionsResponse) Reset() {
 	*x = ListExecutionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2486,7 @@ func (x *ListExecutionsResponse) String() string {
 func (*ListExecutionsResponse) ProtoMessage() {}
 
 func (x *ListExecutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[27]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2499,7 @@ func (x *ListExecutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListExecutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListExecutionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{27}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListExecutionsResponse) GetExecutions() []*Execution {
@@ -2217,7 +2530,7 @@ type GetExecutionRequest struct {
 
 func (x *GetExecutionRequest) Reset() {
 	*x = GetExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2542,7 @@ func (x *GetExecutionRequest) String() string {
 func (*GetExecutionRequest) ProtoMessage() {}
 
 func (x *GetExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[28]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2555,7 @@ func (x *GetExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExecutionRequest.ProtoReflect.Descriptor instead.
 func (*GetExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{28}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetExecutionRequest) GetExecution() string {
@@ -2270,7 +2583,7 @@ type GetExecutionResponse struct {
 
 func (x *GetExecutionResponse) Reset() {
 	*x = GetExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2595,7 @@ func (x *GetExecutionResponse) String() string {
 func (*GetExecutionResponse) ProtoMessage() {}
 
 func (x *GetExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[29]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2608,7 @@ func (x *GetExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetExecutionResponse.ProtoReflect.Descriptor instead.
 func (*GetExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{29}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetExecutionResponse) GetExecution() *Execution {
@@ -2325,7 +2638,7 @@ type ExplainExecutionRequest struct {
 
 func (x *ExplainExecutionRequest) Reset() {
 	*x = ExplainExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2650,7 @@ func (x *ExplainExecutionRequest) String() string {
 func (*ExplainExecutionRequest) ProtoMessage() {}
 
 func (x *ExplainExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[30]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2663,7 @@ func (x *ExplainExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainExecutionRequest.ProtoReflect.Descriptor instead.
 func (*ExplainExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{30}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExplainExecutionRequest) GetSubject() isExplainExecutionRequest_Subject {
@@ -2438,7 +2751,7 @@ type ExplainExecutionResponse struct {
 
 func (x *ExplainExecutionResponse) Reset() {
 	*x = ExplainExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2763,7 @@ func (x *ExplainExecutionResponse) String() string {
 func (*ExplainExecutionResponse) ProtoMessage() {}
 
 func (x *ExplainExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[31]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2776,7 @@ func (x *ExplainExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainExecutionResponse.ProtoReflect.Descriptor instead.
 func (*ExplainExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{31}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExplainExecutionResponse) GetSummary() string {
@@ -2530,7 +2843,7 @@ type ExecutionWait struct {
 
 func (x *ExecutionWait) Reset() {
 	*x = ExecutionWait{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2855,7 @@ func (x *ExecutionWait) String() string {
 func (*ExecutionWait) ProtoMessage() {}
 
 func (x *ExecutionWait) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[32]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2868,7 @@ func (x *ExecutionWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionWait.ProtoReflect.Descriptor instead.
 func (*ExecutionWait) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{32}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExecutionWait) GetReason() string {
@@ -2638,7 +2951,7 @@ type ExecutionHistoryEntry struct {
 
 func (x *ExecutionHistoryEntry) Reset() {
 	*x = ExecutionHistoryEntry{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2963,7 @@ func (x *ExecutionHistoryEntry) String() string {
 func (*ExecutionHistoryEntry) ProtoMessage() {}
 
 func (x *ExecutionHistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[33]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2976,7 @@ func (x *ExecutionHistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionHistoryEntry.ProtoReflect.Descriptor instead.
 func (*ExecutionHistoryEntry) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{33}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExecutionHistoryEntry) GetTime() *timestamppb.Timestamp {
@@ -2709,7 +3022,7 @@ type StopExecutionRequest struct {
 
 func (x *StopExecutionRequest) Reset() {
 	*x = StopExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +3034,7 @@ func (x *StopExecutionRequest) String() string {
 func (*StopExecutionRequest) ProtoMessage() {}
 
 func (x *StopExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[34]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +3047,7 @@ func (x *StopExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExecutionRequest.ProtoReflect.Descriptor instead.
 func (*StopExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{34}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StopExecutionRequest) GetExecution() string {
@@ -2769,7 +3082,7 @@ type StopExecutionResponse struct {
 
 func (x *StopExecutionResponse) Reset() {
 	*x = StopExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +3094,7 @@ func (x *StopExecutionResponse) String() string {
 func (*StopExecutionResponse) ProtoMessage() {}
 
 func (x *StopExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[35]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +3107,7 @@ func (x *StopExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopExecutionResponse.ProtoReflect.Descriptor instead.
 func (*StopExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{35}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StopExecutionResponse) GetExecution() *Execution {
@@ -2819,7 +3132,7 @@ type AdoptExecutionRequest struct {
 
 func (x *AdoptExecutionRequest) Reset() {
 	*x = AdoptExecutionRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +3144,7 @@ func (x *AdoptExecutionRequest) String() string {
 func (*AdoptExecutionRequest) ProtoMessage() {}
 
 func (x *AdoptExecutionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[36]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +3157,7 @@ func (x *AdoptExecutionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptExecutionRequest.ProtoReflect.Descriptor instead.
 func (*AdoptExecutionRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{36}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AdoptExecutionRequest) GetExecution() string {
@@ -2879,7 +3192,7 @@ type AdoptExecutionResponse struct {
 
 func (x *AdoptExecutionResponse) Reset() {
 	*x = AdoptExecutionResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3204,7 @@ func (x *AdoptExecutionResponse) String() string {
 func (*AdoptExecutionResponse) ProtoMessage() {}
 
 func (x *AdoptExecutionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[37]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3217,7 @@ func (x *AdoptExecutionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptExecutionResponse.ProtoReflect.Descriptor instead.
 func (*AdoptExecutionResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{37}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AdoptExecutionResponse) GetExecution() *Execution {
@@ -2927,7 +3240,7 @@ type WatchExecutionsRequest struct {
 
 func (x *WatchExecutionsRequest) Reset() {
 	*x = WatchExecutionsRequest{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2939,7 +3252,7 @@ func (x *WatchExecutionsRequest) String() string {
 func (*WatchExecutionsRequest) ProtoMessage() {}
 
 func (x *WatchExecutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[38]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2952,7 +3265,7 @@ func (x *WatchExecutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchExecutionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchExecutionsRequest) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{38}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchExecutionsRequest) GetJob() string {
@@ -2982,7 +3295,7 @@ type WatchExecutionsResponse struct {
 
 func (x *WatchExecutionsResponse) Reset() {
 	*x = WatchExecutionsResponse{}
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[39]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3307,7 @@ func (x *WatchExecutionsResponse) String() string {
 func (*WatchExecutionsResponse) ProtoMessage() {}
 
 func (x *WatchExecutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[39]
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3320,7 @@ func (x *WatchExecutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchExecutionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchExecutionsResponse) Descriptor() ([]byte, []int) {
-	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{39}
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WatchExecutionsResponse) GetExecutions() []*Execution {
@@ -3024,11 +3337,267 @@ func (x *WatchExecutionsResponse) GetSnapshotDone() bool {
 	return false
 }
 
+// ListOwnersRequest asks for a page.
+type ListOwnersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most owners to answer: 1 to 1000. 0 means 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnersRequest) Reset() {
+	*x = ListOwnersRequest{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnersRequest) ProtoMessage() {}
+
+func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
+func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ListOwnersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListOwnersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListOwnersResponse is one page.
+type ListOwnersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The owners, by name.
+	Owners []*JobOwner `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
+	// Token of the next page; empty on the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// What the jobs of each submitter can use.
+	Quota         *OwnerQuota `protobuf:"bytes,3,opt,name=quota,proto3" json:"quota,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOwnersResponse) Reset() {
+	*x = ListOwnersResponse{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOwnersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOwnersResponse) ProtoMessage() {}
+
+func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
+func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ListOwnersResponse) GetOwners() []*JobOwner {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+func (x *ListOwnersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListOwnersResponse) GetQuota() *OwnerQuota {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+// JobOwner is who submitted the newest version of jobs.
+type JobOwner struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The owner, as events name the caller: "token:<id>" or "user:<subject>".
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Jobs in the store, ended ones included.
+	Jobs uint32 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	// Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node.
+	Executions uint64 `protobuf:"varint,3,opt,name=executions,proto3" json:"executions,omitempty"`
+	// Thousandths of a core that these executions ask for.
+	Millicores    uint64 `protobuf:"varint,4,opt,name=millicores,proto3" json:"millicores,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobOwner) Reset() {
+	*x = JobOwner{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobOwner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobOwner) ProtoMessage() {}
+
+func (x *JobOwner) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobOwner.ProtoReflect.Descriptor instead.
+func (*JobOwner) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *JobOwner) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *JobOwner) GetJobs() uint32 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *JobOwner) GetExecutions() uint64 {
+	if x != nil {
+		return x.Executions
+	}
+	return 0
+}
+
+func (x *JobOwner) GetMillicores() uint64 {
+	if x != nil {
+		return x.Millicores
+	}
+	return 0
+}
+
+// OwnerQuota is what the jobs of an owner can use by calls of submitters.
+type OwnerQuota struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Quota.Jobs. Absent: no limit.
+	Jobs *uint32 `protobuf:"varint,1,opt,name=jobs,proto3,oneof" json:"jobs,omitempty"`
+	// Quota.Executions. Absent: no limit.
+	Executions *uint64 `protobuf:"varint,2,opt,name=executions,proto3,oneof" json:"executions,omitempty"`
+	// Quota.Cores in thousandths. Absent: no limit.
+	Millicores    *uint64 `protobuf:"varint,3,opt,name=millicores,proto3,oneof" json:"millicores,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerQuota) Reset() {
+	*x = OwnerQuota{}
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerQuota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerQuota) ProtoMessage() {}
+
+func (x *OwnerQuota) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_scheduler_v1_job_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerQuota.ProtoReflect.Descriptor instead.
+func (*OwnerQuota) Descriptor() ([]byte, []int) {
+	return file_rollcall_scheduler_v1_job_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *OwnerQuota) GetJobs() uint32 {
+	if x != nil && x.Jobs != nil {
+		return *x.Jobs
+	}
+	return 0
+}
+
+func (x *OwnerQuota) GetExecutions() uint64 {
+	if x != nil && x.Executions != nil {
+		return *x.Executions
+	}
+	return 0
+}
+
+func (x *OwnerQuota) GetMillicores() uint64 {
+	if x != nil && x.Millicores != nil {
+		return *x.Millicores
+	}
+	return 0
+}
+
 var File_rollcall_scheduler_v1_job_proto protoreflect.FileDescriptor
 
 const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1frollcall/scheduler/v1/job.proto\x12\x15rollcall.scheduler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#rollcall/node/v1/error_reason.proto\x1a\x1brollcall/work/v1/work.proto\"\xef\x03\n" +
+	"\x1frollcall/scheduler/v1/job.proto\x12\x15rollcall.scheduler.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#rollcall/node/v1/error_reason.proto\x1a\x1brollcall/work/v1/work.proto\"\xe0\x04\n" +
 	"\x03Job\x12-\n" +
 	"\x04spec\x18\x01 \x01(\v2\x19.rollcall.work.v1.JobSpecR\x04spec\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x125\n" +
@@ -3046,7 +3615,10 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x05actor\x18\n" +
 	" \x01(\tR\x05actor\x12\x12\n" +
 	"\x04etag\x18\v \x01(\tR\x04etag\x12\x10\n" +
-	"\x03run\x18\f \x01(\rR\x03run\"\xdb\x01\n" +
+	"\x03run\x18\f \x01(\rR\x03run\x12#\n" +
+	"\rready_version\x18\r \x01(\rR\freadyVersion\x12#\n" +
+	"\rsame_versions\x18\x0e \x03(\rR\fsameVersions\x12%\n" +
+	"\x0eundone_version\x18\x0f \x01(\rR\rundoneVersion\"\xdb\x01\n" +
 	"\x0fExecutionCounts\x12\x18\n" +
 	"\awaiting\x18\x01 \x01(\rR\awaiting\x12\x18\n" +
 	"\apending\x18\x02 \x01(\rR\apending\x12\x18\n" +
@@ -3137,10 +3709,11 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.rollcall.scheduler.v1.JobR\x04jobs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"(\n" +
 	"\x10WatchJobsRequest\x12\x14\n" +
-	"\x04name\x18\x01 \x01(\tB\x00R\x04name\"h\n" +
+	"\x04name\x18\x01 \x01(\tB\x00R\x04name\"\x8b\x01\n" +
 	"\x11WatchJobsResponse\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.rollcall.scheduler.v1.JobR\x04jobs\x12#\n" +
-	"\rsnapshot_done\x18\x02 \x01(\bR\fsnapshotDone\"\x90\x01\n" +
+	"\rsnapshot_done\x18\x02 \x01(\bR\fsnapshotDone\x12!\n" +
+	"\fdeleted_jobs\x18\x03 \x03(\tR\vdeletedJobs\"\x90\x01\n" +
 	"\x0fScaleJobRequest\x12\x14\n" +
 	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12\x16\n" +
 	"\x05count\x18\x02 \x01(\rB\x00R\x05count\x12\x18\n" +
@@ -3156,13 +3729,32 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x00R\trequestId\"B\n" +
 	"\x12RestartJobResponse\x12,\n" +
-	"\x03job\x18\x01 \x01(\v2\x1a.rollcall.scheduler.v1.JobR\x03job\"a\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.rollcall.scheduler.v1.JobR\x03job\"\x93\x01\n" +
+	"\x10RevertJobRequest\x12\x14\n" +
+	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x12\x18\n" +
+	"\x06reason\x18\x03 \x01(\tB\x00R\x06reason\x12\x14\n" +
+	"\x04etag\x18\x04 \x01(\tB\x00R\x04etag\x12\x1f\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tB\x00R\trequestId\"b\n" +
+	"\x11RevertJobResponse\x12,\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.rollcall.scheduler.v1.JobR\x03job\x12\x1f\n" +
+	"\vreverted_to\x18\x02 \x01(\rR\n" +
+	"revertedTo\"a\n" +
 	"\x0eStopJobRequest\x12\x14\n" +
 	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12\x18\n" +
 	"\x06reason\x18\x02 \x01(\tB\x00R\x06reason\x12\x1f\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x00R\trequestId\"?\n" +
 	"\x0fStopJobResponse\x12,\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.rollcall.scheduler.v1.JobR\x03job\"y\n" +
+	"\x10DeleteJobRequest\x12\x14\n" +
+	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12\x18\n" +
+	"\x06reason\x18\x02 \x01(\tB\x00R\x06reason\x12\x14\n" +
+	"\x04etag\x18\x03 \x01(\tB\x00R\x04etag\x12\x1f\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tB\x00R\trequestId\"A\n" +
+	"\x11DeleteJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.rollcall.scheduler.v1.JobR\x03job\"n\n" +
 	"\x16ListJobVersionsRequest\x12\x14\n" +
 	"\x04name\x18\x01 \x01(\tB\x00R\x04name\x12\x1d\n" +
@@ -3171,7 +3763,7 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\x00R\tpageToken\"\x80\x01\n" +
 	"\x17ListJobVersionsResponse\x12=\n" +
 	"\bversions\x18\x01 \x03(\v2!.rollcall.scheduler.v1.JobVersionR\bversions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc0\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x93\x02\n" +
 	"\n" +
 	"JobVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
@@ -3179,7 +3771,10 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\vcreate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x14\n" +
 	"\x05actor\x18\x04 \x01(\tR\x05actor\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xc7\x01\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x129\n" +
+	"\n" +
+	"ready_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\treadyTime\x12\x16\n" +
+	"\x06origin\x18\a \x01(\rR\x06origin\"\xc7\x01\n" +
 	"\x15ListExecutionsRequest\x12\x1d\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\x00R\bpageSize\x12\x1f\n" +
 	"\n" +
@@ -3247,7 +3842,36 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"executions\x18\x01 \x03(\v2 .rollcall.scheduler.v1.ExecutionR\n" +
 	"executions\x12#\n" +
-	"\rsnapshot_done\x18\x02 \x01(\bR\fsnapshotDone*\x81\x01\n" +
+	"\rsnapshot_done\x18\x02 \x01(\bR\fsnapshotDone\"S\n" +
+	"\x11ListOwnersRequest\x12\x1d\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\x00R\bpageSize\x12\x1f\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\x00R\tpageToken\"\xae\x01\n" +
+	"\x12ListOwnersResponse\x127\n" +
+	"\x06owners\x18\x01 \x03(\v2\x1f.rollcall.scheduler.v1.JobOwnerR\x06owners\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x127\n" +
+	"\x05quota\x18\x03 \x01(\v2!.rollcall.scheduler.v1.OwnerQuotaR\x05quota\"t\n" +
+	"\bJobOwner\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\rR\x04jobs\x12\x1e\n" +
+	"\n" +
+	"executions\x18\x03 \x01(\x04R\n" +
+	"executions\x12\x1e\n" +
+	"\n" +
+	"millicores\x18\x04 \x01(\x04R\n" +
+	"millicores\"\x96\x01\n" +
+	"\n" +
+	"OwnerQuota\x12\x17\n" +
+	"\x04jobs\x18\x01 \x01(\rH\x00R\x04jobs\x88\x01\x01\x12#\n" +
+	"\n" +
+	"executions\x18\x02 \x01(\x04H\x01R\n" +
+	"executions\x88\x01\x01\x12#\n" +
+	"\n" +
+	"millicores\x18\x03 \x01(\x04H\x02R\n" +
+	"millicores\x88\x01\x01B\a\n" +
+	"\x05_jobsB\r\n" +
+	"\v_executionsB\r\n" +
+	"\v_millicores*\x81\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_ACTIVE\x10\x01\x12\x15\n" +
@@ -3267,7 +3891,7 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\x17EXECUTION_STATE_STOPPED\x10\t\x12\x1e\n" +
 	"\x1aEXECUTION_STATE_KILLED_OOM\x10\n" +
 	"\x12\x1c\n" +
-	"\x18EXECUTION_STATE_REPLACED\x10\v2\xb1\f\n" +
+	"\x18EXECUTION_STATE_REPLACED\x10\v2\xd9\x0e\n" +
 	"\n" +
 	"JobService\x12^\n" +
 	"\tSubmitJob\x12'.rollcall.scheduler.v1.SubmitJobRequest\x1a(.rollcall.scheduler.v1.SubmitJobResponse\x12]\n" +
@@ -3277,14 +3901,18 @@ const file_rollcall_scheduler_v1_job_proto_rawDesc = "" +
 	"\tWatchJobs\x12'.rollcall.scheduler.v1.WatchJobsRequest\x1a(.rollcall.scheduler.v1.WatchJobsResponse\"\x03\x90\x02\x010\x01\x12[\n" +
 	"\bScaleJob\x12&.rollcall.scheduler.v1.ScaleJobRequest\x1a'.rollcall.scheduler.v1.ScaleJobResponse\x12a\n" +
 	"\n" +
-	"RestartJob\x12(.rollcall.scheduler.v1.RestartJobRequest\x1a).rollcall.scheduler.v1.RestartJobResponse\x12X\n" +
-	"\aStopJob\x12%.rollcall.scheduler.v1.StopJobRequest\x1a&.rollcall.scheduler.v1.StopJobResponse\x12u\n" +
+	"RestartJob\x12(.rollcall.scheduler.v1.RestartJobRequest\x1a).rollcall.scheduler.v1.RestartJobResponse\x12^\n" +
+	"\tRevertJob\x12'.rollcall.scheduler.v1.RevertJobRequest\x1a(.rollcall.scheduler.v1.RevertJobResponse\x12X\n" +
+	"\aStopJob\x12%.rollcall.scheduler.v1.StopJobRequest\x1a&.rollcall.scheduler.v1.StopJobResponse\x12^\n" +
+	"\tDeleteJob\x12'.rollcall.scheduler.v1.DeleteJobRequest\x1a(.rollcall.scheduler.v1.DeleteJobResponse\x12u\n" +
 	"\x0fListJobVersions\x12-.rollcall.scheduler.v1.ListJobVersionsRequest\x1a..rollcall.scheduler.v1.ListJobVersionsResponse\"\x03\x90\x02\x01\x12r\n" +
 	"\x0eListExecutions\x12,.rollcall.scheduler.v1.ListExecutionsRequest\x1a-.rollcall.scheduler.v1.ListExecutionsResponse\"\x03\x90\x02\x01\x12l\n" +
 	"\fGetExecution\x12*.rollcall.scheduler.v1.GetExecutionRequest\x1a+.rollcall.scheduler.v1.GetExecutionResponse\"\x03\x90\x02\x01\x12x\n" +
 	"\x10ExplainExecution\x12..rollcall.scheduler.v1.ExplainExecutionRequest\x1a/.rollcall.scheduler.v1.ExplainExecutionResponse\"\x03\x90\x02\x01\x12j\n" +
 	"\rStopExecution\x12+.rollcall.scheduler.v1.StopExecutionRequest\x1a,.rollcall.scheduler.v1.StopExecutionResponse\x12m\n" +
-	"\x0eAdoptExecution\x12,.rollcall.scheduler.v1.AdoptExecutionRequest\x1a-.rollcall.scheduler.v1.AdoptExecutionResponse\x12w\n" +
+	"\x0eAdoptExecution\x12,.rollcall.scheduler.v1.AdoptExecutionRequest\x1a-.rollcall.scheduler.v1.AdoptExecutionResponse\x12f\n" +
+	"\n" +
+	"ListOwners\x12(.rollcall.scheduler.v1.ListOwnersRequest\x1a).rollcall.scheduler.v1.ListOwnersResponse\"\x03\x90\x02\x01\x12w\n" +
 	"\x0fWatchExecutions\x12-.rollcall.scheduler.v1.WatchExecutionsRequest\x1a..rollcall.scheduler.v1.WatchExecutionsResponse\"\x03\x90\x02\x010\x01B7Z5rollcall.dev/go/gen/rollcall/scheduler/v1;schedulerv1b\x06proto3"
 
 var (
@@ -3300,7 +3928,7 @@ func file_rollcall_scheduler_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_rollcall_scheduler_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rollcall_scheduler_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_rollcall_scheduler_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_rollcall_scheduler_v1_job_proto_goTypes = []any{
 	(JobState)(0),                    // 0: rollcall.scheduler.v1.JobState
 	(ExecutionState)(0),              // 1: rollcall.scheduler.v1.ExecutionState
@@ -3325,112 +3953,131 @@ var file_rollcall_scheduler_v1_job_proto_goTypes = []any{
 	(*ScaleJobResponse)(nil),         // 20: rollcall.scheduler.v1.ScaleJobResponse
 	(*RestartJobRequest)(nil),        // 21: rollcall.scheduler.v1.RestartJobRequest
 	(*RestartJobResponse)(nil),       // 22: rollcall.scheduler.v1.RestartJobResponse
-	(*StopJobRequest)(nil),           // 23: rollcall.scheduler.v1.StopJobRequest
-	(*StopJobResponse)(nil),          // 24: rollcall.scheduler.v1.StopJobResponse
-	(*ListJobVersionsRequest)(nil),   // 25: rollcall.scheduler.v1.ListJobVersionsRequest
-	(*ListJobVersionsResponse)(nil),  // 26: rollcall.scheduler.v1.ListJobVersionsResponse
-	(*JobVersion)(nil),               // 27: rollcall.scheduler.v1.JobVersion
-	(*ListExecutionsRequest)(nil),    // 28: rollcall.scheduler.v1.ListExecutionsRequest
-	(*ListExecutionsResponse)(nil),   // 29: rollcall.scheduler.v1.ListExecutionsResponse
-	(*GetExecutionRequest)(nil),      // 30: rollcall.scheduler.v1.GetExecutionRequest
-	(*GetExecutionResponse)(nil),     // 31: rollcall.scheduler.v1.GetExecutionResponse
-	(*ExplainExecutionRequest)(nil),  // 32: rollcall.scheduler.v1.ExplainExecutionRequest
-	(*ExplainExecutionResponse)(nil), // 33: rollcall.scheduler.v1.ExplainExecutionResponse
-	(*ExecutionWait)(nil),            // 34: rollcall.scheduler.v1.ExecutionWait
-	(*ExecutionHistoryEntry)(nil),    // 35: rollcall.scheduler.v1.ExecutionHistoryEntry
-	(*StopExecutionRequest)(nil),     // 36: rollcall.scheduler.v1.StopExecutionRequest
-	(*StopExecutionResponse)(nil),    // 37: rollcall.scheduler.v1.StopExecutionResponse
-	(*AdoptExecutionRequest)(nil),    // 38: rollcall.scheduler.v1.AdoptExecutionRequest
-	(*AdoptExecutionResponse)(nil),   // 39: rollcall.scheduler.v1.AdoptExecutionResponse
-	(*WatchExecutionsRequest)(nil),   // 40: rollcall.scheduler.v1.WatchExecutionsRequest
-	(*WatchExecutionsResponse)(nil),  // 41: rollcall.scheduler.v1.WatchExecutionsResponse
-	nil,                              // 42: rollcall.scheduler.v1.Execution.PortsEntry
-	(*v1.JobSpec)(nil),               // 43: rollcall.work.v1.JobSpec
-	(*timestamppb.Timestamp)(nil),    // 44: google.protobuf.Timestamp
-	(v1.DesiredState)(0),             // 45: rollcall.work.v1.DesiredState
-	(*v1.ExecutionObservation)(nil),  // 46: rollcall.work.v1.ExecutionObservation
-	(v11.ErrorReason)(0),             // 47: rollcall.node.v1.ErrorReason
-	(v1.JobType)(0),                  // 48: rollcall.work.v1.JobType
+	(*RevertJobRequest)(nil),         // 23: rollcall.scheduler.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),        // 24: rollcall.scheduler.v1.RevertJobResponse
+	(*StopJobRequest)(nil),           // 25: rollcall.scheduler.v1.StopJobRequest
+	(*StopJobResponse)(nil),          // 26: rollcall.scheduler.v1.StopJobResponse
+	(*DeleteJobRequest)(nil),         // 27: rollcall.scheduler.v1.DeleteJobRequest
+	(*DeleteJobResponse)(nil),        // 28: rollcall.scheduler.v1.DeleteJobResponse
+	(*ListJobVersionsRequest)(nil),   // 29: rollcall.scheduler.v1.ListJobVersionsRequest
+	(*ListJobVersionsResponse)(nil),  // 30: rollcall.scheduler.v1.ListJobVersionsResponse
+	(*JobVersion)(nil),               // 31: rollcall.scheduler.v1.JobVersion
+	(*ListExecutionsRequest)(nil),    // 32: rollcall.scheduler.v1.ListExecutionsRequest
+	(*ListExecutionsResponse)(nil),   // 33: rollcall.scheduler.v1.ListExecutionsResponse
+	(*GetExecutionRequest)(nil),      // 34: rollcall.scheduler.v1.GetExecutionRequest
+	(*GetExecutionResponse)(nil),     // 35: rollcall.scheduler.v1.GetExecutionResponse
+	(*ExplainExecutionRequest)(nil),  // 36: rollcall.scheduler.v1.ExplainExecutionRequest
+	(*ExplainExecutionResponse)(nil), // 37: rollcall.scheduler.v1.ExplainExecutionResponse
+	(*ExecutionWait)(nil),            // 38: rollcall.scheduler.v1.ExecutionWait
+	(*ExecutionHistoryEntry)(nil),    // 39: rollcall.scheduler.v1.ExecutionHistoryEntry
+	(*StopExecutionRequest)(nil),     // 40: rollcall.scheduler.v1.StopExecutionRequest
+	(*StopExecutionResponse)(nil),    // 41: rollcall.scheduler.v1.StopExecutionResponse
+	(*AdoptExecutionRequest)(nil),    // 42: rollcall.scheduler.v1.AdoptExecutionRequest
+	(*AdoptExecutionResponse)(nil),   // 43: rollcall.scheduler.v1.AdoptExecutionResponse
+	(*WatchExecutionsRequest)(nil),   // 44: rollcall.scheduler.v1.WatchExecutionsRequest
+	(*WatchExecutionsResponse)(nil),  // 45: rollcall.scheduler.v1.WatchExecutionsResponse
+	(*ListOwnersRequest)(nil),        // 46: rollcall.scheduler.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 47: rollcall.scheduler.v1.ListOwnersResponse
+	(*JobOwner)(nil),                 // 48: rollcall.scheduler.v1.JobOwner
+	(*OwnerQuota)(nil),               // 49: rollcall.scheduler.v1.OwnerQuota
+	nil,                              // 50: rollcall.scheduler.v1.Execution.PortsEntry
+	(*v1.JobSpec)(nil),               // 51: rollcall.work.v1.JobSpec
+	(*timestamppb.Timestamp)(nil),    // 52: google.protobuf.Timestamp
+	(v1.DesiredState)(0),             // 53: rollcall.work.v1.DesiredState
+	(*v1.ExecutionObservation)(nil),  // 54: rollcall.work.v1.ExecutionObservation
+	(v11.ErrorReason)(0),             // 55: rollcall.node.v1.ErrorReason
+	(v1.JobType)(0),                  // 56: rollcall.work.v1.JobType
 }
 var file_rollcall_scheduler_v1_job_proto_depIdxs = []int32{
-	43, // 0: rollcall.scheduler.v1.Job.spec:type_name -> rollcall.work.v1.JobSpec
+	51, // 0: rollcall.scheduler.v1.Job.spec:type_name -> rollcall.work.v1.JobSpec
 	0,  // 1: rollcall.scheduler.v1.Job.state:type_name -> rollcall.scheduler.v1.JobState
 	3,  // 2: rollcall.scheduler.v1.Job.executions:type_name -> rollcall.scheduler.v1.ExecutionCounts
 	4,  // 3: rollcall.scheduler.v1.Job.update:type_name -> rollcall.scheduler.v1.JobUpdate
-	44, // 4: rollcall.scheduler.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	44, // 5: rollcall.scheduler.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	45, // 6: rollcall.scheduler.v1.Execution.desired:type_name -> rollcall.work.v1.DesiredState
+	52, // 4: rollcall.scheduler.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	52, // 5: rollcall.scheduler.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	53, // 6: rollcall.scheduler.v1.Execution.desired:type_name -> rollcall.work.v1.DesiredState
 	1,  // 7: rollcall.scheduler.v1.Execution.state:type_name -> rollcall.scheduler.v1.ExecutionState
-	46, // 8: rollcall.scheduler.v1.Execution.observation:type_name -> rollcall.work.v1.ExecutionObservation
-	42, // 9: rollcall.scheduler.v1.Execution.ports:type_name -> rollcall.scheduler.v1.Execution.PortsEntry
-	44, // 10: rollcall.scheduler.v1.Execution.create_time:type_name -> google.protobuf.Timestamp
-	44, // 11: rollcall.scheduler.v1.Execution.end_time:type_name -> google.protobuf.Timestamp
-	43, // 12: rollcall.scheduler.v1.SubmitJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
+	54, // 8: rollcall.scheduler.v1.Execution.observation:type_name -> rollcall.work.v1.ExecutionObservation
+	50, // 9: rollcall.scheduler.v1.Execution.ports:type_name -> rollcall.scheduler.v1.Execution.PortsEntry
+	52, // 10: rollcall.scheduler.v1.Execution.create_time:type_name -> google.protobuf.Timestamp
+	52, // 11: rollcall.scheduler.v1.Execution.end_time:type_name -> google.protobuf.Timestamp
+	51, // 12: rollcall.scheduler.v1.SubmitJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
 	2,  // 13: rollcall.scheduler.v1.SubmitJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	43, // 14: rollcall.scheduler.v1.PlanJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
+	51, // 14: rollcall.scheduler.v1.PlanJobRequest.spec:type_name -> rollcall.work.v1.JobSpec
 	11, // 15: rollcall.scheduler.v1.PlanJobResponse.executions:type_name -> rollcall.scheduler.v1.PlannedExecution
 	12, // 16: rollcall.scheduler.v1.PlanJobResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
 	10, // 17: rollcall.scheduler.v1.PlanJobResponse.refusal:type_name -> rollcall.scheduler.v1.SubmitRefusal
-	47, // 18: rollcall.scheduler.v1.SubmitRefusal.reason:type_name -> rollcall.node.v1.ErrorReason
+	55, // 18: rollcall.scheduler.v1.SubmitRefusal.reason:type_name -> rollcall.node.v1.ErrorReason
 	2,  // 19: rollcall.scheduler.v1.GetJobResponse.job:type_name -> rollcall.scheduler.v1.Job
 	0,  // 20: rollcall.scheduler.v1.ListJobsRequest.states:type_name -> rollcall.scheduler.v1.JobState
-	48, // 21: rollcall.scheduler.v1.ListJobsRequest.types:type_name -> rollcall.work.v1.JobType
+	56, // 21: rollcall.scheduler.v1.ListJobsRequest.types:type_name -> rollcall.work.v1.JobType
 	2,  // 22: rollcall.scheduler.v1.ListJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
 	2,  // 23: rollcall.scheduler.v1.WatchJobsResponse.jobs:type_name -> rollcall.scheduler.v1.Job
 	2,  // 24: rollcall.scheduler.v1.ScaleJobResponse.job:type_name -> rollcall.scheduler.v1.Job
 	2,  // 25: rollcall.scheduler.v1.RestartJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	2,  // 26: rollcall.scheduler.v1.StopJobResponse.job:type_name -> rollcall.scheduler.v1.Job
-	27, // 27: rollcall.scheduler.v1.ListJobVersionsResponse.versions:type_name -> rollcall.scheduler.v1.JobVersion
-	43, // 28: rollcall.scheduler.v1.JobVersion.spec:type_name -> rollcall.work.v1.JobSpec
-	44, // 29: rollcall.scheduler.v1.JobVersion.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 30: rollcall.scheduler.v1.ListExecutionsRequest.states:type_name -> rollcall.scheduler.v1.ExecutionState
-	5,  // 31: rollcall.scheduler.v1.ListExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 32: rollcall.scheduler.v1.GetExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	35, // 33: rollcall.scheduler.v1.ExplainExecutionResponse.history:type_name -> rollcall.scheduler.v1.ExecutionHistoryEntry
-	12, // 34: rollcall.scheduler.v1.ExplainExecutionResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
-	44, // 35: rollcall.scheduler.v1.ExplainExecutionResponse.next_try_time:type_name -> google.protobuf.Timestamp
-	34, // 36: rollcall.scheduler.v1.ExplainExecutionResponse.waits:type_name -> rollcall.scheduler.v1.ExecutionWait
-	44, // 37: rollcall.scheduler.v1.ExecutionWait.since:type_name -> google.protobuf.Timestamp
-	44, // 38: rollcall.scheduler.v1.ExecutionWait.until:type_name -> google.protobuf.Timestamp
-	44, // 39: rollcall.scheduler.v1.ExecutionHistoryEntry.time:type_name -> google.protobuf.Timestamp
-	5,  // 40: rollcall.scheduler.v1.StopExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 41: rollcall.scheduler.v1.AdoptExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
-	5,  // 42: rollcall.scheduler.v1.WatchExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
-	6,  // 43: rollcall.scheduler.v1.JobService.SubmitJob:input_type -> rollcall.scheduler.v1.SubmitJobRequest
-	8,  // 44: rollcall.scheduler.v1.JobService.PlanJob:input_type -> rollcall.scheduler.v1.PlanJobRequest
-	13, // 45: rollcall.scheduler.v1.JobService.GetJob:input_type -> rollcall.scheduler.v1.GetJobRequest
-	15, // 46: rollcall.scheduler.v1.JobService.ListJobs:input_type -> rollcall.scheduler.v1.ListJobsRequest
-	17, // 47: rollcall.scheduler.v1.JobService.WatchJobs:input_type -> rollcall.scheduler.v1.WatchJobsRequest
-	19, // 48: rollcall.scheduler.v1.JobService.ScaleJob:input_type -> rollcall.scheduler.v1.ScaleJobRequest
-	21, // 49: rollcall.scheduler.v1.JobService.RestartJob:input_type -> rollcall.scheduler.v1.RestartJobRequest
-	23, // 50: rollcall.scheduler.v1.JobService.StopJob:input_type -> rollcall.scheduler.v1.StopJobRequest
-	25, // 51: rollcall.scheduler.v1.JobService.ListJobVersions:input_type -> rollcall.scheduler.v1.ListJobVersionsRequest
-	28, // 52: rollcall.scheduler.v1.JobService.ListExecutions:input_type -> rollcall.scheduler.v1.ListExecutionsRequest
-	30, // 53: rollcall.scheduler.v1.JobService.GetExecution:input_type -> rollcall.scheduler.v1.GetExecutionRequest
-	32, // 54: rollcall.scheduler.v1.JobService.ExplainExecution:input_type -> rollcall.scheduler.v1.ExplainExecutionRequest
-	36, // 55: rollcall.scheduler.v1.JobService.StopExecution:input_type -> rollcall.scheduler.v1.StopExecutionRequest
-	38, // 56: rollcall.scheduler.v1.JobService.AdoptExecution:input_type -> rollcall.scheduler.v1.AdoptExecutionRequest
-	40, // 57: rollcall.scheduler.v1.JobService.WatchExecutions:input_type -> rollcall.scheduler.v1.WatchExecutionsRequest
-	7,  // 58: rollcall.scheduler.v1.JobService.SubmitJob:output_type -> rollcall.scheduler.v1.SubmitJobResponse
-	9,  // 59: rollcall.scheduler.v1.JobService.PlanJob:output_type -> rollcall.scheduler.v1.PlanJobResponse
-	14, // 60: rollcall.scheduler.v1.JobService.GetJob:output_type -> rollcall.scheduler.v1.GetJobResponse
-	16, // 61: rollcall.scheduler.v1.JobService.ListJobs:output_type -> rollcall.scheduler.v1.ListJobsResponse
-	18, // 62: rollcall.scheduler.v1.JobService.WatchJobs:output_type -> rollcall.scheduler.v1.WatchJobsResponse
-	20, // 63: rollcall.scheduler.v1.JobService.ScaleJob:output_type -> rollcall.scheduler.v1.ScaleJobResponse
-	22, // 64: rollcall.scheduler.v1.JobService.RestartJob:output_type -> rollcall.scheduler.v1.RestartJobResponse
-	24, // 65: rollcall.scheduler.v1.JobService.StopJob:output_type -> rollcall.scheduler.v1.StopJobResponse
-	26, // 66: rollcall.scheduler.v1.JobService.ListJobVersions:output_type -> rollcall.scheduler.v1.ListJobVersionsResponse
-	29, // 67: rollcall.scheduler.v1.JobService.ListExecutions:output_type -> rollcall.scheduler.v1.ListExecutionsResponse
-	31, // 68: rollcall.scheduler.v1.JobService.GetExecution:output_type -> rollcall.scheduler.v1.GetExecutionResponse
-	33, // 69: rollcall.scheduler.v1.JobService.ExplainExecution:output_type -> rollcall.scheduler.v1.ExplainExecutionResponse
-	37, // 70: rollcall.scheduler.v1.JobService.StopExecution:output_type -> rollcall.scheduler.v1.StopExecutionResponse
-	39, // 71: rollcall.scheduler.v1.JobService.AdoptExecution:output_type -> rollcall.scheduler.v1.AdoptExecutionResponse
-	41, // 72: rollcall.scheduler.v1.JobService.WatchExecutions:output_type -> rollcall.scheduler.v1.WatchExecutionsResponse
-	58, // [58:73] is the sub-list for method output_type
-	43, // [43:58] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	2,  // 26: rollcall.scheduler.v1.RevertJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	2,  // 27: rollcall.scheduler.v1.StopJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	2,  // 28: rollcall.scheduler.v1.DeleteJobResponse.job:type_name -> rollcall.scheduler.v1.Job
+	31, // 29: rollcall.scheduler.v1.ListJobVersionsResponse.versions:type_name -> rollcall.scheduler.v1.JobVersion
+	51, // 30: rollcall.scheduler.v1.JobVersion.spec:type_name -> rollcall.work.v1.JobSpec
+	52, // 31: rollcall.scheduler.v1.JobVersion.create_time:type_name -> google.protobuf.Timestamp
+	52, // 32: rollcall.scheduler.v1.JobVersion.ready_time:type_name -> google.protobuf.Timestamp
+	1,  // 33: rollcall.scheduler.v1.ListExecutionsRequest.states:type_name -> rollcall.scheduler.v1.ExecutionState
+	5,  // 34: rollcall.scheduler.v1.ListExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 35: rollcall.scheduler.v1.GetExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	39, // 36: rollcall.scheduler.v1.ExplainExecutionResponse.history:type_name -> rollcall.scheduler.v1.ExecutionHistoryEntry
+	12, // 37: rollcall.scheduler.v1.ExplainExecutionResponse.refusals:type_name -> rollcall.scheduler.v1.PlacementRefusal
+	52, // 38: rollcall.scheduler.v1.ExplainExecutionResponse.next_try_time:type_name -> google.protobuf.Timestamp
+	38, // 39: rollcall.scheduler.v1.ExplainExecutionResponse.waits:type_name -> rollcall.scheduler.v1.ExecutionWait
+	52, // 40: rollcall.scheduler.v1.ExecutionWait.since:type_name -> google.protobuf.Timestamp
+	52, // 41: rollcall.scheduler.v1.ExecutionWait.until:type_name -> google.protobuf.Timestamp
+	52, // 42: rollcall.scheduler.v1.ExecutionHistoryEntry.time:type_name -> google.protobuf.Timestamp
+	5,  // 43: rollcall.scheduler.v1.StopExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 44: rollcall.scheduler.v1.AdoptExecutionResponse.execution:type_name -> rollcall.scheduler.v1.Execution
+	5,  // 45: rollcall.scheduler.v1.WatchExecutionsResponse.executions:type_name -> rollcall.scheduler.v1.Execution
+	48, // 46: rollcall.scheduler.v1.ListOwnersResponse.owners:type_name -> rollcall.scheduler.v1.JobOwner
+	49, // 47: rollcall.scheduler.v1.ListOwnersResponse.quota:type_name -> rollcall.scheduler.v1.OwnerQuota
+	6,  // 48: rollcall.scheduler.v1.JobService.SubmitJob:input_type -> rollcall.scheduler.v1.SubmitJobRequest
+	8,  // 49: rollcall.scheduler.v1.JobService.PlanJob:input_type -> rollcall.scheduler.v1.PlanJobRequest
+	13, // 50: rollcall.scheduler.v1.JobService.GetJob:input_type -> rollcall.scheduler.v1.GetJobRequest
+	15, // 51: rollcall.scheduler.v1.JobService.ListJobs:input_type -> rollcall.scheduler.v1.ListJobsRequest
+	17, // 52: rollcall.scheduler.v1.JobService.WatchJobs:input_type -> rollcall.scheduler.v1.WatchJobsRequest
+	19, // 53: rollcall.scheduler.v1.JobService.ScaleJob:input_type -> rollcall.scheduler.v1.ScaleJobRequest
+	21, // 54: rollcall.scheduler.v1.JobService.RestartJob:input_type -> rollcall.scheduler.v1.RestartJobRequest
+	23, // 55: rollcall.scheduler.v1.JobService.RevertJob:input_type -> rollcall.scheduler.v1.RevertJobRequest
+	25, // 56: rollcall.scheduler.v1.JobService.StopJob:input_type -> rollcall.scheduler.v1.StopJobRequest
+	27, // 57: rollcall.scheduler.v1.JobService.DeleteJob:input_type -> rollcall.scheduler.v1.DeleteJobRequest
+	29, // 58: rollcall.scheduler.v1.JobService.ListJobVersions:input_type -> rollcall.scheduler.v1.ListJobVersionsRequest
+	32, // 59: rollcall.scheduler.v1.JobService.ListExecutions:input_type -> rollcall.scheduler.v1.ListExecutionsRequest
+	34, // 60: rollcall.scheduler.v1.JobService.GetExecution:input_type -> rollcall.scheduler.v1.GetExecutionRequest
+	36, // 61: rollcall.scheduler.v1.JobService.ExplainExecution:input_type -> rollcall.scheduler.v1.ExplainExecutionRequest
+	40, // 62: rollcall.scheduler.v1.JobService.StopExecution:input_type -> rollcall.scheduler.v1.StopExecutionRequest
+	42, // 63: rollcall.scheduler.v1.JobService.AdoptExecution:input_type -> rollcall.scheduler.v1.AdoptExecutionRequest
+	46, // 64: rollcall.scheduler.v1.JobService.ListOwners:input_type -> rollcall.scheduler.v1.ListOwnersRequest
+	44, // 65: rollcall.scheduler.v1.JobService.WatchExecutions:input_type -> rollcall.scheduler.v1.WatchExecutionsRequest
+	7,  // 66: rollcall.scheduler.v1.JobService.SubmitJob:output_type -> rollcall.scheduler.v1.SubmitJobResponse
+	9,  // 67: rollcall.scheduler.v1.JobService.PlanJob:output_type -> rollcall.scheduler.v1.PlanJobResponse
+	14, // 68: rollcall.scheduler.v1.JobService.GetJob:output_type -> rollcall.scheduler.v1.GetJobResponse
+	16, // 69: rollcall.scheduler.v1.JobService.ListJobs:output_type -> rollcall.scheduler.v1.ListJobsResponse
+	18, // 70: rollcall.scheduler.v1.JobService.WatchJobs:output_type -> rollcall.scheduler.v1.WatchJobsResponse
+	20, // 71: rollcall.scheduler.v1.JobService.ScaleJob:output_type -> rollcall.scheduler.v1.ScaleJobResponse
+	22, // 72: rollcall.scheduler.v1.JobService.RestartJob:output_type -> rollcall.scheduler.v1.RestartJobResponse
+	24, // 73: rollcall.scheduler.v1.JobService.RevertJob:output_type -> rollcall.scheduler.v1.RevertJobResponse
+	26, // 74: rollcall.scheduler.v1.JobService.StopJob:output_type -> rollcall.scheduler.v1.StopJobResponse
+	28, // 75: rollcall.scheduler.v1.JobService.DeleteJob:output_type -> rollcall.scheduler.v1.DeleteJobResponse
+	30, // 76: rollcall.scheduler.v1.JobService.ListJobVersions:output_type -> rollcall.scheduler.v1.ListJobVersionsResponse
+	33, // 77: rollcall.scheduler.v1.JobService.ListExecutions:output_type -> rollcall.scheduler.v1.ListExecutionsResponse
+	35, // 78: rollcall.scheduler.v1.JobService.GetExecution:output_type -> rollcall.scheduler.v1.GetExecutionResponse
+	37, // 79: rollcall.scheduler.v1.JobService.ExplainExecution:output_type -> rollcall.scheduler.v1.ExplainExecutionResponse
+	41, // 80: rollcall.scheduler.v1.JobService.StopExecution:output_type -> rollcall.scheduler.v1.StopExecutionResponse
+	43, // 81: rollcall.scheduler.v1.JobService.AdoptExecution:output_type -> rollcall.scheduler.v1.AdoptExecutionResponse
+	47, // 82: rollcall.scheduler.v1.JobService.ListOwners:output_type -> rollcall.scheduler.v1.ListOwnersResponse
+	45, // 83: rollcall.scheduler.v1.JobService.WatchExecutions:output_type -> rollcall.scheduler.v1.WatchExecutionsResponse
+	66, // [66:84] is the sub-list for method output_type
+	48, // [48:66] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_scheduler_v1_job_proto_init() }
@@ -3438,18 +4085,19 @@ func file_rollcall_scheduler_v1_job_proto_init() {
 	if File_rollcall_scheduler_v1_job_proto != nil {
 		return
 	}
-	file_rollcall_scheduler_v1_job_proto_msgTypes[30].OneofWrappers = []any{
+	file_rollcall_scheduler_v1_job_proto_msgTypes[34].OneofWrappers = []any{
 		(*ExplainExecutionRequest_Execution)(nil),
 		(*ExplainExecutionRequest_Job)(nil),
 		(*ExplainExecutionRequest_Node)(nil),
 	}
+	file_rollcall_scheduler_v1_job_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_scheduler_v1_job_proto_rawDesc), len(file_rollcall_scheduler_v1_job_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   41,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,13 +28,16 @@ const (
 	JobService_WatchJobs_FullMethodName        = "/rollcall.scheduler.v1.JobService/WatchJobs"
 	JobService_ScaleJob_FullMethodName         = "/rollcall.scheduler.v1.JobService/ScaleJob"
 	JobService_RestartJob_FullMethodName       = "/rollcall.scheduler.v1.JobService/RestartJob"
+	JobService_RevertJob_FullMethodName        = "/rollcall.scheduler.v1.JobService/RevertJob"
 	JobService_StopJob_FullMethodName          = "/rollcall.scheduler.v1.JobService/StopJob"
+	JobService_DeleteJob_FullMethodName        = "/rollcall.scheduler.v1.JobService/DeleteJob"
 	JobService_ListJobVersions_FullMethodName  = "/rollcall.scheduler.v1.JobService/ListJobVersions"
 	JobService_ListExecutions_FullMethodName   = "/rollcall.scheduler.v1.JobService/ListExecutions"
 	JobService_GetExecution_FullMethodName     = "/rollcall.scheduler.v1.JobService/GetExecution"
 	JobService_ExplainExecution_FullMethodName = "/rollcall.scheduler.v1.JobService/ExplainExecution"
 	JobService_StopExecution_FullMethodName    = "/rollcall.scheduler.v1.JobService/StopExecution"
 	JobService_AdoptExecution_FullMethodName   = "/rollcall.scheduler.v1.JobService/AdoptExecution"
+	JobService_ListOwners_FullMethodName       = "/rollcall.scheduler.v1.JobService/ListOwners"
 	JobService_WatchExecutions_FullMethodName  = "/rollcall.scheduler.v1.JobService/WatchExecutions"
 )
 
@@ -65,10 +68,20 @@ type JobServiceClient interface {
 	ScaleJob(ctx context.Context, in *ScaleJobRequest, opts ...grpc.CallOption) (*ScaleJobResponse, error)
 	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED and JOB_ENDED.
 	RestartJob(ctx context.Context, in *RestartJobRequest, opts ...grpc.CallOption) (*RestartJobResponse, error)
+	// RevertJob makes a new version of a job that has the specification of an earlier one, and rolls to it as after SubmitJob. Executions that
+	// already run that specification stay. The count stays if it was changed by ScaleJob since the newest version was submitted. Refused with
+	// JOB_VERSION_NOT_FOUND, JOB_VERSION_IS_NEWEST, JOB_STOPPED, JOB_ENDED and ETAG_MISMATCH, and, where the earlier version could not be
+	// submitted today, as SubmitJob is.
+	RevertJob(ctx context.Context, in *RevertJobRequest, opts ...grpc.CallOption) (*RevertJobResponse, error)
 	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
 	// where the job has completed or failed: its result stays.
 	StopJob(ctx context.Context, in *StopJobRequest, opts ...grpc.CallOption) (*StopJobResponse, error)
-	// ListJobVersions answers the versions of a job, the newest first.
+	// DeleteJob deletes a job that was stopped, has completed or has failed, with its versions and the records of its executions. Their output
+	// stays on their nodes as long as it is kept there. Refused with JOB_ACTIVE, with JOB_NOT_ENDED while a node may still run an execution of it,
+	// and with ETAG_MISMATCH.
+	DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*DeleteJobResponse, error)
+	// ListJobVersions answers the versions of a job that are kept, the newest first: those to which it can be reverted. These are the newest 100,
+	// and the last one that became ready.
 	ListJobVersions(ctx context.Context, in *ListJobVersionsRequest, opts ...grpc.CallOption) (*ListJobVersionsResponse, error)
 	// ListExecutions answers a page of executions, the newest first.
 	ListExecutions(ctx context.Context, in *ListExecutionsRequest, opts ...grpc.CallOption) (*ListExecutionsResponse, error)
@@ -83,6 +96,8 @@ type JobServiceClient interface {
 	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, EXECUTION_ID_AHEAD,
 	// JOB_NOT_FOUND, JOB_STOPPED and JOB_COUNT_IS_ZERO.
 	AdoptExecution(ctx context.Context, in *AdoptExecutionRequest, opts ...grpc.CallOption) (*AdoptExecutionResponse, error)
+	// ListOwners answers a page of the owners of jobs, by name, with what their jobs use and what the jobs of a submitter can use.
+	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
 	// WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
 	// nodes are well. It ends as WatchJobs does.
 	WatchExecutions(ctx context.Context, in *WatchExecutionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchExecutionsResponse], error)
@@ -175,10 +190,30 @@ func (c *jobServiceClient) RestartJob(ctx context.Context, in *RestartJobRequest
 	return out, nil
 }
 
+func (c *jobServiceClient) RevertJob(ctx context.Context, in *RevertJobRequest, opts ...grpc.CallOption) (*RevertJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevertJobResponse)
+	err := c.cc.Invoke(ctx, JobService_RevertJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) StopJob(ctx context.Context, in *StopJobRequest, opts ...grpc.CallOption) (*StopJobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(StopJobResponse)
 	err := c.cc.Invoke(ctx, JobService_StopJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *jobServiceClient) DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*DeleteJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteJobResponse)
+	err := c.cc.Invoke(ctx, JobService_DeleteJob_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +280,16 @@ func (c *jobServiceClient) AdoptExecution(ctx context.Context, in *AdoptExecutio
 	return out, nil
 }
 
+func (c *jobServiceClient) ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOwnersResponse)
+	err := c.cc.Invoke(ctx, JobService_ListOwners_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) WatchExecutions(ctx context.Context, in *WatchExecutionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchExecutionsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &JobService_ServiceDesc.Streams[1], JobService_WatchExecutions_FullMethodName, cOpts...)
@@ -291,10 +336,20 @@ type JobServiceServer interface {
 	ScaleJob(context.Context, *ScaleJobRequest) (*ScaleJobResponse, error)
 	// RestartJob replaces each execution of a service or daemon, as its update policy says. Refused with JOB_STOPPED and JOB_ENDED.
 	RestartJob(context.Context, *RestartJobRequest) (*RestartJobResponse, error)
+	// RevertJob makes a new version of a job that has the specification of an earlier one, and rolls to it as after SubmitJob. Executions that
+	// already run that specification stay. The count stays if it was changed by ScaleJob since the newest version was submitted. Refused with
+	// JOB_VERSION_NOT_FOUND, JOB_VERSION_IS_NEWEST, JOB_STOPPED, JOB_ENDED and ETAG_MISMATCH, and, where the earlier version could not be
+	// submitted today, as SubmitJob is.
+	RevertJob(context.Context, *RevertJobRequest) (*RevertJobResponse, error)
 	// StopJob ends all executions of a job. To submit it again starts it. Refused with JOB_STOPPED, and with JOB_ENDED
 	// where the job has completed or failed: its result stays.
 	StopJob(context.Context, *StopJobRequest) (*StopJobResponse, error)
-	// ListJobVersions answers the versions of a job, the newest first.
+	// DeleteJob deletes a job that was stopped, has completed or has failed, with its versions and the records of its executions. Their output
+	// stays on their nodes as long as it is kept there. Refused with JOB_ACTIVE, with JOB_NOT_ENDED while a node may still run an execution of it,
+	// and with ETAG_MISMATCH.
+	DeleteJob(context.Context, *DeleteJobRequest) (*DeleteJobResponse, error)
+	// ListJobVersions answers the versions of a job that are kept, the newest first: those to which it can be reverted. These are the newest 100,
+	// and the last one that became ready.
 	ListJobVersions(context.Context, *ListJobVersionsRequest) (*ListJobVersionsResponse, error)
 	// ListExecutions answers a page of executions, the newest first.
 	ListExecutions(context.Context, *ListExecutionsRequest) (*ListExecutionsResponse, error)
@@ -309,6 +364,8 @@ type JobServiceServer interface {
 	// AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, EXECUTION_ID_AHEAD,
 	// JOB_NOT_FOUND, JOB_STOPPED and JOB_COUNT_IS_ZERO.
 	AdoptExecution(context.Context, *AdoptExecutionRequest) (*AdoptExecutionResponse, error)
+	// ListOwners answers a page of the owners of jobs, by name, with what their jobs use and what the jobs of a submitter can use.
+	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
 	// WatchExecutions sends the executions that match, then each change of what is wanted of them, of what their nodes say, and of whether their
 	// nodes are well. It ends as WatchJobs does.
 	WatchExecutions(*WatchExecutionsRequest, grpc.ServerStreamingServer[WatchExecutionsResponse]) error
@@ -343,8 +400,14 @@ func (UnimplementedJobServiceServer) ScaleJob(context.Context, *ScaleJobRequest)
 func (UnimplementedJobServiceServer) RestartJob(context.Context, *RestartJobRequest) (*RestartJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RestartJob not implemented")
 }
+func (UnimplementedJobServiceServer) RevertJob(context.Context, *RevertJobRequest) (*RevertJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevertJob not implemented")
+}
 func (UnimplementedJobServiceServer) StopJob(context.Context, *StopJobRequest) (*StopJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StopJob not implemented")
+}
+func (UnimplementedJobServiceServer) DeleteJob(context.Context, *DeleteJobRequest) (*DeleteJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteJob not implemented")
 }
 func (UnimplementedJobServiceServer) ListJobVersions(context.Context, *ListJobVersionsRequest) (*ListJobVersionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListJobVersions not implemented")
@@ -363,6 +426,9 @@ func (UnimplementedJobServiceServer) StopExecution(context.Context, *StopExecuti
 }
 func (UnimplementedJobServiceServer) AdoptExecution(context.Context, *AdoptExecutionRequest) (*AdoptExecutionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdoptExecution not implemented")
+}
+func (UnimplementedJobServiceServer) ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOwners not implemented")
 }
 func (UnimplementedJobServiceServer) WatchExecutions(*WatchExecutionsRequest, grpc.ServerStreamingServer[WatchExecutionsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchExecutions not implemented")
@@ -507,6 +573,24 @@ func _JobService_RestartJob_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_RevertJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevertJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).RevertJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_RevertJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).RevertJob(ctx, req.(*RevertJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_StopJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(StopJobRequest)
 	if err := dec(in); err != nil {
@@ -521,6 +605,24 @@ func _JobService_StopJob_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(JobServiceServer).StopJob(ctx, req.(*StopJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _JobService_DeleteJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).DeleteJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_DeleteJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).DeleteJob(ctx, req.(*DeleteJobRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -633,6 +735,24 @@ func _JobService_AdoptExecution_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_ListOwners_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOwnersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).ListOwners(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_ListOwners_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).ListOwners(ctx, req.(*ListOwnersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_WatchExecutions_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchExecutionsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -676,8 +796,16 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _JobService_RestartJob_Handler,
 		},
 		{
+			MethodName: "RevertJob",
+			Handler:    _JobService_RevertJob_Handler,
+		},
+		{
 			MethodName: "StopJob",
 			Handler:    _JobService_StopJob_Handler,
+		},
+		{
+			MethodName: "DeleteJob",
+			Handler:    _JobService_DeleteJob_Handler,
 		},
 		{
 			MethodName: "ListJobVersions",
@@ -702,6 +830,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AdoptExecution",
 			Handler:    _JobService_AdoptExecution_Handler,
+		},
+		{
+			MethodName: "ListOwners",
+			Handler:    _JobService_ListOwners_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

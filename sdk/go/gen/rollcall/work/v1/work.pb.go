@@ -908,7 +908,8 @@ type ProcessTask struct {
 	Command []string `protobuf:"bytes,1,rep,name=command,proto3" json:"command,omitempty"`
 	// Environment, beside PATH, HOME, ROLLCALL_* and PORT_*; nothing of the agent's own is passed on.
 	Env map[string]string `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Variables whose values the agent reads from files of its secrets directory: name of the variable to name of the file.
+	// Variables whose values are secrets of the node: name of the variable to name of the secret. The node's Work.SecretGrants must allow this job
+	// of this submitter to use each of them; by default no job can use any.
 	SecretEnv map[string]string `protobuf:"bytes,3,rep,name=secret_env,json=secretEnv,proto3" json:"secret_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Working directory; one that the agent allows. Empty: a new directory of the execution's own.
 	Directory string `protobuf:"bytes,4,opt,name=directory,proto3" json:"directory,omitempty"`
@@ -1702,8 +1703,11 @@ type UpdatePolicy struct {
 	// How long a new execution must have been ready before the next is replaced. Absent: 10 s.
 	MinReadyTime *durationpb.Duration `protobuf:"bytes,2,opt,name=min_ready_time,json=minReadyTime,proto3" json:"min_ready_time,omitempty"`
 	// How long an execution may take to be ready for the first time. Its node ends it then, counted from the start of its process or
-	// container, and it fails with CHECK_FAILED. An update stops and says so, counted from when the execution was placed. Absent: 5 min.
+	// container, and it fails with CHECK_FAILED. An update halts then, counted from when the execution was placed. Absent: 5 min.
 	ReadyDeadline *durationpb.Duration `protobuf:"bytes,3,opt,name=ready_deadline,json=readyDeadline,proto3" json:"ready_deadline,omitempty"`
+	// Whether an update that halts is undone: a new version gets the specification of the last version that became ready. A version that was
+	// made this way is not undone itself.
+	AutoRevert    bool `protobuf:"varint,4,opt,name=auto_revert,json=autoRevert,proto3" json:"auto_revert,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1757,6 +1761,13 @@ func (x *UpdatePolicy) GetReadyDeadline() *durationpb.Duration {
 		return x.ReadyDeadline
 	}
 	return nil
+}
+
+func (x *UpdatePolicy) GetAutoRevert() bool {
+	if x != nil {
+		return x.AutoRevert
+	}
+	return false
 }
 
 // PlacementPolicy is where executions go.
@@ -1840,6 +1851,8 @@ type ExecutionSpec struct {
 	MaxRunTime *durationpb.Duration `protobuf:"bytes,9,opt,name=max_run_time,json=maxRunTime,proto3" json:"max_run_time,omitempty"`
 	// UpdatePolicy.ready_deadline, for a job with a check. Absent: 5 min.
 	ReadyDeadline *durationpb.Duration `protobuf:"bytes,10,opt,name=ready_deadline,json=readyDeadline,proto3" json:"ready_deadline,omitempty"`
+	// Who submitted the version, as events name the caller: "token:<id>" or "user:<subject>". The node compares it with who can use its secrets.
+	Owner         string `protobuf:"bytes,11,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1953,6 +1966,13 @@ func (x *ExecutionSpec) GetReadyDeadline() *durationpb.Duration {
 		return x.ReadyDeadline
 	}
 	return nil
+}
+
+func (x *ExecutionSpec) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 type isExecutionSpec_Task interface {
@@ -2348,15 +2368,17 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\abackoff\x18\x02 \x01(\x0e2\x19.rollcall.work.v1.BackoffR\abackoff\x125\n" +
 	"\binterval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12+\n" +
 	"\x03max\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03maxB\v\n" +
-	"\t_attempts\"\xb4\x01\n" +
+	"\t_attempts\"\xd5\x01\n" +
 	"\fUpdatePolicy\x12!\n" +
 	"\fmax_parallel\x18\x01 \x01(\rR\vmaxParallel\x12?\n" +
 	"\x0emin_ready_time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fminReadyTime\x12@\n" +
-	"\x0eready_deadline\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rreadyDeadline\"t\n" +
+	"\x0eready_deadline\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rreadyDeadline\x12\x1f\n" +
+	"\vauto_revert\x18\x04 \x01(\bR\n" +
+	"autoRevert\"t\n" +
 	"\x0fPlacementPolicy\x12?\n" +
 	"\bstrategy\x18\x01 \x01(\x0e2#.rollcall.work.v1.PlacementStrategyR\bstrategy\x12 \n" +
 	"\fmax_per_node\x18\x02 \x01(\rR\n" +
-	"maxPerNode\"\x98\x04\n" +
+	"maxPerNode\"\xb0\x04\n" +
 	"\rExecutionSpec\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12-\n" +
@@ -2369,7 +2391,8 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\fmax_run_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"maxRunTime\x12@\n" +
 	"\x0eready_deadline\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\rreadyDeadlineB\x06\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\rreadyDeadline\x12\x16\n" +
+	"\x05owner\x18\v \x01(\tB\x00R\x05ownerB\x06\n" +
 	"\x04task\"\xd7\x02\n" +
 	"\x12ExecutionReference\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\tB\x00R\x02id\x128\n" +
