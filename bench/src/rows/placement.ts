@@ -176,7 +176,7 @@ function job(part: { name?: string; count: number; selector?: string; strategy?:
     },
     loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
     retry: { attempts: null, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
-    update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
+    update: { maxParallel: 1, maxSurge: 0, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
   };
   return {
     ...{ name, version: 1, state: "ACTIVE", message: "", count, spec, submittedAtMs: 0, run: 1 },

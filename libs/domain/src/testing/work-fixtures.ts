@@ -55,7 +55,7 @@ export function jobSpec(part: Partial<JobSpec> = {}): JobSpec {
     secrets: [],
     loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
     retry: { attempts: null, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
-    update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
+    update: { maxParallel: 1, maxSurge: 0, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
     strategy: "bin-pack",
     maxPerNode: 0,
     queueTimeoutMs: null,

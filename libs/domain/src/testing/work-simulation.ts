@@ -94,6 +94,8 @@ export class WorkSimulation {
       if (job.state !== "ACTIVE" || job.spec.type !== "service" || placedVersion(job) === null) continue;
       const live = this.#fleet.running().filter((record) => record.job === job.name);
       const known = this.#fleet.memory.state.jobs.get(job.name);
+      const extra = live.filter(({ replacedBy }) => replacedBy !== null);
+      if (job.halted === null && extra.length > 0) this.#violated(`job ${job.name} keeps what it replaced`, extra);
       const { waiting = 0, retrying = 0 } = explainJob(this.#fleet.memory.state, job.name, this.#fleet.nowMs) ?? {};
       const accounted = live.length + waiting + retrying + (known?.failed ?? 0);
       if (live.length > job.count || accounted < job.count) {
@@ -196,7 +198,12 @@ export class WorkSimulation {
         reconcile: this.#pick(["keep-original", "keep-replacement"] as const),
       },
       retry: { ...base.retry, attempts },
-      update: { ...base.update, maxParallel: this.#pick([1, 3]), autoRevert: this.#pick([true, false]) },
+      update: {
+        ...base.update,
+        maxParallel: this.#pick([1, 3]),
+        autoRevert: this.#pick([true, false]),
+        maxSurge: type === "service" ? this.#pick([0, 1]) : 0,
+      },
       strategy: this.#pick(["bin-pack", "spread"] as const),
       maxPerNode: isPerNode ? 1 : this.#pick([0, 0, 1]),
       queueTimeoutMs: this.#pick([null, null, 60_000]),

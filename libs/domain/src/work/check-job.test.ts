@@ -28,7 +28,7 @@ const DRAFT: JobDraft = {
   check: null,
   loss: { lostAfterMs: null, stopOnAgentAfterMs: null, noReplace: false, reconcile: null },
   retry: { attempts: null, backoff: null, intervalMs: null, maxMs: null },
-  update: { maxParallel: 0, minReadyMs: null, readyDeadlineMs: null, autoRevert: false },
+  update: { maxParallel: 0, maxSurge: 0, minReadyMs: null, readyDeadlineMs: null, autoRevert: false },
   placement: { strategy: null, maxPerNode: 0 },
   queueTimeoutMs: null,
   maxRunTimeMs: null,
@@ -65,7 +65,7 @@ describe("checkJob()", () => {
       ...{ owner: "token:ci", secrets: [] },
       loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
       retry: { attempts: 3, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
-      update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
+      update: { maxParallel: 1, maxSurge: 0, minReadyMs: 10_000, readyDeadlineMs: 300_000, autoRevert: false },
       strategy: "bin-pack",
       maxPerNode: 0,
       queueTimeoutMs: null,
@@ -136,7 +136,7 @@ describe("checkJob()", () => {
       },
       check: { probe: { kind: "http", port: "grpc", path: "health" }, intervalMs: 1, timeoutMs: 0, failures: 3 },
       retry: { attempts: null, backoff: null, intervalMs: 400_000, maxMs: null },
-      update: { maxParallel: 0, minReadyMs: 300_000, readyDeadlineMs: null, autoRevert: false },
+      update: { maxParallel: 0, maxSurge: 2, minReadyMs: 300_000, readyDeadlineMs: null, autoRevert: false },
       placement: { strategy: null, maxPerNode: 2 },
       maxRunTimeMs: 5_000,
       sizeBytes: MOST_SPEC_BYTES + 1,
@@ -156,7 +156,14 @@ describe("checkJob()", () => {
       ...['process.secret_env["TOKEN"]', 'process.secret_env["TOKEN"]'],
       ...["process.stop.signal", "process.stop.grace"],
       ...["check.http.path", "check.http.port", "check.interval", "check.timeout"],
-      ...["retry.max", "update.ready_deadline", "max_run_time", "placement.max_per_node"],
+      ...[
+        "retry.max",
+        "update.max_surge",
+        "update.max_surge",
+        "update.ready_deadline",
+        "max_run_time",
+        "placement.max_per_node",
+      ],
     ]);
   });
 

@@ -144,6 +144,15 @@ function checkPolicies(draft: JobDraft): readonly JobViolation[] {
   if (update.maxParallel > MOST_JOB_EXECUTIONS) {
     found.push({ field: "update.max_parallel", message: `must be at most ${MOST_JOB_EXECUTIONS}` });
   }
+  if (update.maxSurge > Math.max(1, update.maxParallel)) {
+    found.push({ field: "update.max_surge", message: "must not exceed update.max_parallel" });
+  }
+  if (update.maxSurge > 0 && type !== "service") {
+    found.push({
+      field: "update.max_surge",
+      message: "is for services: other jobs run no second execution in a place",
+    });
+  }
   const { minReadyMs, readyDeadlineMs } = { ...UPDATE_TIMES, ...given(update) };
   if (readyDeadlineMs <= minReadyMs) {
     found.push({ field: "update.ready_deadline", message: "must exceed update.min_ready_time" });
@@ -206,6 +215,7 @@ function toSpec(draft: JobDraft, type: JobType): JobSpec {
     },
     update: {
       maxParallel: Math.max(1, update.maxParallel),
+      maxSurge: update.maxSurge,
       minReadyMs: updateTimes.minReadyMs,
       readyDeadlineMs: updateTimes.readyDeadlineMs,
       autoRevert: update.autoRevert,

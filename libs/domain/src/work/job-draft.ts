@@ -30,6 +30,7 @@ export interface JobDraft {
   readonly update: {
     /** 0 when it is not given. */
     readonly maxParallel: number;
+    readonly maxSurge: number;
     readonly minReadyMs: number | null;
     readonly readyDeadlineMs: number | null;
     readonly autoRevert: boolean;

@@ -44,6 +44,8 @@ export interface RetryPolicy {
 
 export interface UpdatePolicy {
   readonly maxParallel: number;
+  /** Of those that are replaced at a time, how many run until their replacement is ready, where there is room. */
+  readonly maxSurge: number;
   readonly minReadyMs: number;
   readonly readyDeadlineMs: number;
   /** Whether an update that halts is undone: the job is reverted to the last version that became ready. */

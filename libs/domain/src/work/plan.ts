@@ -7,6 +7,8 @@ export type ExecutionChangeKind =
   | "PLACED"
   /** It is told to stop. Told only by what comes of it. */
   | "STOPPING"
+  /** Its replacement in an update ended, or the update did, before that was ready: it stays. No event. */
+  | "RESTORED"
   /** Another takes its place, which is in the same plan; it is told to stop, unless its loss policy keeps it. */
   | "REPLACING"
   /** Reactions to the loss of its node are allowed, or its node no longer has it. */

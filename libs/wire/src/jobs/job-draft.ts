@@ -55,6 +55,7 @@ export function toJobDraft(spec: JobSpec, owner: string): JobDraft {
     },
     update: {
       maxParallel: update?.maxParallel ?? 0,
+      maxSurge: update?.maxSurge ?? 0,
       minReadyMs: toMs(update?.minReadyTime),
       readyDeadlineMs: toMs(update?.readyDeadline),
       autoRevert: update?.autoRevert ?? false,

@@ -146,6 +146,7 @@ const RETRY = block([
 
 const UPDATE = block([
   { name: "maxParallel", field: "max_parallel", value: whole() },
+  { name: "maxSurge", field: "max_surge", value: whole() },
   { name: "minReadyTime", field: "min_ready_time", value: DURATION },
   { name: "readyDeadline", field: "ready_deadline", value: DURATION },
   { name: "autoRevert", field: "auto_revert", value: { kind: "flag" } },

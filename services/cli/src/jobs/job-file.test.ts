@@ -24,7 +24,7 @@ process:
 check: {http: {port: http, path: /health}, interval: 5s, timeout: 500ms, failures: 4}
 loss: {lostAfter: 0s, stopOnAgentAfter: 10m, replace: false, reconcile: keep-original}
 retry: {attempts: 0, backoff: constant, interval: 5s, max: 5m}
-update: {maxParallel: 2, minReadyTime: 10s, readyDeadline: 1h}
+update: {maxParallel: 2, maxSurge: 1, minReadyTime: 10s, readyDeadline: 1h, autoRevert: true}
 placement: {strategy: spread, maxPerNode: 1}
 queueTimeout: 1h
 maxRunTime: 7d
@@ -69,7 +69,7 @@ describe("parseJobFile()", () => {
         reconcile: "RECONCILE_POLICY_KEEP_ORIGINAL",
       },
       retry: { attempts: 0, backoff: "BACKOFF_CONSTANT", interval: "5s", max: "300s" },
-      update: { maxParallel: 2, minReadyTime: "10s", readyDeadline: "3600s" },
+      update: { maxParallel: 2, maxSurge: 1, minReadyTime: "10s", readyDeadline: "3600s", autoRevert: true },
       placement: { strategy: "PLACEMENT_STRATEGY_SPREAD", maxPerNode: 1 },
       ...{ queueTimeout: "3600s", maxRunTime: "604800s", annotations: { team: "web", cost: "12" } },
     });

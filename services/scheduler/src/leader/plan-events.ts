@@ -34,6 +34,7 @@ function changeEvent({ kind, before, after }: ExecutionChange, actor: string): N
   switch (kind) {
     case "PLACED":
     case "STOPPING":
+    case "RESTORED":
     case "FREED":
       return null;
     case "REPLACING": {

@@ -137,6 +137,23 @@ describe("an update that halts", () => {
   });
 });
 
+describe("an update with a surge", () => {
+  it("should run the old executions until the new ones are ready, and never fewer than are wanted", async () => {
+    failing = null;
+    const update = { maxSurge: 1 };
+    await rig.jobs.submitJob({ spec: specOf("surging", 2, "1", { update }) });
+    await settled(async () => expect(await jobOf("surging")).toMatchObject({ readyVersion: 1 }));
+    const readyAtOnce: number[] = [];
+    await rig.jobs.submitJob({ spec: specOf("surging", 2, "2", { update }) });
+    await settled(async () => {
+      readyAtOnce.push((await readyOf("surging")).length);
+      expect(await jobOf("surging")).toMatchObject({ version: 2, readyVersion: 2 });
+    });
+    expect(Math.min(...readyAtOnce)).toBeGreaterThanOrEqual(2);
+    await settled(async () => expect(await readyOf("surging")).toEqual([2, 2]));
+  });
+});
+
 describe("RevertJob()", () => {
   it("should refuse what cannot be reverted to, and say which versions there are", async () => {
     failing = null;

@@ -2308,6 +2308,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.work.v1.UpdatePolicy": "UpdatePolicy is how a new version replaces the one before.",
   "rollcall.work.v1.UpdatePolicy.auto_revert": "Whether an update that halts is undone: a new version gets the specification of the last version that became ready. A version that was made this way is not undone itself.",
   "rollcall.work.v1.UpdatePolicy.max_parallel": "Executions that are replaced at a time. 0: 1.",
+  "rollcall.work.v1.UpdatePolicy.max_surge": "Of the max_parallel executions of a service that are replaced at a time, how many run until their replacement has been ready for min_ready_time. Where no node has room for both, the old one is stopped first. 0: none, and at most max_parallel.",
   "rollcall.work.v1.UpdatePolicy.min_ready_time": "How long a new execution must have been ready before the next is replaced. Absent: 10 s.",
   "rollcall.work.v1.UpdatePolicy.ready_deadline": "How long an execution may take to be ready for the first time. Its node ends it then, counted from the start of its process or container, and it fails with CHECK_FAILED. An update halts then, counted from when the execution was placed. Absent: 5 min."
 };

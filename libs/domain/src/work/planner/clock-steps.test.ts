@@ -17,7 +17,7 @@ class SteppedClock {
 
   constructor(seed: number) {
     this.#random = seededRandom(seed);
-    const update = { maxParallel: 1, minReadyMs: 0, readyDeadlineMs: 300_000, autoRevert: false };
+    const update = { maxParallel: 1, maxSurge: 0, minReadyMs: 0, readyDeadlineMs: 300_000, autoRevert: false };
     this.#fleet.submit(jobSpec({ name: "web", type: "service", count: COUNT, update }));
     this.#fleet.submit(jobSpec({ name: "once", type: "batch", count: COUNT }));
     this.#settle();

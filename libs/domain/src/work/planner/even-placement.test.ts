@@ -11,7 +11,7 @@ function begin(part: Partial<JobSpec> = {}): TestFleet {
   const constraints = { ...jobSpec().constraints, nodeId: "b" };
   fleet.submit(jobSpec({ name: "batch", type: "batch", constraints }));
   fleet.plan();
-  const update = { maxParallel: 1, minReadyMs: 0, readyDeadlineMs: 300_000, autoRevert: false };
+  const update = { maxParallel: 1, maxSurge: 0, minReadyMs: 0, readyDeadlineMs: 300_000, autoRevert: false };
   fleet.submit(jobSpec({ strategy: "even", count: 2, update, ...part }));
   settle(fleet);
   return fleet;

@@ -125,7 +125,16 @@ export function finishPlan({ state, executions, jobs, drains, lostNodes, nowMs }
 
 /** What is told of an execution that changed twice in one plan. */
 function strongerKind(earlier: ExecutionChangeKind, later: ExecutionChangeKind): ExecutionChangeKind {
-  const order: readonly ExecutionChangeKind[] = ["PLACED", "ENDED", "REPLACING", "LOST", "FOUND", "STOPPING", "FREED"];
+  const order: readonly ExecutionChangeKind[] = [
+    "PLACED",
+    "ENDED",
+    "REPLACING",
+    "LOST",
+    "FOUND",
+    "STOPPING",
+    "RESTORED",
+    "FREED",
+  ];
   return order.indexOf(earlier) <= order.indexOf(later) ? earlier : later;
 }
 

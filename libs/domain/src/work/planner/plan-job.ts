@@ -19,6 +19,7 @@ import {
   liveIn,
   mayEnd,
   type Place,
+  surgedIn,
 } from "./work-state.ts";
 
 /** Do what a job needs; false when the plan has no room for all of it. */
@@ -128,7 +129,9 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
     if (!hasRoom(context)) return false;
     const reason = live.record.version === record.version ? "JOB_RESTARTED" : "JOB_UPDATED";
     const placed =
-      type === "daemon" ? "no-node" : replaceExecution(context, job, place, { old: live, reason, isKept: false });
+      type === "daemon"
+        ? "no-node"
+        : replaceExecution(context, job, place, { old: live, reason, isKept: surging(job) < update.maxSurge });
     if (placed === "no-room-in-plan") return false;
     if (placed === "placed") continue;
     if (type === "service" && !jobCouldFit(context.state, job)) {
@@ -140,6 +143,16 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
     stopExecution(context, live, reason);
   }
   return true;
+}
+
+/** How many executions run until their replacement in an update is ready. */
+function surging({ unready, places }: KnownJob): number {
+  let found = 0;
+  for (const index of unready) {
+    const place = places.get(index);
+    if (place !== undefined && surgedIn(place) !== undefined) found += 1;
+  }
+  return found;
 }
 
 function haltOnFailure(context: PlanContext, job: KnownJob, place: Place): void {

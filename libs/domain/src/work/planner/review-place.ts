@@ -1,9 +1,10 @@
 import { isMatch } from "../placement/placement-search.ts";
-import { lookAt, mayReact, type PlanContext } from "./plan-context.ts";
+import { changeExecution, lookAt, mayReact, type PlanContext } from "./plan-context.ts";
 import { fillPlace, type Placed, replaceExecution, stopExecution } from "./plan-place.ts";
 import { dropPlace, indexPlace, setOutcome } from "./work-index.ts";
 import {
   isBarred,
+  isOutdated,
   isPerNode,
   isPlaced,
   isReady,
@@ -14,6 +15,7 @@ import {
   liveIn,
   nodeMatches,
   type Place,
+  surgedIn,
 } from "./work-state.ts";
 
 /** Do what a place of a job needs; false when the plan has no room for it. */
@@ -30,6 +32,7 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
     return true;
   }
   stopDuplicates(context, job, place);
+  restoreSurged(context, job, place);
   const live = liveIn(place);
   if (live === undefined) return fill(context, job, place);
   trackReady(context, job, place, live);
@@ -107,6 +110,24 @@ function stopDuplicates(context: PlanContext, job: KnownJob, place: Place): void
   for (const known of wanted) if (known !== kept) stopExecution(context, known, "DUPLICATE");
 }
 
+/**
+ * Keep the execution that an update was about to replace, where its replacement has ended, or is not ready and is no
+ * longer wanted, because the update has halted or the job was reverted.
+ */
+function restoreSurged(context: PlanContext, job: KnownJob, place: Place): void {
+  const { record } = job;
+  const surged = surgedIn(place);
+  if (surged === undefined) return;
+  const live = liveIn(place);
+  if (live !== undefined) {
+    const isUnwanted = record.halted === null ? isOutdated(live.record, record) : !isPlaced(live.record, record);
+    const isBack = record.halted !== null || !isOutdated(surged.record, record);
+    if (!isUnwanted || !isBack || isReady(live, record)) return;
+    stopExecution(context, live, "JOB_UPDATED");
+  }
+  changeExecution(context, surged, "RESTORED", { replacedBy: null, reason: "", message: "" });
+}
+
 function fill(context: PlanContext, job: KnownJob, place: Place): boolean {
   // Only a service may begin elsewhere while the one before is still told to stop.
   const isStopping = place.executions.some(({ record }) => record.replacedBy === null);
@@ -172,15 +193,23 @@ function trackReady(context: PlanContext, job: KnownJob, place: Place, live: Kno
     return;
   }
   for (const other of [...place.executions]) {
-    if (other !== live && other.record.replacedBy !== null) stopExecution(context, other, "NODE_LOST");
+    const isSurged = other === surgedIn(place);
+    if (other !== live && other.record.replacedBy !== null && !isSurged) stopExecution(context, other, "NODE_LOST");
   }
   if (spec.type !== "service" && spec.type !== "daemon") return;
   place.ready ??= { id: live.record.id, sinceMs: nowMs, isSettled: false };
-  if (place.ready.isSettled) return;
-  const settledAtMs = place.ready.sinceMs + spec.update.minReadyMs;
-  if (settledAtMs <= nowMs) place.ready.isSettled = true;
-  else lookAt(context, { atMs: settledAtMs, kind: "job", name, index: place.index });
-  indexPlace(job, place);
+  if (!place.ready.isSettled) {
+    const settledAtMs = place.ready.sinceMs + spec.update.minReadyMs;
+    if (settledAtMs <= nowMs) place.ready.isSettled = true;
+    else lookAt(context, { atMs: settledAtMs, kind: "job", name, index: place.index });
+    indexPlace(job, place);
+  }
+  const surged = surgedIn(place);
+  if (place.ready.isSettled && surged !== undefined) stopExecution(context, surged, surgedReason(surged));
+}
+
+function surgedReason({ record }: KnownExecution): "JOB_UPDATED" | "JOB_RESTARTED" {
+  return record.reason === "JOB_RESTARTED" ? "JOB_RESTARTED" : "JOB_UPDATED";
 }
 
 function endPlace(context: PlanContext, job: KnownJob, place: Place, reason: "JOB_STOPPED" | "SCALED_DOWN"): void {

@@ -160,6 +160,14 @@ export function liveIn({ executions }: Place): KnownExecution | undefined {
   return executions.findLast(({ record }) => record.desired === "RUN" && record.replacedBy === null);
 }
 
+/** The execution that an update keeps in a place until its replacement is ready; undefined for none. */
+export function surgedIn({ executions }: Place): KnownExecution | undefined {
+  return executions.findLast(({ record }) => {
+    const isKept = record.replacedBy !== null && record.desired === "RUN" && record.state === "LIVE";
+    return isKept && (record.reason === "JOB_UPDATED" || record.reason === "JOB_RESTARTED");
+  });
+}
+
 /** The place that an execution has in its job; undefined for none that is known. */
 export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place | undefined {
   return isPerNode(job.record) ? job.placeByNode.get(nodeId) : job.places.get(index);
