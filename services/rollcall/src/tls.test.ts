@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import tls from "node:tls";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -168,6 +168,14 @@ describe("rollcall up --tls-cert", () => {
     const half = new RollcallProcess(["up", ...dir, "--tls-cert", certFile]);
     expect(await half.exit()).toBe(2);
     expect(half.err).toContain("TLS.CertFile and TLS.KeyFile go together");
+    const stranger = new TestAuthority(mkdtempSync(join(authority.dir, "stranger-")));
+    const files = ["--tls-cert", certFile, "--tls-key", authority.write("server").keyFile];
+    const unverified = new RollcallProcess(["up", ...dir, ...files, "--tls-ca", stranger.caFile]);
+    expect(await unverified.exit()).toBe(1);
+    expect(unverified.err).toContain(`${stranger.caFile}: holds no authority that verifies the certificate in`);
+    const announced = new RollcallProcess(["up", ...dir, "--no-agent", "--set", "TLS.AgentCAFile=/nowhere.pem"]);
+    expect(await announced.exit()).toBe(1);
+    expect(announced.out).toContain("cannot announce authorities to agents: /nowhere.pem: cannot be read");
   });
 });
 

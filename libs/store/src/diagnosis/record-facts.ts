@@ -135,7 +135,8 @@ export async function countAgentTrust(db: Db): Promise<readonly AgentTrustFacts[
   return rows;
 }
 
-const MOST_TRUST = 1_000;
+/** Nodes say what they like: the whole must fit into one response. */
+const MOST_TRUST = 200;
 const MOST_NAMED = 10;
 const MOST_DUPLICATED = 100;
 const MOST_UNCONTAINED = 100;

@@ -341,7 +341,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.GetDiagnosisRequest": "GetDiagnosisRequest asks for it.",
   "rollcall.admin.v1.GetDiagnosisResponse": "GetDiagnosisResponse is how the deployment is.",
   "rollcall.admin.v1.GetDiagnosisResponse.agent_endpoints": "Where health replicas take agents' streams, as HOST:PORT. An empty host (\":7701\") means the host by which the registry was reached.",
-  "rollcall.admin.v1.GetDiagnosisResponse.agent_trust": "How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 1,000 at most.",
+  "rollcall.admin.v1.GetDiagnosisResponse.agent_trust": "How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 200 at most.",
   "rollcall.admin.v1.GetDiagnosisResponse.agent_versions": "Which versions of the agent approved nodes run, the most frequent first, 100 at most.",
   "rollcall.admin.v1.GetDiagnosisResponse.duplicated_nodes": "Nodes whose identity two agents use in turns, by id, 100 at most.",
   "rollcall.admin.v1.GetDiagnosisResponse.processes": "The processes that hold a lease, by instance. A process of a release without such reports is not among them, and one that has just started is not either.",

@@ -90,7 +90,7 @@ export type GetDiagnosisResponse = Message<"rollcall.admin.v1.GetDiagnosisRespon
   uncontainedNodes: string[];
 
   /**
-   * How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 1,000 at most.
+   * How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 200 at most.
    *
    * @generated from field: repeated rollcall.admin.v1.AgentTrust agent_trust = 8;
    */
