@@ -25,13 +25,13 @@ const OF_EVERY_COMMAND = [
 
 const INPUT_FILES = `Input files are those that you name, on the command line, in the environment or in a context:
 job files, declared state, policies, configuration files, archives and their passphrases, access tokens, and the PEM
-files of \`--ca-file\`, \`--client-cert\` and \`--client-key\`. Files that Rollcall itself keeps, such as contexts and
-the data directory, are not: 1 where they cannot be used. \`up\`, \`serve\`, \`agent\` and \`keeper\` read certificates and
-other files again while they run: 1 where they cannot start with them.
+files of \`--ca-file\`, \`--client-cert\`, \`--client-key\` and \`doctor --certificate\`. Files that Rollcall itself keeps,
+such as contexts and the data directory, are not: 1 where they cannot be used. \`up\`, \`serve\`, \`agent\` and \`keeper\`
+read certificates and other files again while they run: 1 where they cannot start with them.
 
-Standard output has to be open, for example into \`/dev/null\`: with \`>&-\` a command fails before it does anything that
-it would have to report. In the npm package Node.js itself opens \`/dev/null\` in the place of a closed output, which
-Rollcall cannot notice.
+Standard output has to be open, for example into \`/dev/null\`: with \`>&-\` a command fails as it does on a full disk, and
+the change that it was to make may have been made. In the npm package Node.js itself opens \`/dev/null\` in the place of a
+closed output, which Rollcall cannot notice.
 `;
 
 /** docs/reference/exit-codes.md: what the exit codes of each command mean. */

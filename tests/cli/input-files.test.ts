@@ -49,6 +49,7 @@ describe("an input file of a command", () => {
     "policy preview -f FILE",
     "config convert FILE",
     "config list --config FILE",
+    "doctor --certificate FILE",
   ];
 
   it.each(READING)("should be wrong usage where it is missing: %s", async (line) => {
@@ -56,7 +57,9 @@ describe("an input file of a command", () => {
     expect({ code, out, err }).toEqual({
       code: 2,
       out: "",
-      err: expect.stringMatching(/^cannot read (the configuration file )?missing\.yaml: no such file or directory\n$/),
+      err: expect.stringMatching(
+        /^cannot read (the configuration file )?\S*missing\.yaml: no such file or directory\n$/,
+      ),
     });
   });
 
