@@ -29,16 +29,17 @@ export interface AccessRig {
 
 /**
  * Serve what `up` serves, with its tables. Only the limit of failed attempts is left out: a test of all callers fails
- * on purpose.
+ * on purpose. Calls under way are limited only with `limits`, which are flags.
  */
 export async function startAccessRig(
   database: Pick<TestDatabase, "store">,
   issuer: Pick<TestIssuer, "url" | "audience"> | null,
+  limits: Readonly<Record<string, string>> | null = null,
 ): Promise<AccessRig> {
   const { store } = database;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
-  const flags: Record<string, string> =
-    issuer === null ? {} : { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
+  const oidc = issuer === null ? {} : { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
+  const flags: Record<string, string> = { ...oidc, ...limits };
   const shell = { env: {}, cwd: "/" };
   const { values: config } = await loadControlPlaneConfig({ shell, file: undefined, flags });
   const guards = openGuards({ store, config, clock, log, metrics });
@@ -59,6 +60,7 @@ export async function startAccessRig(
     logReader: services.logReader,
     authenticate,
     recordRefusal: refusals.record,
+    ...(limits === null ? {} : { calls: guards.calls }),
   });
   const inner = services.health?.internal;
   if (inner === undefined) throw new Error("up has no health");

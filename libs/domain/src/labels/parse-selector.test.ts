@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { MAX_SELECTOR_LENGTH, parseSelector } from "./parse-selector.ts";
+import { MAX_SELECTOR_CONDITIONS, MAX_SELECTOR_LENGTH, parseSelector } from "./parse-selector.ts";
 import type { Selector } from "./selectors.ts";
 
 describe("parseSelector()", () => {
@@ -69,10 +69,17 @@ describe("parseSelector()", () => {
   });
 
   it("should read the longest selector and refuse one that is longer", () => {
-    const longest = `${"a,".repeat(MAX_SELECTOR_LENGTH / 2 - 1)}ab`;
-
+    const longest = `a in (${"b,".repeat(MAX_SELECTOR_LENGTH / 2 - 4)}b)`;
+    expect(longest).toHaveLength(MAX_SELECTOR_LENGTH);
     expect(parseSelector(longest).ok).toBe(true);
     expect(parseSelector(`${longest}c`)).toMatchObject({ ok: false, position: 4096 });
+  });
+
+  it("should read as many conditions as a selector has, and refuse one more where it begins", () => {
+    const most = Array.from({ length: MAX_SELECTOR_CONDITIONS }, () => "a").join(",");
+    expect(parseSelector(most).ok).toBe(true);
+    const message = `a selector has at most ${MAX_SELECTOR_CONDITIONS} conditions`;
+    expect(parseSelector(`${most},b`)).toEqual({ ok: false, message, position: most.length + 1 });
   });
 
   it("should answer any text, and point into it when it refuses", () => {

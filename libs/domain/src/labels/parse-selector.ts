@@ -15,6 +15,9 @@ export type SelectorParseResult =
 /** The longest selector that is read, in characters. */
 export const MAX_SELECTOR_LENGTH = 4096;
 
+/** Conditions of a selector at most: each is compared with the labels of every node. */
+export const MAX_SELECTOR_CONDITIONS = 100;
+
 /**
  * Read a selector in Kubernetes' syntax: `a=b`, `a==b`, `a!=b`, `a in (x,y)`, `a notin (x,y)`, `a`, `!a`, `a>1` and
  * `a<1`, separated by commas, all of which must hold. A blank text is the empty selector.
@@ -52,6 +55,10 @@ function readSelector(text: string): SelectorParseResult {
   while (true) {
     const read = readRequirement(tokens, index);
     if (!read.ok) return read;
+    if (selector.length >= MAX_SELECTOR_CONDITIONS) {
+      const message = `a selector has at most ${MAX_SELECTOR_CONDITIONS} conditions`;
+      return { ok: false, message, position: tokenAt(tokens, index).position };
+    }
     selector.push(read.value);
     const separator = tokenAt(tokens, read.next);
     if (separator.kind === "end") return { ok: true, selector };
