@@ -31,6 +31,10 @@ describe("the drills, shrunk", () => {
     expect(await runDrill(["--short", "webhooks"], WORK_LIMIT_MS)).toContain("PASSED: 400 events");
   });
 
+  it("should name what is slow, lose no decision and catch up: slow-dependencies", async () => {
+    expect(await runDrill(["--short", "slow-dependencies"], WORK_LIMIT_MS)).toContain("PASSED: ");
+  });
+
   it("should judge no node falsely and refuse no call while everything changes: churn", async () => {
     expect(await runDrill(["--short", "churn"], LIMIT_MS, { AGENTS })).toContain(`PASSED: ${AGENTS} agents`);
   });

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "@jest/globals";
 import { fingerprintOf } from "../../libs/identity/src/index.ts";
+import { openSession } from "../../libs/postgres-embedded/test/embedded-servers.ts";
 import { type ProcessFacts, saveProcessReport } from "../../libs/store/src/index.ts";
 import { TestAuthority } from "../../libs/testkit/src/certificates.ts";
 import { until } from "../../libs/testkit/src/index.ts";
@@ -36,7 +37,7 @@ const BY_LOAD = ["record-latency", "postgres-latency", "log-lag", "clock", "repo
 const HEALTHY_FACTS: ProcessFacts = {
   ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: 0, recordLatencyMs: 1, feedLagMs: 1_000 },
   ...{ openFiles: 100, openFilesLimit: 1_024, certificateEndsAtMs: null, natsConnected: null },
-  lacksNotifications: false,
+  ...{ lacksNotifications: false, callsWaitingMs: 0 },
 };
 
 let others = 0;
@@ -112,6 +113,7 @@ describe("doctor", () => {
     ["a process without descriptors", { openFiles: 1_000, openFilesLimit: 1_010 }, "descriptors"],
     ["a process without NATS", { natsConnected: false }, "nats"],
     ["a process that does not follow the log", { feedLagMs: 120_000 }, "log-lag"],
+    ["a process whose calls wait for connections", { callsWaitingMs: 4_800 }, "calls-wait"],
     ["a process without notifications", { lacksNotifications: true }, "notifications"],
   ])("should find %s", async (_, facts, check) => {
     const instance = await report(facts);
@@ -120,6 +122,23 @@ describe("doctor", () => {
     const about = findings.filter(({ subject, verdict }) => subject === instance && verdict !== "ok");
     expect(about).toMatchObject([{ check, verdict: "problem" }]);
     expect(about[0]?.advice).not.toBe("");
+  });
+
+  it("should name the session that holds a lock, and what it could not learn for that", async () => {
+    const locker = await openSession(rig.store.address.url);
+    await locker.query("begin; lock table nodes in access exclusive mode");
+    const { findings } = await examine();
+    await locker.end();
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        ...{ check: "postgres-waits", subject: "Lock relation", verdict: "problem" },
+        found: expect.stringMatching(/which pid \d+ \(.*idle in transaction\) holds$/),
+        advice: expect.stringMatching(/^end what holds the lock: select pg_terminate_backend\(\d+\)$/),
+      }),
+    );
+    expect(findings).toContainEqual(
+      expect.objectContaining({ check: "postgres-answers", subject: "agent_versions", verdict: "problem" }),
+    );
   });
 
   it("should warn of processes of several versions", async () => {

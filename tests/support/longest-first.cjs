@@ -25,6 +25,7 @@ const LONGEST = [
   "/drills/short-broken-agents.test.ts",
   "/drills/short-hostile.test.ts",
   "/drills/short-poisoned-sessions.test.ts",
+  "/slow/short-slow-dependencies.test.ts",
   "/rollcall/src/lost-notifications.test.ts",
   "/rollcall/src/tls.test.ts",
   "/rollcall/src/cloned-agent.test.ts",

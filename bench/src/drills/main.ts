@@ -12,6 +12,7 @@ import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 import { restoredWork } from "./restored-work-drill.ts";
 import { schedulerCrashes } from "./scheduler-crashes-drill.ts";
+import { slowDependencies } from "./slow/slow-dependencies-drill.ts";
 import { webhooks } from "./webhooks-drill.ts";
 
 // Usage: node main.js [--short] [--no-clock] [NAME...]; without a name it prints what there is.
@@ -20,6 +21,7 @@ const DRILLS: readonly Drill[] = [
   hostile,
   hostileTls,
   poisonedSessions,
+  slowDependencies,
   schedulerCrashes,
   restoredWork,
   brokenAgents,

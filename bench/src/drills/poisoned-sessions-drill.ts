@@ -1,20 +1,16 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { TestAuthority } from "@rollcall/testkit/certificates";
 import { PoisoningProxy } from "@rollcall/testkit/poisoning-proxy";
 import type { BenchContext } from "../bench-context.ts";
 import { PacedLoads } from "../load/paced-loads.ts";
 import { benchNodeId } from "../seeds/bench-nodes.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
 import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
-import { freePort } from "../servers/free-port.ts";
 import { type BenchNats, startNats } from "../servers/nats.ts";
 import { freePorts, type ProcessPorts, portFlags, ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 import { ServerProcess } from "../servers/server-process.ts";
+import { startWebhookReceiver } from "../servers/webhook-receiver.ts";
 import type { Drill, DrillOptions, Verdict } from "./drill.ts";
 import { DatabaseSessions, DEAFENING, faultsOf, LONG_LIVED, SERVER_FAULTS, SESSION_POISONS } from "./poisons.ts";
 
@@ -102,7 +98,7 @@ class PoisonedWorld {
     context.atEnd(() => proxy.close());
     const nats = await startNats(context).catch(() => null);
     if (nats === null) context.progress("no nats-server on the PATH: the relay does not take part");
-    const receiver = await startReceiver(context);
+    const receiver = await startWebhookReceiver(context);
     const ports = await freePorts();
     const settings = [
       `Orchestrator.NodeManager.DisconnectTimeout=${size.unhealthyAfterMs}ms`,
@@ -346,19 +342,4 @@ class PoisonedWorld {
     );
     return Number(rows[0]?.counter);
   }
-}
-
-async function startReceiver(context: BenchContext) {
-  const authority = new TestAuthority();
-  const { certFile, keyFile } = authority.write("receiver");
-  const file = join(context.directory, "received");
-  const port = await freePort();
-  const program = new URL(`../servers/webhook-receiver-main${extname(import.meta.url)}`, import.meta.url);
-  const words = [String(port), certFile, keyFile, file, "0"];
-  const receiver = fork(fileURLToPath(program), words, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
-  context.atEnd(async () => {
-    receiver.kill("SIGKILL");
-  });
-  await once(receiver, "message");
-  return { port, file, caFile: authority.caFile };
 }

@@ -90,10 +90,12 @@ export {
   countAgentTrust,
   countAgentVersions,
   listDuplicatedNodes,
+  listStatementWaits,
   listUncontainedNodes,
   type RecordFacts,
   readRecordFacts,
   type Standby,
+  type StatementWait,
 } from "./diagnosis/record-facts.ts";
 export {
   createLeaseKeeper,

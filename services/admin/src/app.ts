@@ -26,7 +26,7 @@ export interface AdminApp {
 /** Create admin: what operators decide about nodes. Its methods work with less than the process has. */
 export function createApp(services: AdminProcess): AdminApp {
   const { store, clock, log, config, resolve } = services;
-  const checkRecord = createRecordCheck(store.reserved, log);
+  const checkRecord = createRecordCheck(store.reserved, log, clock);
   const webhooks = {
     seal: createSecretSeal(store.clusterSecret(), config["Webhooks.SecretKey"]),
     sender: createWebhookSender({
@@ -38,12 +38,13 @@ export function createApp(services: AdminProcess): AdminApp {
       ...(resolve === undefined ? {} : { resolve }),
     }),
   };
+  const delivery = deliverWebhooks(services, webhooks);
   return {
     routes: createRoutes({ ...services, webhooks }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [keepHolds(services), deliverWebhooks(services, webhooks)],
-    ready: async () => ({ store: await checkRecord() }),
+    tasks: [keepHolds(services), delivery.task],
+    ready: async () => ({ store: await checkRecord(), webhooks: delivery.report() }),
     close: async () => webhooks.sender.close(),
   };
 }

@@ -42,7 +42,7 @@ export function createApp(services: ConsoleProcess): ConsoleApp {
   const cookie = sessionCookie(store.clusterId());
   const oidc = createOidcSignIn({ ...services, clusterSecret: store.clusterSecret() });
   const upstream = services.upstream === null ? null : createUpstream(services.upstream);
-  const checkRecord = createRecordCheck(store.reserved, log);
+  const checkRecord = createRecordCheck(store.reserved, log, services.clock);
   if (pages === null) log.warn({}, "the console's pages are not built");
   return {
     routes: createRoutes({ ...services, cookie, oidc }),

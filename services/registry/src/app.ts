@@ -41,7 +41,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
   const relay = createRelay(services, watches);
   const counting = countCluster({ ...services, isLeader: () => upkeepTask.active });
   const upkeepTask = upkeep({ ...services, chores: registryChores(services), onHeld: () => counting.call() });
-  const checkRecord = createRecordCheck(services.store.reserved, services.log);
+  const checkRecord = createRecordCheck(services.store.reserved, services.log, services.clock);
   return {
     routes: createRoutes({ ...services, registrar, gate, accounts, pageTokens, watches }),
     services: SERVICES,

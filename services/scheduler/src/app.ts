@@ -62,7 +62,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const hub = new WorkHub({ store, signals, feed, clock });
   const nodes = new NodeView({ store, feed, log });
   const pageTokens = createPageTokens(store.clusterSecret());
-  const checkRecord = createRecordCheck(store.reserved, log);
+  const checkRecord = createRecordCheck(store.reserved, log, clock);
   return {
     routes: createRoutes({ store, clock, log, pageTokens, hub, nodes, feed, quota }),
     services: SERVICES,

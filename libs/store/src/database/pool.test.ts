@@ -66,6 +66,8 @@ describe("createPool()", () => {
     });
     expect((await one(store.reserved)).rows).toEqual([{ one: 1 }]);
     expect(useOf(store, store).turnedAway).toEqual({ full: 0, late: 1 });
+    // One that has given up waited as well.
+    expect(useOf(store, store).waitingMs).toBeGreaterThan(400);
     await release();
     expect((await one(store)).rows).toEqual([{ one: 1 }]);
     await store.close();

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { refuse, StoreUnavailableError } from "@rollcall/errors";
-import { errorCode, type Logger } from "@rollcall/process";
+import { errorCode, type Logger, systemClock } from "@rollcall/process";
 import { type PostgresCursor, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult, sql } from "kysely";
 import pg from "pg";
 import { RecordClient, type RecordClientConfig } from "./record-client.ts";
@@ -49,6 +49,10 @@ export interface PoolUse {
   readonly idle: number;
   /** Those that wait for a connection. */
   readonly waiting: number;
+  /** The longest wait for a connection within the last half minute, of those that wait still as well. */
+  readonly waitingMs: number;
+  /** How long the oldest statement under way has had no answer; 0 when there is none. */
+  readonly statementMs: number;
   /** Turned away since the pool was opened: because too many waited, or because they waited for too long. */
   readonly turnedAway: Readonly<Record<"full" | "late", number>>;
 }
@@ -118,13 +122,17 @@ export function connectionConfig(options: Pick<PoolOptions, "url" | "application
 export function createPool(options: PoolOptions): BoundedPool {
   const { lane, size, log } = options;
   const pool = openPool(options);
+  const statements = new Set<Begun>();
   const queryOptions: QueryOptions = {
     answerTimeoutMs: options.statementTimeoutMs === 0 ? 0 : options.statementTimeoutMs + ANSWER_MARGIN_MS,
     keepsPlans: options.preparedStatements ?? true,
+    statements,
     transactionLimits: options.directUrl === undefined ? "" : limitsOf(options, "local"),
   };
   const mostWaiting = size * MOST_WAITING_PER_CONNECTION;
   const turnedAway = { full: 0, late: 0 };
+  const waits = new Set<Begun>();
+  const recentWaits = new RecentMost();
   let inUse = 0;
   // Connections of an older generation are closed when they are next used.
   let generation = 0;
@@ -141,6 +149,8 @@ export function createPool(options: PoolOptions): BoundedPool {
       turnedAway.full += 1;
       throw noConnection(lane, size, new Error(`${mostWaiting} wait for a connection already`));
     }
+    const wait = { sinceMs: systemClock.nowMs() };
+    waits.add(wait);
     try {
       for (;;) {
         const client = await pool.connect();
@@ -152,6 +162,9 @@ export function createPool(options: PoolOptions): BoundedPool {
       if (!isLate(error) || inUse < size) throw toConnectError(error);
       turnedAway.late += 1;
       throw noConnection(lane, size, error);
+    } finally {
+      waits.delete(wait);
+      recentWaits.note(systemClock.nowMs() - wait.sinceMs);
     }
   };
   const onSpoiled = (err: unknown, client: pg.PoolClient) => {
@@ -180,9 +193,44 @@ export function createPool(options: PoolOptions): BoundedPool {
       inUse,
       idle: pool.idleCount,
       waiting: pool.waitingCount,
+      waitingMs: Math.max(oldestMs(waits), recentWaits.most()),
+      statementMs: oldestMs(statements),
       turnedAway: { ...turnedAway },
     }),
   };
+}
+
+const WINDOW_MS = 15_000;
+
+/** The highest of the values of the last 15 to 30 seconds: a sample of one moment would miss most of what happens. */
+class RecentMost {
+  #window = 0;
+  #present = 0;
+  #before = 0;
+
+  note(value: number): void {
+    this.#move();
+    this.#present = Math.max(this.#present, value);
+  }
+
+  most(): number {
+    this.#move();
+    return Math.max(this.#present, this.#before);
+  }
+
+  #move(): void {
+    const window = Math.floor(systemClock.nowMs() / WINDOW_MS);
+    if (window === this.#window) return;
+    this.#before = window === this.#window + 1 ? this.#present : 0;
+    this.#present = 0;
+    this.#window = window;
+  }
+}
+
+/** How long ago the first of these began. */
+function oldestMs(begun: ReadonlySet<Begun>): number {
+  for (const { sinceMs } of begun) return systemClock.nowMs() - sinceMs;
+  return 0;
 }
 
 function openPool(options: PoolOptions): pg.Pool {
@@ -206,6 +254,11 @@ function openPool(options: PoolOptions): pg.Pool {
       if (statements.length > 0) await client.query(query);
     },
   });
+}
+
+/** When something that is not over began. A set of them has the oldest first. */
+interface Begun {
+  readonly sinceMs: number;
 }
 
 /** The statements that limit how long a statement, and a transaction that does nothing, may last. */
@@ -234,6 +287,8 @@ interface QueryOptions {
   readonly answerTimeoutMs: number;
   /** Whether marked statements are sent under a name. */
   readonly keepsPlans: boolean;
+  /** Those of the pool that have no answer. */
+  readonly statements: Set<Begun>;
   /** Statements that follow the start of each transaction; empty for none. */
   readonly transactionLimits: string;
 }
@@ -250,7 +305,7 @@ const TRANSACTION_START = /^(begin|start transaction)\b/i;
 
 function wrap(
   client: pg.PoolClient,
-  { answerTimeoutMs, keepsPlans, transactionLimits }: QueryOptions,
+  { answerTimeoutMs, keepsPlans, statements, transactionLimits }: QueryOptions,
   { onSpoiled, onRelease }: ConnectionUser,
 ): PostgresPoolClient {
   let isBroken = false;
@@ -266,6 +321,8 @@ function wrap(
   }
   async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     underWay += 1;
+    const statement: Begun = { sinceMs: systemClock.nowMs() };
+    statements.add(statement);
     try {
       const name = keepsPlans ? preparedName(text) : null;
       const isStart = transactionLimits !== "" && TRANSACTION_START.test(text);
@@ -292,6 +349,7 @@ function wrap(
       if (spoils === "pool") onSpoiled(error);
       throw failure;
     } finally {
+      statements.delete(statement);
       underWay -= 1;
     }
   }

@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { until } from "@rollcall/testkit/time";
 import { sql } from "kysely";
 import { endOwnProcess } from "../sessions/process-end.ts";
 import { takeCensus } from "./cluster-census.ts";
 import { listProcessReports, type ProcessFacts, saveProcessReport } from "./process-reports.ts";
-import { countAgentTrust, countAgentVersions, listUncontainedNodes, readRecordFacts } from "./record-facts.ts";
+import {
+  countAgentTrust,
+  countAgentVersions,
+  listStatementWaits,
+  listUncontainedNodes,
+  readRecordFacts,
+} from "./record-facts.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -71,7 +78,14 @@ describe("takeCensus() of nodes", () => {
 
 describe("saveProcessReport()", () => {
   const facts: ProcessFacts = {
-    ...{ version: "0.1.0", nodeVersion: "24.0.0", clockAheadMs: -2, recordLatencyMs: 1, feedLagMs: 3 },
+    ...{
+      version: "0.1.0",
+      nodeVersion: "24.0.0",
+      clockAheadMs: -2,
+      recordLatencyMs: 1,
+      feedLagMs: 3,
+      callsWaitingMs: 0,
+    },
     lacksNotifications: false,
     ...{ openFiles: 10, openFilesLimit: null, certificateEndsAtMs: null, natsConnected: null },
   };
@@ -109,6 +123,35 @@ describe("readRecordFacts()", () => {
     expect(facts.settings).toHaveProperty("fsync");
     expect(facts.connections).toBeGreaterThan(0);
     expect(facts).toMatchObject({ isStandby: false, standbys: [] });
+  });
+});
+
+describe("listStatementWaits()", () => {
+  it("should name what statements wait for, with the session that holds the lock", async () => {
+    const holder = await database.openStore("the holder");
+    const gate = createGate();
+    const holding = holder.transaction(async (tx) => {
+      await sql`lock table nodes in access exclusive mode`.execute(tx);
+      await gate.passed;
+    });
+    await until("the lock", async () => {
+      const { rows } = await sql`
+        select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'nodes'::regclass and granted
+      `.execute(database.store.db);
+      return rows.length > 0;
+    });
+    const waiting = countAgentVersions(database.store.db);
+    const [wait] = await until("the wait to be listed", async () => {
+      const waits = await listStatementWaits(database.store.db);
+      return waits.length > 0 && waits;
+    });
+    expect(wait).toEqual({
+      ...{ type: "Lock", event: "relation", statements: 1, longestMs: expect.any(Number) },
+      heldBy: expect.stringMatching(/^pid \d+ \(the holder, idle in transaction\)$/),
+    });
+    gate.open();
+    await Promise.all([holding, waiting]);
+    expect(await listStatementWaits(database.store.db)).toEqual([]);
   });
 });
 

@@ -22,6 +22,8 @@ export interface ProcessFacts {
   readonly natsConnected: boolean | null;
   /** How long the follower of the log that is furthest behind has lacked something. */
   readonly feedLagMs: number;
+  /** The longest wait of a call for a connection to Postgres within the last half minute; 0 when none waited. */
+  readonly callsWaitingMs: number;
   /** Whether notifications of Postgres do not arrive at it. */
   readonly lacksNotifications: boolean;
 }

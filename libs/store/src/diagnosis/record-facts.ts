@@ -15,6 +15,18 @@ export interface Standby {
   readonly behindMs: number | null;
 }
 
+/** Something that statements have waited for longer than a second. */
+export interface StatementWait {
+  /** The type of the wait event, such as "Lock". */
+  readonly type: string;
+  readonly event: string;
+  readonly statements: number;
+  /** How long the first of them has run. */
+  readonly longestMs: number;
+  /** For a lock, a session that holds it and does not wait itself; empty otherwise. */
+  readonly heldBy: string;
+}
+
 /** What Postgres says of itself. */
 export interface RecordFacts {
   /** For example 160004. */
@@ -48,15 +60,17 @@ const SETTINGS = [
 
 /** Ask Postgres for its version, settings and standbys. */
 export async function readRecordFacts(db: Db): Promise<RecordFacts> {
-  const { rows: settings } = await sql<{ name: string; setting: string }>`
+  // At the same time: a slow Postgres is the one that is asked.
+  const reading = sql<{ name: string; setting: string }>`
     select name, setting from pg_settings where name = any(${[...SETTINGS]}) order by name`.execute(db);
-  const { rows } = await sql<Omit<RecordFacts, "settings" | "standbys">>`
+  const describing = sql<Omit<RecordFacts, "settings" | "standbys">>`
     select
       current_setting('server_version_num')::integer as "versionNumber",
       current_setting('server_version') as version,
       pg_is_in_recovery() as "isStandby",
       (select count(*)::integer from pg_stat_activity where backend_type = 'client backend') as connections,
       pg_database_size(current_database()) as "sizeBytes"`.execute(db);
+  const [{ rows: settings }, { rows }] = await Promise.all([reading, describing]);
   const [row] = rows;
   if (row === undefined) throw new Error("the record does not tell its version");
   return {
@@ -64,6 +78,38 @@ export async function readRecordFacts(db: Db): Promise<RecordFacts> {
     settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
     standbys: row.isStandby ? null : await readStandbys(db),
   };
+}
+
+/**
+ * What statements of this database have waited for longer than a second, the longest first. It reads no table of the
+ * record, so it answers while those are locked.
+ */
+export async function listStatementWaits(db: Db): Promise<readonly StatementWait[]> {
+  const { rows } = await sql<StatementWait>`
+    with waiting as (
+      select pid, wait_event_type as type, coalesce(wait_event, '') as event,
+        extract(epoch from clock_timestamp() - query_start) * 1000 as ms
+      from pg_stat_activity
+      where datname = current_database() and state = 'active' and pid <> pg_backend_pid()
+        and wait_event_type in ('Lock', 'IPC', 'IO', 'LWLock')
+        and query_start < clock_timestamp() - interval '1 second'
+    ), first as (
+      select distinct on (type, event) type, event, pid, count(*) over (partition by type, event) as statements, ms
+      from waiting
+      order by type, event, ms desc
+    )
+    select type, event, statements::integer as statements, ms::double precision as "longestMs",
+      case when type = 'Lock' then coalesce((
+        select format('pid %s (%s, %s)', held.pid, coalesce(nullif(held.application_name, ''), 'unnamed'), held.state)
+        from pg_stat_activity as held
+        where held.wait_event_type is distinct from 'Lock' and held.pid = any (
+          select unnest(pg_blocking_pids(blocked.pid)) from waiting as blocked where blocked.type = 'Lock')
+        limit 1
+      ), '') else '' end as "heldBy"
+    from first
+    order by ms desc
+    limit ${MOST_WAITS}`.execute(db);
+  return rows;
 }
 
 /** Which versions of the agent approved nodes run, the most frequent first. */
@@ -138,6 +184,7 @@ export async function countAgentTrust(db: Db): Promise<readonly AgentTrustFacts[
 /** Nodes say what they like: the whole must fit into one response. */
 const MOST_TRUST = 200;
 const MOST_NAMED = 10;
+const MOST_WAITS = 10;
 const MOST_DUPLICATED = 100;
 const MOST_UNCONTAINED = 100;
 const MOST_VERSIONS = 100;

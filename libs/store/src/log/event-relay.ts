@@ -17,6 +17,8 @@ export interface RelayState extends RelayCursor {
   readonly savedAtMs: number;
   /** The last revision of the log. */
   readonly head: bigint;
+  /** How long the oldest event that was not acknowledged has been in the log; 0 when there is none. */
+  readonly waitingMs: number;
   /** The instance that holds the lease; null when none does. */
   readonly holder: string | null;
 }
@@ -96,6 +98,10 @@ export async function readRelay(db: Db): Promise<RelayState> {
       generation,
       saved_at as "savedAt",
       (select coalesce(max(revision), 0) from events) as head,
+      coalesce((
+        select extract(epoch from clock_timestamp() - e.at) * 1000
+        from events as e where e.revision > event_relay.revision order by e.revision limit 1
+      ), 0)::double precision as "waitingMs",
       (select instance from leases where name = ${RELAY_LEASE}) as holder
     from event_relay`.execute(db);
   const [row] = rows;

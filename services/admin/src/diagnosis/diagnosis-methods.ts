@@ -10,6 +10,7 @@ import {
   ProcessFactsSchema,
   RecordFactsSchema,
   StandbyFactsSchema,
+  WaitFactsSchema,
 } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { NodeTrustSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
@@ -20,18 +21,20 @@ import {
   listDuplicatedNodes,
   listHealthReplicas,
   listProcessReports,
+  listStatementWaits,
   listUncontainedNodes,
   type ProcessReport,
   type RecordFacts,
   readRecordFacts,
   recordTimeMs,
   type Standby,
+  type StatementWait,
 } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
 
 /** Who may ask how the deployment is: it tells addresses and versions, which help an attacker too. */
 export const DIAGNOSIS_POLICIES: PolicyTable = definePolicies(DiagnosisService, {
-  getDiagnosis: { caller: "admin", deadlineMs: 10_000, idempotent: true },
+  getDiagnosis: { caller: "admin", deadlineMs: 20_000, idempotent: true },
 });
 
 /** Serve the facts about the deployment. */
@@ -43,19 +46,37 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
   const { store, clock } = services;
   return async () => {
     const { db } = store;
-    const latencyMs = await measureLatency(services);
-    const facts = await readRecordFacts(db);
-    const [reports, versions, replicas, duplicated, uncontained, trust] = await Promise.all([
-      listProcessReports(db),
-      countAgentVersions(db),
-      listHealthReplicas(db),
-      listDuplicatedNodes(db),
-      listUncontainedNodes(db),
-      countAgentTrust(db),
+    const unanswered: string[] = [];
+    // Whoever asks looks for what is slow: a table that is locked must not keep the rest from being told.
+    const within = async <T>(field: string, reading: Promise<T>, otherwise: T, ms = PART_WITHIN_MS): Promise<T> => {
+      const answered = new AbortController();
+      const late = clock.sleep(ms, answered.signal).then(
+        () => {
+          unanswered.push(field);
+          return otherwise;
+        },
+        () => otherwise,
+      );
+      // A reading that is late and then fails has no caller any more.
+      reading.catch(() => {});
+      return Promise.race([reading, late]).finally(() => answered.abort());
+    };
+    const [latencyMs, facts, reports, versions, replicas, duplicated, uncontained, trust] = await Promise.all([
+      within("record.latency", measureLatency(services), PART_WITHIN_MS),
+      within("record", readRecordFacts(db), null),
+      within("processes", listProcessReports(db), []),
+      within("agent_versions", countAgentVersions(db), []),
+      within("agent_endpoints", listHealthReplicas(db), []),
+      within("duplicated_nodes", listDuplicatedNodes(db), []),
+      within("uncontained_nodes", listUncontainedNodes(db), []),
+      within("agent_trust", countAgentTrust(db), []),
     ]);
+    // Last: what kept one of these waiting is then seen to wait.
+    const waits = await within("record.waits", listStatementWaits(db), [], WAITS_WITHIN_MS);
     return create(GetDiagnosisResponseSchema, {
       time: timestampFromMs(clock.wallMs()),
-      record: recordToProto(facts, latencyMs),
+      ...(facts === null ? {} : { record: recordToProto(facts, latencyMs, waits) }),
+      unanswered,
       processes: reports.map(processToProto),
       agentVersions: versions.map((it) => create(AgentVersionSchema, it)),
       agentEndpoints: [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))],
@@ -68,8 +89,13 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
   };
 }
 
+/** Together shorter than the method's deadline. */
+const PART_WITHIN_MS = 6_000;
+const WAITS_WITHIN_MS = 3_000;
 /** One answer may have waited for a connection. */
 const ASKED = 3;
+/** No wait for a connection lasts so long where nothing is slow: one answer is enough then. */
+const SLOW_MS = 1_000;
 
 /** The time of the fastest of some answers to the simplest question. */
 async function measureLatency({ store, clock }: AdminServices): Promise<number> {
@@ -78,11 +104,16 @@ async function measureLatency({ store, clock }: AdminServices): Promise<number> 
     const askedAtMs = clock.nowMs();
     await recordTimeMs(store.db);
     fastestMs = Math.min(fastestMs, clock.nowMs() - askedAtMs);
+    if (fastestMs > SLOW_MS) break;
   }
   return fastestMs;
 }
 
-function recordToProto({ isStandby, standbys, settings, ...facts }: RecordFacts, latencyMs: number) {
+function recordToProto(
+  { isStandby, standbys, settings, ...facts }: RecordFacts,
+  latencyMs: number,
+  waits: readonly StatementWait[],
+) {
   return create(RecordFactsSchema, {
     ...facts,
     settings: { ...settings },
@@ -90,6 +121,9 @@ function recordToProto({ isStandby, standbys, settings, ...facts }: RecordFacts,
     latency: durationFromMs(Math.round(latencyMs)),
     standbysTold: standbys !== null,
     standbys: (standbys ?? []).map(standbyToProto),
+    waits: waits.map(({ longestMs, ...wait }) =>
+      create(WaitFactsSchema, { ...wait, longest: durationFromMs(Math.round(longestMs)) }),
+    ),
   });
 }
 
@@ -125,5 +159,6 @@ function processToProto({ instance, service, host, facts, ageMs }: ProcessReport
     lacksNotifications: facts.lacksNotifications,
     authorities: [...(facts.authorities ?? [])],
     certificateAuthority: facts.certificateAuthority ?? "",
+    ...(facts.callsWaitingMs === 0 ? {} : { callsWaiting: durationFromMs(Math.round(facts.callsWaitingMs)) }),
   });
 }

@@ -1,4 +1,6 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { DiagnosisService, type GetDiagnosisResponse } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
@@ -16,6 +18,8 @@ import { judgeNextCertificate, judgeTrust, type NextCertificate } from "./judge-
 import { judgeVersions } from "./judge-versions.ts";
 import { type ProbedAddress, probeAddress } from "./probe-address.ts";
 
+/** What is slow answers late: longer than the server's own limits. */
+const PATIENTLY = { timeoutMs: 25_000 };
 /** More than any deployment has. */
 const MOST_ENDPOINTS = 100;
 
@@ -69,7 +73,7 @@ function addressOf(url: URL, subject: string, control: ControlPlane, at: Service
 async function examineStatus(control: ControlPlane): Promise<readonly Finding[]> {
   const registry = control.client("registry", RegistryService);
   try {
-    return judgeStatus(await registry.getControlPlaneStatus({}));
+    return judgeStatus(await registry.getControlPlaneStatus({}, PATIENTLY));
   } catch (error) {
     return [notAsked("upkeep", "registry", await control.explain("registry", error))];
   }
@@ -78,7 +82,7 @@ async function examineStatus(control: ControlPlane): Promise<readonly Finding[]>
 async function examineWebhooks(control: ControlPlane): Promise<readonly Finding[]> {
   const client = control.client("admin", WebhookService);
   try {
-    const { webhooks } = await client.listWebhooks({ pageSize: MOST_JUDGED_WEBHOOKS });
+    const { webhooks } = await client.listWebhooks({ pageSize: MOST_JUDGED_WEBHOOKS }, PATIENTLY);
     return judgeWebhooks(webhooks);
   } catch (error) {
     return [notAsked("webhooks", "admin", await control.explain("admin", error))];
@@ -90,17 +94,18 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
   const askedAtMs = shell.wallMs();
   let facts: GetDiagnosisResponse;
   try {
-    facts = await admin.getDiagnosis({});
+    facts = await admin.getDiagnosis({}, PATIENTLY);
   } catch (error) {
-    return [notAsked("deployment", "admin", await control.explain("admin", error))];
+    return [busyFinding(error) ?? notAsked("deployment", "admin", await control.explain("admin", error))];
   }
   const nowMs = shell.wallMs();
   const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes, uncontainedNodes } = facts;
-  const { agentTrust } = facts;
+  const { agentTrust, unanswered } = facts;
   const uncertainMs = nowMs - askedAtMs;
   return [
     ...(time === undefined ? [] : [judgeServerClock(timestampMs(time) - nowMs, uncertainMs)]),
     ...(record === undefined ? [] : judgeRecord(record)),
+    ...unanswered.map(unansweredFinding),
     ...judgeProcesses(processes, nowMs),
     ...judgeVersions(processes, agentVersions),
     ...judgeIdentities(duplicatedNodes),
@@ -119,6 +124,20 @@ async function examineEndpoints(endpoints: readonly string[], control: ControlPl
   });
   const nowMs = shell.wallMs();
   return (await Promise.all(probes)).flatMap((probe) => judgeAddress("agents-port", probe, nowMs));
+}
+
+function unansweredFinding(subject: string): Finding {
+  const advice = "look for locks and load: `select * from pg_stat_activity where wait_event is not null`";
+  return finding("problem", { check: "postgres-answers", subject }, "Postgres did not answer within seconds", advice);
+}
+
+/** That every connection is in use is an answer about the deployment; null for any other error. */
+function busyFinding(error: unknown): Finding | null {
+  const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
+  if (info?.reason !== "OVERLOADED") return null;
+  const advice = "see what takes long in Postgres; where nothing does, raise Database.PoolSize and max_connections";
+  const about = { check: "connections", subject: "admin" };
+  return finding("problem", about, "every connection to Postgres is in use, and calls are refused", advice);
 }
 
 function notAsked(check: string, subject: string, why: string): Finding {

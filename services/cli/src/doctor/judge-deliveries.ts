@@ -1,10 +1,18 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type Webhook, WebhookState } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { type GetControlPlaneStatusResponse, UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import {
+  type GetControlPlaneStatusResponse,
+  type RelayStatus,
+  UpkeepOutcome,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { formatDuration } from "../output/units.ts";
 import { type Finding, finding, fine, measured } from "./finding.ts";
 
 /** As many as there can be. */
 export const MOST_JUDGED_WEBHOOKS = 100;
 
+/** NATS acknowledges an event within milliseconds. */
+const RELAY_WAITING_MS = { warning: 5_000, problem: 60_000 };
 const RELAY_LAG = { warning: 1_000, problem: 100_000 };
 
 /** Judge the deliveries of webhooks. One that an admin has paused is as it should be. */
@@ -56,13 +64,17 @@ export function judgeStatus({ relay, upkeep, joining }: GetControlPlaneStatusRes
   ];
 }
 
-function judgeRelay({ instance, lag }: { readonly instance: string; readonly lag: bigint }): Finding {
+function judgeRelay({ instance, lag, waiting }: RelayStatus): Finding {
   const about = { check: "nats-relay", subject: "NATS" };
   if (instance === "") {
     const advice = "start NATS, or correct Events.NATS.URL: nothing is lost while the log keeps it (Events.Retention)";
     return finding("problem", about, `no process relays, and ${lag} revisions wait`, advice);
   }
-  const found = `is ${lag} revisions behind the log`;
-  const advice = "look at the disk and the limits of the stream in NATS";
-  return measured(about, Number(lag), RELAY_LAG, { found, advice });
+  const advice = "look at the disk and the limits of the stream in NATS, and at the network to it";
+  const waitingMs = waiting === undefined ? 0 : durationMs(waiting);
+  if (waitingMs > RELAY_WAITING_MS.warning) {
+    const found = `is slow: an event has waited ${formatDuration(waitingMs)} to be acknowledged, ${lag} revisions wait`;
+    return measured(about, waitingMs, RELAY_WAITING_MS, { found, advice });
+  }
+  return measured(about, Number(lag), RELAY_LAG, { found: `is ${lag} revisions behind the log`, advice });
 }

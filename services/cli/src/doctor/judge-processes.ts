@@ -7,6 +7,8 @@ import { judgeExpiry } from "./judge-address.ts";
 const CLOCK_MS = { warning: 2_000, problem: 30_000 };
 const LATENCY_MS = { warning: 20, problem: 200 };
 const FEED_LAG_MS = { warning: 10_000, problem: 60_000 };
+/** A call that waits for 5 s is refused. */
+const CALLS_WAIT_MS = { warning: 1_000, problem: 4_000 };
 const FILES_SHARE = { warning: 0.8, problem: 0.95 };
 /** A report is written every 15 s. */
 const REPORT_AGE_MS = { warning: 60_000, problem: 600_000 };
@@ -42,12 +44,13 @@ function judgePresence(processes: readonly ProcessFacts[]): readonly Finding[] {
 }
 
 function judgeProcess(process: ProcessFacts, nowMs: number): readonly Finding[] {
-  const { instance: subject, clockAhead, recordLatency, feedLag, age } = process;
+  const { instance: subject, clockAhead, recordLatency, feedLag, callsWaiting, age } = process;
   const aheadMs = clockAhead === undefined ? 0 : durationMs(clockAhead);
   const latencyMs = recordLatency === undefined ? 0 : durationMs(recordLatency);
   const certainMs = Math.max(0, Math.abs(aheadMs) - latencyMs / 2);
   const lagMs = feedLag === undefined ? 0 : durationMs(feedLag);
   const ageMs = age === undefined ? 0 : durationMs(age);
+  const waitingMs = callsWaiting === undefined ? 0 : durationMs(callsWaiting);
   const certificate = process.certificateExpireTime;
   return [
     measured({ check: "report", subject }, ageMs, REPORT_AGE_MS, {
@@ -67,6 +70,13 @@ function judgeProcess(process: ProcessFacts, nowMs: number): readonly Finding[] 
       advice: "search its log for 'feed cannot read the log'",
     }),
     judgeNotifications(process),
+    measured({ check: "calls-wait", subject }, waitingMs, CALLS_WAIT_MS, {
+      found:
+        waitingMs === 0
+          ? "no call waited for a connection"
+          : `calls waited for one, for up to ${formatExactDuration(Math.round(waitingMs))}`,
+      advice: "see what takes long in Postgres; where nothing does, raise Database.PoolSize and max_connections",
+    }),
     judgeFiles(process),
     ...(certificate === undefined ? [] : [judgeExpiry(subject, timestampMs(certificate), nowMs)]),
     ...judgeNats(process),

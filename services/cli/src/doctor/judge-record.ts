@@ -8,6 +8,7 @@ const OLDEST = 13;
 const NEWEST = 18;
 
 const LATENCY_MS = { warning: 10, problem: 100 };
+const WAIT_MS = { warning: 1_000, problem: 5_000 };
 const CONNECTIONS_SHARE = { warning: 0.8, problem: 0.95 };
 const STANDBY_BEHIND_MS = { warning: 10_000, problem: 60_000 };
 const STANDBY_BEHIND_BYTES = { warning: 64 * 2 ** 20, problem: 2 ** 30 };
@@ -19,6 +20,7 @@ export function judgeRecord(facts: RecordFacts): readonly Finding[] {
     ...judgeSettings(facts),
     judgeLatency(facts),
     judgeConnections(facts),
+    ...judgeWaits(facts),
     ...judgeReplication(facts),
   ];
 }
@@ -90,6 +92,30 @@ function judgeConnections({ connections, settings }: RecordFacts): Finding {
   const found = `${connections} of ${most} connections are used`;
   const advice = "raise max_connections, lower Database.PoolSize, or put a pooler in between";
   return measured(about, connections / most, CONNECTIONS_SHARE, { found, advice });
+}
+
+function judgeWaits({ waits }: RecordFacts): readonly Finding[] {
+  const found = waits.map(({ type, event, statements, longest, heldBy }) => {
+    const about = { check: "postgres-waits", subject: `${type} ${event}`.trim() };
+    const waitedMs = longest === undefined ? 0 : durationMs(longest);
+    const count = statements === 1 ? "a statement has" : `${statements} statements have`;
+    const holder = heldBy === "" ? "" : `, which ${heldBy} holds`;
+    return measured(about, waitedMs, WAIT_MS, {
+      found: `${count} waited for it, for up to ${formatExactDuration(Math.round(waitedMs))}${holder}`,
+      advice: waitAdvice(type, event, heldBy),
+    });
+  });
+  return found.length === 0 ? [fine("postgres-waits", "Postgres", "no statement waits for long")] : found;
+}
+
+function waitAdvice(type: string, event: string, heldBy: string): string {
+  const pid = /^pid (\d+)/.exec(heldBy)?.[1];
+  if (type === "Lock" && pid !== undefined) return `end what holds the lock: select pg_terminate_backend(${pid})`;
+  if (type === "Lock") return "look in pg_locks and pg_stat_activity for what holds the lock, and end it";
+  if (event === "SyncRep") {
+    return "start the standby of synchronous_standby_names again, or take it out of that setting: commits wait for it";
+  }
+  return "look at the disk of Postgres and at its load";
 }
 
 function judgeReplication({ standby, standbysTold, standbys }: RecordFacts): readonly Finding[] {

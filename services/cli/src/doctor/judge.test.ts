@@ -37,6 +37,20 @@ describe("judgeRecord()", () => {
     ["a slow one", { latency: durationFromMs(50) }, ["warning postgres-latency"]],
     ["a very slow one", { latency: durationFromMs(500) }, ["problem postgres-latency"]],
     ["a full one", { connections: 96 }, ["problem postgres-connections"]],
+    [
+      "a locked one",
+      {
+        waits: [
+          { type: "Lock", event: "relation", statements: 3, longest: durationFromMs(9_000), heldBy: "pid 7 (x)" },
+        ],
+      },
+      ["problem postgres-waits"],
+    ],
+    [
+      "one whose standby is late",
+      { waits: [{ type: "IPC", event: "SyncRep", statements: 1, longest: durationFromMs(2_000) }] },
+      ["warning postgres-waits"],
+    ],
     ["one that keeps standbys to itself", { standbysTold: false }, ["unknown replication"]],
     ["a standby that catches up", { standbys: [standby({ state: "catchup" })] }, ["warning replication"]],
     [
@@ -129,6 +143,10 @@ describe("judgeStatus()", () => {
       relay: { configured: true, instance: "r-1", lag: 5_000n },
     });
     expect(shown(judgeStatus(behind))).toEqual(["warning nats-relay"]);
+    const slow = create(GetControlPlaneStatusResponseSchema, {
+      relay: { configured: true, instance: "r-1", lag: 1n, waiting: durationFromMs(61_000) },
+    });
+    expect(shown(judgeStatus(slow))).toEqual(["problem nats-relay"]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   GetClusterSummaryResponseSchema,
@@ -72,6 +72,7 @@ export function getControlPlaneStatus({
         revision: relay.revision,
         lag: relay.head - relay.revision,
         saveTime: timestampFromMs(relay.savedAtMs),
+        ...(relay.waitingMs === 0 ? {} : { waiting: durationFromMs(Math.round(relay.waitingMs)) }),
       },
       upkeep: runs.map(toProto),
       joining: {

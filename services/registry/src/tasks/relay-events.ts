@@ -51,8 +51,19 @@ export function relayEvents({ timing, outward, wake, ...services }: RelayOptions
   exposeActive(metrics, () => relaying.active);
   return {
     tasks: [relaying, observing],
-    report: () => ({ ok: true, message: describe(relaying.active, seen) }),
+    report: () => ({
+      ok: true,
+      ...(isSlow(seen) ? { degraded: true } : {}),
+      message: describe(relaying.active, seen),
+    }),
   };
+}
+
+/** NATS acknowledges an event within milliseconds. */
+const SLOW_MS = 5_000;
+
+function isSlow(state: RelayState | null): state is RelayState {
+  return state !== null && state.waitingMs >= SLOW_MS;
 }
 
 function lagOf(state: RelayState | null): number {
@@ -61,7 +72,8 @@ function lagOf(state: RelayState | null): number {
 
 function describe(isActive: boolean, seen: RelayState | null): string {
   if (seen === null) return "not known yet";
-  const behind = `${lagOf(seen)} revisions behind`;
+  const slow = isSlow(seen) ? `, NATS has not acknowledged an event for ${Math.round(seen.waitingMs / 1_000)} s` : "";
+  const behind = `${lagOf(seen)} revisions behind${slow}`;
   if (isActive) return `active, ${behind}`;
   return seen.holder === null ? `no process relays, ${behind}` : `active elsewhere, ${behind}`;
 }

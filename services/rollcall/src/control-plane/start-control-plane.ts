@@ -33,6 +33,7 @@ import type { Probes } from "./open-probes.ts";
 import { openAgentAuthorities, openPeerTls } from "./open-tls.ts";
 import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
+import { connectionsCheck, leaseCheck } from "./ready-checks.ts";
 
 /** What a process of the control plane is started with. */
 export interface ControlPlaneOptions {
@@ -151,7 +152,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   exposeLease(metrics, keeper, clock);
   probes.answerWith(async () => ({
     ...(await services.ready()),
-    lease: keeper.held ? { ok: true, message: "held" } : { ok: false, message: "not held for certain" },
+    lease: leaseCheck(keeper, clock.nowMs()),
+    connections: connectionsCheck(store.use()),
   }));
   const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
   const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
@@ -162,6 +164,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     natsConnected: nats === null ? null : () => nats.isConnected(),
     feedLagMs: () => services.feedLagMs(),
     lacksNotifications: () => services.lacksNotifications(),
+    callsWaitingMs: () => store.use().find(({ lane }) => lane === "calls")?.waitingMs ?? 0,
   });
   const files = [tls, announced].flatMap((it) => it?.task ?? []);
   const own = [node, report, openFiles, authentication.uses, ...files, ...(options.tasks ?? [])];

@@ -23,6 +23,7 @@ export interface ReportOptions {
   readonly natsConnected: (() => boolean) | null;
   readonly feedLagMs: () => number;
   readonly lacksNotifications: () => boolean;
+  readonly callsWaitingMs: () => number;
 }
 
 /** Write into the record how this process is, for `rollcall doctor`. The report goes with the process's lease. */
@@ -47,6 +48,7 @@ export function reportProcess(options: ReportOptions): Task {
           natsConnected: natsConnected === null ? null : natsConnected(),
           feedLagMs: options.feedLagMs(),
           lacksNotifications: options.lacksNotifications(),
+          callsWaitingMs: options.callsWaitingMs(),
         },
       });
     },

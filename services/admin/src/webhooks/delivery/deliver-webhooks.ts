@@ -1,3 +1,4 @@
+import type { CheckResult } from "@rollcall/rpc";
 import type { LeasedTask } from "@rollcall/store";
 import { leasedTask, WEBHOOK_LEASE } from "@rollcall/store";
 import type { AdminProcess, WebhookTiming } from "../../admin-process.ts";
@@ -14,11 +15,18 @@ const DEFAULT_TIMING: WebhookTiming = {
   expiryMs: 10_000,
 };
 
+/** What delivers for all webhooks. */
+export interface WebhookDelivery {
+  readonly task: LeasedTask;
+  /** Its status, for readiness. */
+  report(): CheckResult;
+}
+
 /** Deliver for all webhooks: in one admin process of the cluster, by lease, from places in the record. */
 export function deliverWebhooks(
   { store, clock, log, metrics, instance, config, webhookTiming = {} }: AdminProcess,
   { sender, seal }: { readonly sender: WebhookSender; readonly seal: SecretSeal },
-): LeasedTask {
+): WebhookDelivery {
   const { lookEveryMs, baseMs, maxMs, renewEveryMs, expiryMs } = { ...DEFAULT_TIMING, ...webhookTiming };
   const { reserved } = store;
   const publisher = new WebhookPublisher({
@@ -31,5 +39,5 @@ export function deliverWebhooks(
     claim: { name: WEBHOOK_LEASE, instance, service: "admin", address: "" },
     work: (signal, succeeded) => publisher.run(signal, succeeded),
   });
-  return task;
+  return { task, report: () => publisher.report() };
 }

@@ -1,4 +1,5 @@
 import {
+  type DeliveryOutcome,
   type DeliveryTerms,
   judgeAttempt,
   parseSelector,
@@ -7,7 +8,7 @@ import {
 } from "@rollcall/domain";
 import { encodeCloudEvent } from "@rollcall/events/cloud-event";
 import { type Clock, type Logger, WakeUp } from "@rollcall/process";
-import { Limiter } from "@rollcall/rpc";
+import { type CheckResult, Limiter } from "@rollcall/rpc";
 import {
   compactedRevision,
   type OpenWebhook,
@@ -51,6 +52,10 @@ interface Running {
   stop(): Promise<void>;
 }
 
+/** Webhooks named in a report. */
+const MOST_NAMED = 5;
+/** An answer of a receiver that takes longer is worth a word. */
+const SLOW_ANSWER_MS = 5_000;
 /** Deliveries under way at a time, of all webhooks; those of the webhook with the fewest begin first. */
 const MOST_UNDER_WAY = 64;
 const MOST_READS = 2;
@@ -68,10 +73,21 @@ export class WebhookPublisher {
   /** When webhooks that could not begin are tried again, by the monotonic clock. */
   readonly #againAtMs = new Map<string, number>();
   readonly #wakeUp = new WakeUp();
+  /** Webhooks whose last delivery failed or was slow, with what happened. */
+  readonly #troubles = new Map<string, string>();
   #head = 0n;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
+  }
+
+  /** For readiness. A receiver that is slow or away does not make admin unready. */
+  report(): CheckResult {
+    const count = this.#running.size;
+    if (this.#troubles.size === 0) return { ok: true, message: `${count} webhooks are delivered to from here` };
+    const named = [...this.#troubles].slice(0, MOST_NAMED).map(([name, trouble]) => `${name}: ${trouble}`);
+    const more = this.#troubles.size > MOST_NAMED ? `; and ${this.#troubles.size - MOST_NAMED} more` : "";
+    return { ok: true, degraded: true, message: `${named.join("; ")}${more}` };
   }
 
   /** Deliver until the signal aborts. Rejects when the record cannot be read. */
@@ -87,6 +103,7 @@ export class WebhookPublisher {
     } finally {
       await Promise.all([...this.#running.values()].map((one) => one.stop()));
       this.#running.clear();
+      this.#troubles.clear();
     }
   }
 
@@ -116,6 +133,7 @@ export class WebhookPublisher {
       if (isCurrent && isRunning) continue;
       await running.stop();
       this.#running.delete(name);
+      this.#troubles.delete(name);
     }
   }
 
@@ -174,6 +192,14 @@ export class WebhookPublisher {
       });
   }
 
+  #note(name: string, outcome: DeliveryOutcome, tookMs: number): void {
+    if (!this.#running.has(name)) return;
+    if (outcome.kind !== "delivered") this.#troubles.set(name, outcome.error);
+    else if (tookMs >= SLOW_ANSWER_MS)
+      this.#troubles.set(name, `its receiver answers in ${Math.round(tookMs / 1_000)} s`);
+    else this.#troubles.delete(name);
+  }
+
   /** What delivers one event of a webhook; null when its secret cannot be read, which pauses it. */
   async #delivering({ webhook, generation }: OpenWebhook, logId: string): Promise<Deliver | null> {
     const { store, seal, sender, metrics, log, clock } = this.#options;
@@ -194,7 +220,9 @@ export class WebhookPublisher {
         const body = bodyOf(event, logId, clusterId);
         const secrets = secretsAt(clock.wallMs());
         const outcome = judgeAttempt(await sender.post({ url: spec.url, secrets, id: event.id, body }, signal));
-        metrics.attempted(name, outcome.kind, clock.nowMs() - startMs);
+        const tookMs = clock.nowMs() - startMs;
+        metrics.attempted(name, outcome.kind, tookMs);
+        this.#note(name, outcome, tookMs);
         return outcome;
       } finally {
         leave();

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/diagnosis.proto.
  */
 export const file_rollcall_admin_v1_diagnosis: GenFile = /*@__PURE__*/
-  fileDesc("CiFyb2xsY2FsbC9hZG1pbi92MS9kaWFnbm9zaXMucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIhUKE0dldERpYWdub3Npc1JlcXVlc3QiggMKFEdldERpYWdub3Npc1Jlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBnJlY29yZBgCIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzEjIKCXByb2Nlc3NlcxgDIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlByb2Nlc3NGYWN0cxI3Cg5hZ2VudF92ZXJzaW9ucxgEIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLkFnZW50VmVyc2lvbhIXCg9hZ2VudF9lbmRwb2ludHMYBSADKAkSOwoQZHVwbGljYXRlZF9ub2RlcxgGIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkR1cGxpY2F0ZWROb2RlEhkKEXVuY29udGFpbmVkX25vZGVzGAcgAygJEjIKC2FnZW50X3RydXN0GAggAygLMh0ucm9sbGNhbGwuYWRtaW4udjEuQWdlbnRUcnVzdCJZCgpBZ2VudFRydXN0EioKBXRydXN0GAEgASgLMhsucm9sbGNhbGwubm9kZS52MS5Ob2RlVHJ1c3QSDQoFbm9kZXMYAiABKA0SEAoIbm9kZV9pZHMYAyADKAkiNAoORHVwbGljYXRlZE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIRCglhZGRyZXNzZXMYAiADKAki1wIKC1JlY29yZEZhY3RzEg8KB3ZlcnNpb24YASABKAkSFgoOdmVyc2lvbl9udW1iZXIYAiABKAUSPgoIc2V0dGluZ3MYAyADKAsyLC5yb2xsY2FsbC5hZG1pbi52MS5SZWNvcmRGYWN0cy5TZXR0aW5nc0VudHJ5Eg8KB3N0YW5kYnkYBCABKAgSEwoLY29ubmVjdGlvbnMYBSABKA0SEgoKc2l6ZV9ieXRlcxgGIAEoBBIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhUKDXN0YW5kYnlzX3RvbGQYCCABKAgSMQoIc3RhbmRieXMYCSADKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5TdGFuZGJ5RmFjdHMaLwoNU2V0dGluZ3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpEBCgxTdGFuZGJ5RmFjdHMSDAoEbmFtZRgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg0KBXN0YXRlGAMgASgJEhIKCnN5bmNfc3RhdGUYBCABKAkSFAoMYmVoaW5kX2J5dGVzGAUgASgEEikKBmJlaGluZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKLBAoMUHJvY2Vzc0ZhY3RzEhAKCGluc3RhbmNlGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDAoEaG9zdBgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEhQKDG5vZGVfdmVyc2lvbhgFIAEoCRIuCgtjbG9ja19haGVhZBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5yZWNvcmRfbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpvcGVuX2ZpbGVzGAggASgNEhgKEG9wZW5fZmlsZXNfbGltaXQYCSABKAQSOwoXY2VydGlmaWNhdGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD25hdHNfY29uZmlndXJlZBgLIAEoCBIWCg5uYXRzX2Nvbm5lY3RlZBgMIAEoCBIrCghmZWVkX2xhZxgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNhZ2UYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGwoTbGFja3Nfbm90aWZpY2F0aW9ucxgPIAEoCBITCgthdXRob3JpdGllcxgQIAMoCRIdChVjZXJ0aWZpY2F0ZV9hdXRob3JpdHkYESABKAkiLgoMQWdlbnRWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDQoFbm9kZXMYAiABKA0yeAoQRGlhZ25vc2lzU2VydmljZRJkCgxHZXREaWFnbm9zaXMSJi5yb2xsY2FsbC5hZG1pbi52MS5HZXREaWFnbm9zaXNSZXF1ZXN0Gicucm9sbGNhbGwuYWRtaW4udjEuR2V0RGlhZ25vc2lzUmVzcG9uc2UiA5ACAUIvWi1yb2xsY2FsbC5kZXYvZ28vZ2VuL3JvbGxjYWxsL2FkbWluL3YxO2FkbWludjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
+  fileDesc("CiFyb2xsY2FsbC9hZG1pbi92MS9kaWFnbm9zaXMucHJvdG8SEXJvbGxjYWxsLmFkbWluLnYxIhUKE0dldERpYWdub3Npc1JlcXVlc3QilgMKFEdldERpYWdub3Npc1Jlc3BvbnNlEigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBnJlY29yZBgCIAEoCzIeLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzEjIKCXByb2Nlc3NlcxgDIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlByb2Nlc3NGYWN0cxI3Cg5hZ2VudF92ZXJzaW9ucxgEIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLkFnZW50VmVyc2lvbhIXCg9hZ2VudF9lbmRwb2ludHMYBSADKAkSOwoQZHVwbGljYXRlZF9ub2RlcxgGIAMoCzIhLnJvbGxjYWxsLmFkbWluLnYxLkR1cGxpY2F0ZWROb2RlEhkKEXVuY29udGFpbmVkX25vZGVzGAcgAygJEjIKC2FnZW50X3RydXN0GAggAygLMh0ucm9sbGNhbGwuYWRtaW4udjEuQWdlbnRUcnVzdBISCgp1bmFuc3dlcmVkGAkgAygJIlkKCkFnZW50VHJ1c3QSKgoFdHJ1c3QYASABKAsyGy5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUcnVzdBINCgVub2RlcxgCIAEoDRIQCghub2RlX2lkcxgDIAMoCSI0Cg5EdXBsaWNhdGVkTm9kZRIPCgdub2RlX2lkGAEgASgJEhEKCWFkZHJlc3NlcxgCIAMoCSKEAwoLUmVjb3JkRmFjdHMSDwoHdmVyc2lvbhgBIAEoCRIWCg52ZXJzaW9uX251bWJlchgCIAEoBRI+CghzZXR0aW5ncxgDIAMoCzIsLnJvbGxjYWxsLmFkbWluLnYxLlJlY29yZEZhY3RzLlNldHRpbmdzRW50cnkSDwoHc3RhbmRieRgEIAEoCBITCgtjb25uZWN0aW9ucxgFIAEoDRISCgpzaXplX2J5dGVzGAYgASgEEioKB2xhdGVuY3kYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNc3RhbmRieXNfdG9sZBgIIAEoCBIxCghzdGFuZGJ5cxgJIAMoCzIfLnJvbGxjYWxsLmFkbWluLnYxLlN0YW5kYnlGYWN0cxIrCgV3YWl0cxgKIAMoCzIcLnJvbGxjYWxsLmFkbWluLnYxLldhaXRGYWN0cxovCg1TZXR0aW5nc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEieQoJV2FpdEZhY3RzEgwKBHR5cGUYASABKAkSDQoFZXZlbnQYAiABKAkSEgoKc3RhdGVtZW50cxgDIAEoDRIqCgdsb25nZXN0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2hlbGRfYnkYBSABKAkikQEKDFN0YW5kYnlGYWN0cxIMCgRuYW1lGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSDQoFc3RhdGUYAyABKAkSEgoKc3luY19zdGF0ZRgEIAEoCRIUCgxiZWhpbmRfYnl0ZXMYBSABKAQSKQoGYmVoaW5kGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIr0ECgxQcm9jZXNzRmFjdHMSEAoIaW5zdGFuY2UYASABKAkSDwoHc2VydmljZRgCIAEoCRIMCgRob3N0GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSFAoMbm9kZV92ZXJzaW9uGAUgASgJEi4KC2Nsb2NrX2FoZWFkGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDnJlY29yZF9sYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCm9wZW5fZmlsZXMYCCABKA0SGAoQb3Blbl9maWxlc19saW1pdBgJIAEoBBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPbmF0c19jb25maWd1cmVkGAsgASgIEhYKDm5hdHNfY29ubmVjdGVkGAwgASgIEisKCGZlZWRfbGFnGA0gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA2FnZRgOIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIbChNsYWNrc19ub3RpZmljYXRpb25zGA8gASgIEhMKC2F1dGhvcml0aWVzGBAgAygJEh0KFWNlcnRpZmljYXRlX2F1dGhvcml0eRgRIAEoCRIwCg1jYWxsc193YWl0aW5nGBIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIi4KDEFnZW50VmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgJEg0KBW5vZGVzGAIgASgNMngKEERpYWdub3Npc1NlcnZpY2USZAoMR2V0RGlhZ25vc2lzEiYucm9sbGNhbGwuYWRtaW4udjEuR2V0RGlhZ25vc2lzUmVxdWVzdBonLnJvbGxjYWxsLmFkbWluLnYxLkdldERpYWdub3Npc1Jlc3BvbnNlIgOQAgFCL1otcm9sbGNhbGwuZGV2L2dvL2dlbi9yb2xsY2FsbC9hZG1pbi92MTthZG1pbnYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
 
 /**
  * GetDiagnosisRequest asks for it.
@@ -95,6 +95,13 @@ export type GetDiagnosisResponse = Message<"rollcall.admin.v1.GetDiagnosisRespon
    * @generated from field: repeated rollcall.admin.v1.AgentTrust agent_trust = 8;
    */
   agentTrust: AgentTrust[];
+
+  /**
+   * What Postgres did not tell within seconds, so that it is missing here, by field: for example "agent_versions".
+   *
+   * @generated from field: repeated string unanswered = 9;
+   */
+  unanswered: string[];
 };
 
 /**
@@ -235,6 +242,13 @@ export type RecordFacts = Message<"rollcall.admin.v1.RecordFacts"> & {
    * @generated from field: repeated rollcall.admin.v1.StandbyFacts standbys = 9;
    */
   standbys: StandbyFacts[];
+
+  /**
+   * What statements of this database have waited for longer than a second, the longest first, 10 at most.
+   *
+   * @generated from field: repeated rollcall.admin.v1.WaitFacts waits = 10;
+   */
+  waits: WaitFacts[];
 };
 
 /**
@@ -243,6 +257,55 @@ export type RecordFacts = Message<"rollcall.admin.v1.RecordFacts"> & {
  */
 export const RecordFactsSchema: GenMessage<RecordFacts> = /*@__PURE__*/
   messageDesc(file_rollcall_admin_v1_diagnosis, 4);
+
+/**
+ * WaitFacts is something that statements wait for in Postgres.
+ *
+ * @generated from message rollcall.admin.v1.WaitFacts
+ */
+export type WaitFacts = Message<"rollcall.admin.v1.WaitFacts"> & {
+  /**
+   * The type of the wait event, as in pg_stat_activity: "Lock", "IPC", "IO" or "LWLock".
+   *
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * The wait event: for example "relation" for the lock of a table, "SyncRep" for a synchronous standby, "WalSync" for the disk.
+   *
+   * @generated from field: string event = 2;
+   */
+  event: string;
+
+  /**
+   * Statements that wait for it.
+   *
+   * @generated from field: uint32 statements = 3;
+   */
+  statements: number;
+
+  /**
+   * How long the first of them has run.
+   *
+   * @generated from field: google.protobuf.Duration longest = 4;
+   */
+  longest?: Duration | undefined;
+
+  /**
+   * For a lock, a session that holds it and does not wait itself, for example "pid 4711 (psql, idle in transaction)".
+   *
+   * @generated from field: string held_by = 5;
+   */
+  heldBy: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.WaitFacts.
+ * Use `create(WaitFactsSchema)` to create a new message.
+ */
+export const WaitFactsSchema: GenMessage<WaitFacts> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_diagnosis, 5);
 
 /**
  * StandbyFacts is a server that follows by streaming replication.
@@ -298,7 +361,7 @@ export type StandbyFacts = Message<"rollcall.admin.v1.StandbyFacts"> & {
  * Use `create(StandbyFactsSchema)` to create a new message.
  */
 export const StandbyFactsSchema: GenMessage<StandbyFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 5);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 6);
 
 /**
  * ProcessFacts is what a process of the control plane says of itself, every 15 seconds.
@@ -426,6 +489,13 @@ export type ProcessFacts = Message<"rollcall.admin.v1.ProcessFacts"> & {
    * @generated from field: string certificate_authority = 17;
    */
   certificateAuthority: string;
+
+  /**
+   * The longest wait of a call for a connection to Postgres within half a minute before the report; absent when none waited.
+   *
+   * @generated from field: google.protobuf.Duration calls_waiting = 18;
+   */
+  callsWaiting?: Duration | undefined;
 };
 
 /**
@@ -433,7 +503,7 @@ export type ProcessFacts = Message<"rollcall.admin.v1.ProcessFacts"> & {
  * Use `create(ProcessFactsSchema)` to create a new message.
  */
 export const ProcessFactsSchema: GenMessage<ProcessFacts> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 6);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 7);
 
 /**
  * AgentVersion is how many nodes run a version of the agent.
@@ -461,7 +531,7 @@ export type AgentVersion = Message<"rollcall.admin.v1.AgentVersion"> & {
  * Use `create(AgentVersionSchema)` to create a new message.
  */
 export const AgentVersionSchema: GenMessage<AgentVersion> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_diagnosis, 7);
+  messageDesc(file_rollcall_admin_v1_diagnosis, 8);
 
 /**
  * DiagnosisService tells facts about the deployment that the control plane runs in. It judges nothing: `rollcall doctor` does.
