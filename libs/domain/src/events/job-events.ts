@@ -14,7 +14,7 @@ export interface JobFacts {
   readonly state: string;
   readonly version: number;
   readonly count: number;
-  /** Why its update stopped; null for none. */
+  /** Why its update halted; null for none. */
   readonly halted: string | null;
 }
 

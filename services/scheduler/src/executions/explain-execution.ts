@@ -141,7 +141,6 @@ async function explainJob(
   const message = messageOf(job);
   const parts = [
     `job ${name} is ${job.state}${message === "" ? "" : `: ${message}`}`,
-    ...(job.halted === null ? [] : [`its update stopped: ${job.halted}`]),
     ...toList(waitingText(waits)),
     ...(newest.length === 0 ? ["nothing of it has been placed"] : []),
   ];

@@ -1707,7 +1707,10 @@ type UpdatePolicy struct {
 	ReadyDeadline *durationpb.Duration `protobuf:"bytes,3,opt,name=ready_deadline,json=readyDeadline,proto3" json:"ready_deadline,omitempty"`
 	// Whether an update that halts is undone: a new version gets the specification of the last version that became ready. A version that was
 	// made this way is not undone itself.
-	AutoRevert    bool `protobuf:"varint,4,opt,name=auto_revert,json=autoRevert,proto3" json:"auto_revert,omitempty"`
+	AutoRevert bool `protobuf:"varint,4,opt,name=auto_revert,json=autoRevert,proto3" json:"auto_revert,omitempty"`
+	// Of the max_parallel executions of a service that are replaced at a time, how many run until their replacement has been ready for
+	// min_ready_time. Where no node has room for both, the old one is stopped first. 0: none, and at most max_parallel.
+	MaxSurge      uint32 `protobuf:"varint,5,opt,name=max_surge,json=maxSurge,proto3" json:"max_surge,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1768,6 +1771,13 @@ func (x *UpdatePolicy) GetAutoRevert() bool {
 		return x.AutoRevert
 	}
 	return false
+}
+
+func (x *UpdatePolicy) GetMaxSurge() uint32 {
+	if x != nil {
+		return x.MaxSurge
+	}
+	return 0
 }
 
 // PlacementPolicy is where executions go.
@@ -2368,13 +2378,14 @@ const file_rollcall_work_v1_work_proto_rawDesc = "" +
 	"\abackoff\x18\x02 \x01(\x0e2\x19.rollcall.work.v1.BackoffR\abackoff\x125\n" +
 	"\binterval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12+\n" +
 	"\x03max\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03maxB\v\n" +
-	"\t_attempts\"\xd5\x01\n" +
+	"\t_attempts\"\xf2\x01\n" +
 	"\fUpdatePolicy\x12!\n" +
 	"\fmax_parallel\x18\x01 \x01(\rR\vmaxParallel\x12?\n" +
 	"\x0emin_ready_time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\fminReadyTime\x12@\n" +
 	"\x0eready_deadline\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rreadyDeadline\x12\x1f\n" +
 	"\vauto_revert\x18\x04 \x01(\bR\n" +
-	"autoRevert\"t\n" +
+	"autoRevert\x12\x1b\n" +
+	"\tmax_surge\x18\x05 \x01(\rR\bmaxSurge\"t\n" +
 	"\x0fPlacementPolicy\x12?\n" +
 	"\bstrategy\x18\x01 \x01(\x0e2#.rollcall.work.v1.PlacementStrategyR\bstrategy\x12 \n" +
 	"\fmax_per_node\x18\x02 \x01(\rR\n" +

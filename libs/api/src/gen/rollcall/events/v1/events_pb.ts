@@ -88,7 +88,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * webhook.behind: events were compacted before a webhook delivered them. Before and after: revision.
    * webhook.replayed: an admin set a webhook back in the log. Before and after: revision.
    * job.submitted: a job was submitted, new, as a new version, or again after it was stopped. Before (absent for a new one) and after: state, version, count.
-   * job.changed: a job was scaled, restarted or stopped, is complete, has failed, or its update stopped. Before and after: what differs.
+   * job.changed: a job was scaled, restarted or stopped, is complete, has failed, or its update halted. Before and after: what differs.
    * job.deleted: a job that had ended was deleted. Before: state, version, count. After: absent.
    * job.executions.placed: executions of a job were placed; at most 200 ids an event. After: executions.
    * job.execution.ordered: an operator wants an execution stopped or adopted. After: execution, node, order.
