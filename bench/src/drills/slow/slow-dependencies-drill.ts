@@ -165,7 +165,10 @@ class SlowWorld {
         await delay(LOOK_EVERY_MS);
       }
     });
-    const names = { ready: /calls: \d+ of \d+ in use, \d+ wait for one/, doctor: /(calls-wait|connections) .*problem/ };
+    const names = {
+      ready: /calls: \d+ of \d+ in use, \d+ wait for one/,
+      doctor: /^(calls-wait|connections|answers) problem/m,
+    };
     await this.#during("an exhausted pool", size.slowMs, names);
     isOver = true;
     await holder.end();

@@ -1,5 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { DiagnosisService, type GetDiagnosisResponse } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
@@ -96,7 +96,7 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
   try {
     facts = await admin.getDiagnosis({}, PATIENTLY);
   } catch (error) {
-    return [busyFinding(error) ?? notAsked("deployment", "admin", await control.explain("admin", error))];
+    return [slowFinding(error) ?? notAsked("deployment", "admin", await control.explain("admin", error))];
   }
   const nowMs = shell.wallMs();
   const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes, uncontainedNodes } = facts;
@@ -131,13 +131,18 @@ function unansweredFinding(subject: string): Finding {
   return finding("problem", { check: "postgres-answers", subject }, "Postgres did not answer within seconds", advice);
 }
 
-/** That every connection is in use is an answer about the deployment; null for any other error. */
-function busyFinding(error: unknown): Finding | null {
-  const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
-  if (info?.reason !== "OVERLOADED") return null;
+/** What an error says about the deployment: that every connection is in use, or that all is slow; null otherwise. */
+function slowFinding(error: unknown): Finding | null {
+  const failure = ConnectError.from(error);
+  const [info] = failure.findDetails(ErrorInfoSchema);
   const advice = "see what takes long in Postgres; where nothing does, raise Database.PoolSize and max_connections";
-  const about = { check: "connections", subject: "admin" };
-  return finding("problem", about, "every connection to Postgres is in use, and calls are refused", advice);
+  if (info?.reason === "OVERLOADED") {
+    const about = { check: "connections", subject: "admin" };
+    return finding("problem", about, "every connection to Postgres is in use, and calls are refused", advice);
+  }
+  if (failure.code !== Code.DeadlineExceeded) return null;
+  const found = "did not answer in time: Postgres is slow, or every connection to it is in use";
+  return finding("problem", { check: "answers", subject: "admin" }, found, `see /readyz of admin, and ${advice}`);
 }
 
 function notAsked(check: string, subject: string, why: string): Finding {
