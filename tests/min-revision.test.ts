@@ -72,7 +72,9 @@ describe("every method", () => {
   it("should wait for what its caller has seen if it answers from what its process has read, and only then", async () => {
     const { methods, policies, store } = rig;
     const readsLog = methods.filter(({ name }) => policies[name]?.readsLog === true);
-    expect(readsLog.map(({ name }) => name.split("/").at(-1))).toEqual(["SubmitJob", "PlanJob", "ExplainExecution"]);
+    expect(readsLog.map(({ name }) => name.split("/").at(-1))).toEqual([
+      ...["SubmitJob", "PlanJob", "RevertJob", "ExplainExecution"],
+    ]);
     log.hold();
     await store.change(async () => ({
       result: null,
