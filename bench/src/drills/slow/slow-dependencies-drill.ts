@@ -165,10 +165,9 @@ class SlowWorld {
         await delay(LOOK_EVERY_MS);
       }
     });
-    const names = {
-      ready: /calls: \d+ of \d+ in use, \d+ wait for one/,
-      doctor: /^(calls-wait|connections|answers) problem/m,
-    };
+    // A call that waits behind others for its authentication and its connection ends at its deadline.
+    const doctor = /^(calls-wait|connections|answers) problem|^(upkeep|webhooks) unknown .*deadline/m;
+    const names = { ready: /in use, (\d+ wait for one|a statement has no answer)/, doctor };
     await this.#during("an exhausted pool", size.slowMs, names);
     isOver = true;
     await holder.end();
