@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFactsReader } from "../services/agent/src/facts/facts-reader.ts";
-import { hasNvidiaDevice } from "../services/agent/src/facts/pci.ts";
+import { hasDeviceOf } from "../services/agent/src/facts/pci.ts";
 import { createMachine } from "../services/agent/src/machine/machine.ts";
 import { createUsageSampler } from "../services/agent/src/usage/usage-sampler.ts";
 
@@ -57,7 +57,7 @@ try {
     assert.deepEqual((await slow.read()).gpus, first.gpus, "a slow nvidia-smi changes the GPUs");
   });
   // Where the bus has none, a tool that fails or names none is right.
-  const isOnBus = await hasNvidiaDevice(createMachine());
+  const isOnBus = await hasDeviceOf(createMachine(), "nvidia");
   const wrong = [
     ["fails", "echo 'NVIDIA-SMI has failed'; exit 9"],
     ["names none", "echo 'No devices were found'; exit 6"],

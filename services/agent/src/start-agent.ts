@@ -66,7 +66,11 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   agentTls(config)?.();
   const state = await openStateDirectory(config["Compute.StateDir"] ?? defaultStateDirectory());
   const keys = await NodeKeys.load(state, log);
-  const sentinel = await state.readSentinel().catch(() => undefined);
+  const sentinel = await state.readSentinel().catch((error: unknown) => {
+    // Without it the machine would register under its host name, which can be another node.
+    if (config["Compute.Name"] === undefined) throw error;
+    return undefined;
+  });
   const hostname = machine.system.hostname();
   const nodeId = chooseNodeId(config["Compute.Name"], sentinel?.nodeId, hostname);
   const ending = new AbortController();

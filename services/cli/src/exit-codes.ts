@@ -98,7 +98,8 @@ export const EXIT_CODES: Readonly<Record<string, ExitCodes>> = {
     others: {
       "1 to 255": "the command's own exit code, or 128 and the number of the signal that ended it",
       "75":
-        "the exit code is unknown: the command did not run, its node was lost, or the control plane is unreachable; " +
+        "the exit code is unknown: the command did not run, was ended from outside and exited with 0, its node was " +
+        "lost, or the control plane is unreachable; " +
         "or the command succeeded and its output could not be read or written in full, as where it is no longer " +
         "kept; with --detach: the job is " +
         "accepted and its name could not be written",

@@ -7,9 +7,10 @@ type UsedClaims = Pick<OidcIssuer, "subjectClaim" | "roleClaim">;
 const LAST_SECOND = 253_402_300_799;
 /** The last part of a claim's name, or of the path that it is. */
 const LAST_PART = /[^./:]*$/;
-const EMAIL = /^e?mails?$/i;
+/** In any part of the path, as in `emails.0`, `user_email` or `email_address`. */
+const EMAIL = /e?mails?/i;
 /** Claims that people can change, or that issuers give to somebody else later. */
-const MUTABLE = /^(e?mails?|upn|unique_name|preferred_username|nickname|name)$/i;
+const MUTABLE = /^(upn|unique_name|preferred_username|nickname|name)$/i;
 
 /** Which time of a token cannot be one, in words; null when none is wrong. */
 export function timeProblem(claims: Claims): string | null {
@@ -31,13 +32,16 @@ export function timeProblem(claims: Claims): string | null {
 export function unverifiedEmail(claims: Claims, { subjectClaim, roleClaim }: UsedClaims): string | null {
   const address = typeof claims.email === "string" ? claims.email.toLowerCase() : null;
   const isEmail = (claim: string) =>
-    EMAIL.test(lastPart(claim)) || textsIn(claimAt(claims, claim)).some((text) => text.toLowerCase() === address);
+    isEmailName(claim) ||
+    textsIn(claimAt(claims, claim)).some(
+      (text) => text.toLowerCase() === address || (claim === subjectClaim && claim !== "sub" && text.includes("@")),
+    );
   return [subjectClaim, roleClaim].find((claim) => isEmail(claim) && isUnverified(claims, claim)) ?? null;
 }
 
 /** Which claims that decide who a caller is, or which role they have, do not name one person or group for ever. */
 export function mutableClaims({ subjectClaim, roleClaim }: UsedClaims): readonly string[] {
-  return [...new Set([subjectClaim, roleClaim])].filter((claim) => MUTABLE.test(lastPart(claim)));
+  return [...new Set([subjectClaim, roleClaim])].filter((claim) => isEmailName(claim) || MUTABLE.test(lastPart(claim)));
 }
 
 /**
@@ -58,6 +62,11 @@ function isUnverified(claims: Claims, claim: string): boolean {
     const isVerified = claimAt(claims, name);
     return isVerified !== undefined && isVerified !== true;
   });
+}
+
+/** Whether a claim has the name of an e-mail address. A name that is a URL has it in its last part. */
+function isEmailName(claim: string): boolean {
+  return EMAIL.test(claim.includes("://") ? lastPart(claim) : claim);
 }
 
 function lastPart(claim: string): string {

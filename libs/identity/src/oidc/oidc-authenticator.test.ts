@@ -75,6 +75,13 @@ describe("createOidcAuthenticator()", () => {
     expect(issuer.requests).toEqual(["GET /jwks"]);
   });
 
+  it("should give whole milliseconds for a token that expires within a second's fraction", async () => {
+    const exp = Math.trunc(clock.wallMs() / 1000) + 60;
+    expect(await authenticator()(await token({ exp: exp + 0.123_456 }))).toMatchObject({
+      expiresAtMs: exp * 1000 + 123,
+    });
+  });
+
   it("should refuse a token that has expired, with some tolerance for clocks", async () => {
     const authenticate = authenticator();
     const brief = await token({}, { expiresInS: 60 });
@@ -183,6 +190,21 @@ describe("createOidcAuthenticator()", () => {
       "is the value of another claim",
       { subjectClaim: "preferred_username", defaultRole: "admin" },
       { preferred_username: "Root@Example.com", email: EMAIL, email_verified: false },
+    ],
+    [
+      "is one of a list",
+      { subjectClaim: "emails.0", defaultRole: "admin" },
+      { emails: [EMAIL], email_verified: false },
+    ],
+    [
+      "has a longer name",
+      { subjectClaim: "user_email", defaultRole: "admin" },
+      { user_email: EMAIL, email_verified: false },
+    ],
+    [
+      "is the name of the user",
+      { subjectClaim: "preferred_username", defaultRole: "admin" },
+      { preferred_username: EMAIL, email_verified: false },
     ],
     [
       "is one of the values that give roles",

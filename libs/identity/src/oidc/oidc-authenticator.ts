@@ -92,7 +92,8 @@ function callerOf(claims: Claims, issuer: OidcIssuer): Person {
   const role = roleOfClaims(claims, name, issuer);
   const overage = groupsOverage(claims, issuer.roleClaim);
   if (role === null) throw noRole(subject, issuer, overage);
-  const expiresAtMs = Number(claims.exp) * 1000;
+  // A fraction of a second is valid in a token; times here are whole milliseconds.
+  const expiresAtMs = Math.floor(Number(claims.exp) * 1000);
   const leftOut = overage === null ? {} : { groupsLeftOut: overage };
   return { kind: "person", issuer: issuer.issuer, subject, role, expiresAtMs, ...leftOut };
 }

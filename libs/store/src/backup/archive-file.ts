@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { PassThrough, pipeline, Readable, type Transform } from "node:stream";
 import { pipeline as piped } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { systemErrorWords } from "@rollcall/process";
+import { errorCode, systemErrorWords } from "@rollcall/process";
 import { ArchiveError, damaged } from "./archive-frames.ts";
 import { createSeal, isSealHeader, openSeal, type SealHeader } from "./archive-seal.ts";
 
@@ -145,11 +145,15 @@ function readHeader(line: Buffer, path: string): Header {
   return { format, version, seal };
 }
 
+/** Directories that cannot be read, and file systems that cannot synchronise one. */
+const UNSYNCED: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EINVAL", "ENOTSUP"]);
+
+/** Synchronise a directory where that is possible: the archive in it is complete without it. */
 async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
   try {
-    await directory.sync();
-  } finally {
-    await directory.close();
+    const directory = await open(path, "r");
+    await directory.sync().finally(() => directory.close());
+  } catch (error) {
+    if (!UNSYNCED.has(errorCode(error) ?? "")) throw error;
   }
 }

@@ -12,6 +12,7 @@ import {
   NO_DEVICES,
   NO_DRIVER,
 } from "../testing/recordings/gpu-tools.ts";
+import { readRocmUsage } from "../usage/gpu-usage.ts";
 import { createFactsReader, type FactsReader } from "./facts-reader.ts";
 
 const HANGS: CommandResult = { kind: "no-answer", cause: "timeout" };
@@ -117,6 +118,27 @@ describe("the GPUs among the facts", () => {
     expect(warnings).toHaveLength(1);
     planted.answer("nvidia-smi", H100_FACTS);
     expect((await later.read()).unknown).toEqual([]);
+  });
+
+  it.each<[string, CommandResult]>([
+    ["fails", { kind: "finished", exitCode: 2, stdout: "" }],
+    ["cannot be started", { kind: "no-answer", cause: "not-started" }],
+  ])("should report AMD's as unknown, with the last ones that were known, where the tool %s", async (_, answer) => {
+    await plant({
+      files: card("0000:31:00.0", "0x1002", "0x038000"),
+      links: { "/sys/bus/pci/devices/0000:31:00.0/driver": "../../../bus/pci/drivers/amdgpu" },
+      programs: { "rocm-smi": MI250_FACTS },
+    });
+    const facts = reader();
+    const known = await facts.read();
+    expect([known.gpus.length, known.unknown]).toEqual([2, []]);
+    planted.answer("rocm-smi", answer);
+    const later = await facts.read();
+    expect([later.gpus, later.unknown]).toEqual([
+      known.gpus,
+      [{ fact: "gpus", reason: expect.stringContaining("rocm-smi"), knownAtMs: AT_MS }],
+    ]);
+    expect(await readRocmUsage(planted.machine)).toBeUndefined();
   });
 
   it("should report them as unknown where none were ever known", async () => {

@@ -2,7 +2,7 @@ import type { Machine } from "../machine/machine.ts";
 import { askProgram, type CommandResult } from "../machine/run-command.ts";
 import type { GpuFacts } from "./machine-facts.ts";
 import { NVIDIA_FACTS_ARGS, NVIDIA_PROGRAMS, OLDER_NVIDIA_FACTS_ARGS, parseNvidiaFacts } from "./nvidia.ts";
-import { firstAmdIndex, hasNvidiaDevice, PCI_ROOT } from "./pci.ts";
+import { firstAmdIndex, hasDeviceOf, PCI_ROOT } from "./pci.ts";
 import { parseRocmFacts, ROCM_FACTS_ARGS, ROCM_PROGRAMS } from "./rocm.ts";
 
 /** What a probe found, or why it could not find it out. */
@@ -24,10 +24,10 @@ export async function probeNvidia(machine: Machine): Promise<ProbedGpus> {
   return judge("nvidia-smi", result, parseNvidiaFacts, () => mayHaveNvidia(machine, result));
 }
 
-/** Ask AMD's tool for its GPUs, by its own indices. Many machines with a small GPU of AMD's have no such tool. */
+/** Ask AMD's tool for its GPUs, by its own indices. */
 export async function probeRocm(machine: Machine): Promise<ProbedGpus> {
   const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_FACTS_ARGS);
-  return judge("rocm-smi", result, parseRocmFacts, async () => false);
+  return judge("rocm-smi", result, parseRocmFacts, () => mayHaveAmd(machine, result));
 }
 
 /**
@@ -75,12 +75,25 @@ const FOUND_NONE = 6;
  * the tool failed and the bus cannot be seen, as in some containers.
  */
 export async function mayHaveNvidia(machine: Machine, result: CommandResult): Promise<boolean> {
-  if (await hasNvidiaDevice(machine)) return true;
+  if (await hasDeviceOf(machine, "nvidia")) return true;
   const hasFailed = result.kind === "finished" && result.exitCode !== 0 && result.exitCode !== FOUND_NONE;
   return hasFailed && (await machine.listNames(PCI_ROOT)).length === 0;
 }
 
-const CAUSES = { timeout: "too slow", overflow: "too long", busy: "an earlier call of it hangs" } as const;
+/**
+ * Whether the machine may have a GPU of AMD's although their tool names none: it failed, and the bus has one with their
+ * driver. Many machines with a small GPU of AMD's do not have the tool, or one that names none and exits with 0.
+ */
+export async function mayHaveAmd(machine: Machine, result: CommandResult): Promise<boolean> {
+  return result.kind === "finished" && result.exitCode !== 0 && (await hasDeviceOf(machine, "amdgpu"));
+}
+
+const CAUSES = {
+  timeout: "too slow",
+  overflow: "too long",
+  busy: "an earlier call of it hangs",
+  "not-started": "it could not be started",
+} as const;
 
 function isUnknownField(stdout: string): boolean {
   return /not a valid field/i.test(stdout);

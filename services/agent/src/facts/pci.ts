@@ -20,13 +20,13 @@ export async function readVfioGpus(machine: Machine): Promise<readonly VfioGpuFa
   return gpus.filter((gpu) => gpu !== undefined);
 }
 
-/** Whether the bus has a display controller that NVIDIA's own driver holds. */
-export async function hasNvidiaDevice(machine: Machine): Promise<boolean> {
+/** Whether the bus has a display controller that this driver holds. */
+export async function hasDeviceOf(machine: Machine, driver: "nvidia" | "amdgpu"): Promise<boolean> {
   const addresses = await machine.listNames(PCI_ROOT);
   const found = await Promise.all(
     addresses.map(async (address) => {
       const at = `${PCI_ROOT}/${address}`;
-      if ((await machine.linkName(`${at}/driver`)) !== "nvidia") return false;
+      if ((await machine.linkName(`${at}/driver`)) !== driver) return false;
       return (await machine.readText(`${at}/class`))?.startsWith("0x03") ?? false;
     }),
   );

@@ -23,6 +23,15 @@ describe("createCommandRunner()", () => {
     const run = createCommandRunner();
     expect(await run("no-such-program-here", [])).toEqual({ kind: "missing" });
     expect(await run("/etc", [])).toEqual({ kind: "missing" });
+    expect(await run("/etc/passwd/program", [])).toEqual({ kind: "missing" });
+  });
+
+  it("should not take one that the system cannot start now for a missing one", async () => {
+    const run = createCommandRunner();
+    // Longer than a command line can be: E2BIG, as EAGAIN and EMFILE say nothing about the program.
+    const tooLong = "x".repeat(8 * 1024 * 1024);
+    expect(await run(execPath, ["-e", tooLong])).toEqual({ kind: "no-answer", cause: "not-started" });
+    expect(await run(execPath, ["-e", ""])).toMatchObject({ kind: "finished", exitCode: 0 });
   });
 
   it("should give up on one that hangs, even when it ignores polite signals", async () => {

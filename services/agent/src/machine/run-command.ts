@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { errorCode } from "@rollcall/process";
 
 /** The outcome of running a program. Nothing a program does makes `RunCommand` reject. */
 export type CommandResult =
   | { readonly kind: "finished"; readonly exitCode: number; readonly stdout: string }
   /** There is no such program, or it may not be executed. */
   | { readonly kind: "missing" }
-  /** The program is there but gave no whole answer: too slow, too long, or an earlier run of it still hangs. */
-  | { readonly kind: "no-answer"; readonly cause: "timeout" | "overflow" | "busy" };
+  /**
+   * The program gave no complete answer: too slow, too long, an earlier run of it still hangs, or the system could not
+   * start a process, for example for lack of descriptors.
+   */
+  | { readonly kind: "no-answer"; readonly cause: "timeout" | "overflow" | "busy" | "not-started" };
 
 /** Run a program and collect what it prints to stdout. */
 export type RunCommand = (program: string, args: readonly string[]) => Promise<CommandResult>;
@@ -55,9 +59,22 @@ interface StartedProgram {
   readonly ended: Promise<void>;
 }
 
+/** Error codes of a program that does not exist here or cannot be executed. */
+const MISSING: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "EACCES"]);
+
+function notStarted(error: unknown): CommandResult {
+  return MISSING.has(errorCode(error) ?? "") ? { kind: "missing" } : { kind: "no-answer", cause: "not-started" };
+}
+
 function startProgram(program: string, args: readonly string[], limits: CommandLimits): StartedProgram {
-  // Its own group, so that what a wrapper script has started ends with it.
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
+  let child: ChildProcess;
+  try {
+    // Its own group, so that what a wrapper script has started ends with it.
+    child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
+  } catch (error) {
+    // Other errors of a start come later, as an event.
+    return { result: Promise.resolve(notStarted(error)), ended: Promise.resolve() };
+  }
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());
     child.once("error", () => resolve());
@@ -86,7 +103,7 @@ function collect(child: ChildProcess, limits: CommandLimits): Promise<CommandRes
       if (length > limits.outputLimitBytes) giveUp("overflow");
       else chunks.push(chunk);
     });
-    child.once("error", () => settle({ kind: "missing" }));
+    child.once("error", (error) => settle(notStarted(error)));
     child.once("close", (code) =>
       settle({
         kind: "finished",

@@ -1,4 +1,4 @@
-import { mayHaveNvidia } from "../facts/gpus.ts";
+import { mayHaveAmd, mayHaveNvidia } from "../facts/gpus.ts";
 import { NVIDIA_PROGRAMS, parseNvidiaRows, queryArgs } from "../facts/nvidia.ts";
 import { firstAmdIndex } from "../facts/pci.ts";
 import { parseMebibytes, parseRocmAnswer, ROCM_PROGRAMS, type RocmCard } from "../facts/rocm.ts";
@@ -21,13 +21,13 @@ export async function readNvidiaUsage(machine: Machine): Promise<readonly GpuRea
   return readings.length > 0 || !(await mayHaveNvidia(machine, result)) ? readings : undefined;
 }
 
-/** Read AMD's GPUs, by the indices of `createGpuReader`; `undefined` when rocm-smi gives no answer. */
+/** Read AMD's GPUs, by the indices of `createGpuReader`; `undefined` when that cannot be determined. */
 export async function readRocmUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_USAGE_ARGS);
   if (result.kind === "missing") return [];
   if (result.kind === "no-answer") return undefined;
   const readings = parseRocmUsage(result.stdout);
-  if (readings.length === 0) return readings;
+  if (readings.length === 0) return (await mayHaveAmd(machine, result)) ? undefined : readings;
   const first = await firstAmdIndex(machine);
   return readings.map((reading) => ({ ...reading, index: first + reading.index }));
 }

@@ -28,6 +28,10 @@ describe("exitCodeOf()", () => {
     [{ state: FAILED, observation: { signal: "SIGNONE" } }, 75],
     [{ state: FAILED, reason: "START_FAILED" }, 75],
     [{ state: LOST }, 75],
+    // It handled the signal that ended it.
+    [{ state: FAILED, reason: "DEADLINE_EXCEEDED", observation: { exitCode: 0 } }, 75],
+    [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 0 } }, 75],
+    [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 4 } }, 4],
     // What the node reports later is how the program was stopped.
     [{ state: FAILED, reason: "NODE_LOST", observation: { exitCode: 0 } }, 75],
     [{ state: STOPPED, reason: "UNCONFIRMED", observation: { signal: "SIGTERM" } }, 75],

@@ -269,12 +269,15 @@ async function whyNotRun(client: JobClient, name: string, message: string): Prom
   return [`the command did not run${message === "" ? "" : `: ${printable(message)}`}`, ...lines].join("\n");
 }
 
-/** The command's exit code as shells have it: 128 and the signal's number for one that a signal ended. */
+/**
+ * The command's exit code as shells have it: 128 and the signal's number for one that a signal ended. A command that
+ * was ended from outside, for example at its deadline, never has 0, even if it handled the signal and ended well.
+ */
 export function exitCodeOf(execution: Execution): number {
   const { state, reason } = execution;
   const observation = isEndSeen(reason) ? execution.observation : undefined;
   if (state === ExecutionState.COMPLETED) return 0;
-  if (observation?.exitCode !== undefined) return observation.exitCode;
+  if (observation?.exitCode !== undefined && observation.exitCode !== 0) return observation.exitCode;
   const signals: Readonly<Record<string, number>> = constants.signals;
   const signal = signals[observation?.signal ?? ""];
   if (signal !== undefined) return 128 + signal;

@@ -32,8 +32,8 @@ export function defineRun(run: Command, shell: Shell): void {
       "standard error. Ctrl-C stops it.",
     "Exit codes: the command's own; 128 and the number of the signal that ended it; 75 where neither is known: no " +
       "node fits, it could not be started, its node is lost, or the control plane does not answer. 75 also where the " +
-      "command succeeded and its output could not be read or written in full, and where --detach could not print the " +
-      "name.",
+      "command was ended from outside and then exited with 0, where it succeeded and its output could not be read or " +
+      "written in full, and where --detach could not print the name.",
   );
   run.action(
     action(

@@ -2,7 +2,9 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const LIMIT_MS = 5_000;
+/** A machine that boots is slow. */
+const LIMIT_MS = 15_000;
+const MOST_TRIES = 3;
 
 /** What keeps executions apart on this machine. */
 export interface Isolation {
@@ -62,13 +64,27 @@ async function firstThatWorks(options: readonly (readonly string[])[]): Promise<
 
 const MOST_PROBLEM = 200;
 
-/** Why a command does not end well; empty when it does. */
+interface RunError {
+  readonly stderr?: string;
+  readonly message: string;
+  readonly code?: number | string | null;
+}
+
+/**
+ * Why a command does not end well; empty when it does. One that did not end by itself, or could not be started for lack
+ * of something, is tried again: what is found here lasts as long as the keeper.
+ */
 async function tryRun([program = "", ...args]: readonly string[]): Promise<string> {
-  return run(program, args, { timeout: LIMIT_MS }).then(
-    () => "",
-    (error: { readonly stderr?: string; readonly message: string }) => {
+  for (let tries = 1; ; tries += 1) {
+    const error = await run(program, args, { timeout: LIMIT_MS }).then(
+      () => null,
+      (failure: RunError) => failure,
+    );
+    if (error === null) return "";
+    const hasAnswered = typeof error.code === "number" || error.code === "ENOENT" || error.code === "EACCES";
+    if (hasAnswered || tries === MOST_TRIES) {
       const [line = ""] = (error.stderr ?? "").trim().split("\n");
       return (line === "" ? error.message : line).slice(0, MOST_PROBLEM);
-    },
-  );
+    }
+  }
 }

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { errorCode, systemErrorWords } from "@rollcall/process";
 import { canUseSecret } from "@rollcall/wire";
 import type { ExecutionIdentity } from "../journal/execution-record.ts";
 import { expand, makeEnvironment, wrongNames } from "./environment.ts";
@@ -66,8 +67,12 @@ async function readSecrets(
 
 async function readSecret(directory: string, name: string): Promise<string> {
   // A keeper that is root must not be led to files of root's by whom the directory belongs to.
-  const file = await open(join(directory, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => null);
-  if (file === null) throw new Refusal(`the node has no secret ${name}`);
+  const file = await open(join(directory, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
+    const isAbsent = errorCode(error) === "ENOENT";
+    throw new Refusal(
+      isAbsent ? `the node has no secret ${name}` : `the secret ${name} cannot be read: ${systemErrorWords(error)}`,
+    );
+  });
   try {
     const found = await file.stat();
     if (found.uid !== 0 && found.uid !== process.getuid?.()) {

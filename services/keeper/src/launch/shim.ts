@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { errorCode } from "@rollcall/process";
 import { isAlive, type ProcessName, parseStat } from "../machine/process-name.ts";
 import { SHIM_SCRIPT } from "./launch-script.ts";
 import { parseExit, type ShimFacts } from "./shim-facts.ts";
@@ -54,13 +55,16 @@ export async function startShim(start: ShimStart): Promise<void> {
   child.unref();
 }
 
-/** What a shim has written down so far, and who of it runs. */
+/**
+ * What a shim has written down so far, and which of its processes run. Rejects when that cannot be read, for example
+ * for lack of descriptors: it must not look like an end.
+ */
 export async function readShim(directory: string): Promise<ShimFacts> {
   const read = (name: string): Promise<string | null> =>
     readFile(join(directory, "run", name), "utf8").then(
       // Without its end it is being written.
       (text) => (text.endsWith("\n") ? text : null),
-      () => null,
+      (error: unknown) => absent(error, null),
     );
   // The end is written last: with it, all that is read afterwards is final.
   const exit = await read("exit");
@@ -70,7 +74,7 @@ export async function readShim(directory: string): Promise<ShimFacts> {
     read("status"),
     stat(join(directory, "run", "started")).then(
       () => true,
-      () => false,
+      (error: unknown) => absent(error, false),
     ),
   ]);
   const childName = nameOf(child);
@@ -89,7 +93,9 @@ export async function readShim(directory: string): Promise<ShimFacts> {
 
 /** The first process of the execution's namespaces while it runs. All processes in them end with it. */
 export async function readInit(directory: string): Promise<ProcessName | null> {
-  const name = nameOf(await readFile(join(directory, "run", "init"), "utf8").catch(() => null));
+  const name = nameOf(
+    await readFile(join(directory, "run", "init"), "utf8").catch((error: unknown) => absent(error, null)),
+  );
   return name !== null && (await isAlive(name)) ? name : null;
 }
 
@@ -113,6 +119,12 @@ export async function releaseShim(directory: string): Promise<void> {
   } catch {
     // It is gone, and so nothing has to be told to it.
   }
+}
+
+/** The value of a file that does not exist; any other error is thrown. */
+function absent<T>(error: unknown, value: T): T {
+  if (errorCode(error) === "ENOENT") return value;
+  throw error;
 }
 
 function nameOf(line: string | null): ProcessName | null {

@@ -1,4 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
+import { errorCode } from "@rollcall/process";
 
 /** A process for good: ids are used again, and a start is not. */
 export interface ProcessName {
@@ -25,7 +26,13 @@ export function parseStat(line: string): ProcessStat | null {
   return { pid, start, isZombie: state === "Z" || state === "X", group: Number(group), session: Number(session) };
 }
 
-/** Whether the process runs. A zombie has ended, and only its parent has not looked yet. */
+/** Error codes of reading the /proc files of a process that has ended. */
+export const PROCESS_ENDED: ReadonlySet<string> = new Set(["ENOENT", "ESRCH"]);
+
+/**
+ * Whether the process runs. A zombie has ended, and only its parent has not looked yet. Rejects when the system does
+ * not say, for example for lack of descriptors.
+ */
 export async function isAlive({ pid, start }: ProcessName): Promise<boolean> {
   const stat = await readStat(pid);
   return stat !== null && stat.start === start && !stat.isZombie;
@@ -44,6 +51,9 @@ export async function readBootId(): Promise<string> {
 }
 
 async function readStat(pid: number): Promise<ProcessStat | null> {
-  const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => null);
+  const line = await readFile(`/proc/${pid}/stat`, "utf8").catch((error: unknown) => {
+    if (PROCESS_ENDED.has(errorCode(error) ?? "")) return null;
+    throw error;
+  });
   return line === null ? null : parseStat(line);
 }

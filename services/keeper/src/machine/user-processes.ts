@@ -2,11 +2,12 @@ import { execFile } from "node:child_process";
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { errorCode } from "@rollcall/process";
+import { PROCESS_ENDED } from "./process-name.ts";
 
 const run = promisify(execFile);
 const LIMIT_MS = 10_000;
-/** Error codes of reading the /proc files of a process that has ended. */
-const ENDED: ReadonlySet<string> = new Set(["ENOENT", "ESRCH"]);
+/** The same, and of reading those of another user's process, which a keeper that is not root cannot read. */
+const NOT_READABLE: ReadonlySet<string> = new Set([...PROCESS_ENDED, "EACCES", "EPERM"]);
 
 /** The user ids of all running processes. Rejects when one cannot be read. */
 export async function userIdsInUse(): Promise<ReadonlySet<number>> {
@@ -29,7 +30,7 @@ export async function processesBeside(pid: number): Promise<readonly number[]> {
 export async function processesOfExecution(id: string): Promise<readonly number[]> {
   const mark = `ROLLCALL_EXECUTION=${id}`;
   return select(async (pid) => {
-    const text = await readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
+    const text = await readFile(`/proc/${pid}/environ`, "utf8").catch((error: unknown) => absent(error, ""));
     return text.split("\0").includes(mark);
   });
 }
@@ -58,7 +59,7 @@ async function processIds(): Promise<readonly number[]> {
 /** The real user id of a process that runs; null for one that has ended. */
 async function userOf(pid: number): Promise<number | null> {
   const text = await readFile(`/proc/${pid}/status`, "utf8").catch((error: unknown) => {
-    if (ENDED.has(errorCode(error) ?? "")) return "";
+    if (PROCESS_ENDED.has(errorCode(error) ?? "")) return "";
     throw error;
   });
   if (/^State:\s+[ZX]/m.test(text)) return null;
@@ -67,5 +68,11 @@ async function userOf(pid: number): Promise<number | null> {
 }
 
 function namespaceOf(pid: number): Promise<string | null> {
-  return readlink(`/proc/${pid}/ns/pid`).catch(() => null);
+  return readlink(`/proc/${pid}/ns/pid`).catch((error: unknown) => absent(error, null));
+}
+
+/** The value of a file that is not there or not ours to read; any other error is thrown. */
+function absent<T>(error: unknown, value: T): T {
+  if (NOT_READABLE.has(errorCode(error) ?? "")) return value;
+  throw error;
 }

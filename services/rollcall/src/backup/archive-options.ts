@@ -72,6 +72,9 @@ export async function verified(path: string, passphrase: string | null): Promise
   }
 }
 
+/** A failure that left something changed: a signal does not hide it. */
+export class PartialFailure extends Failure {}
+
 /** Run `work` until it ends or the user asks for its end by SIGINT or SIGTERM. */
 export async function interruptible<T>(process: NodeJS.Process, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController();
@@ -81,7 +84,7 @@ export async function interruptible<T>(process: NodeJS.Process, work: (signal: A
   try {
     return await work(ending.signal);
   } catch (error) {
-    throw ending.signal.aborted ? ending.signal.reason : error;
+    throw ending.signal.aborted && !(error instanceof PartialFailure) ? ending.signal.reason : error;
   } finally {
     process.off("SIGINT", onSignal);
     process.off("SIGTERM", onSignal);

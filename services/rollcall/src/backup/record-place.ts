@@ -16,6 +16,7 @@ import type { ProcessConfig } from "../config/process-keys.ts";
 import { unreachableText } from "../control-plane/open-record.ts";
 import { explainingStart } from "../control-plane/start-problem.ts";
 import { lockDataDirectory, runningUp } from "../up/directory-lock.ts";
+import { PartialFailure } from "./archive-options.ts";
 
 /** The keys that say where the record is. */
 export type PlaceConfig = Pick<ProcessConfig, "Data.Dir" | "Database.URL" | "Database.DirectURL">;
@@ -42,7 +43,7 @@ export interface PlaceWish {
 }
 
 /** The record is restored, and what belongs to it in the data directory is not: only another restore mends that. */
-export class HalfRestoredError extends Failure {}
+export class HalfRestoredError extends PartialFailure {}
 
 /**
  * Reach the record of a configured Postgres, or that of a data directory, whose Postgres is started for as long as
