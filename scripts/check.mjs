@@ -1,15 +1,18 @@
-// Checks one file: its format and lint rules, the types of its package and of its package's tests, and the tests of its
-// package that import it, all at the same time; a schema by buf. Usage: node scripts/check.mjs FILE [--watch]
-import { spawn } from "node:child_process";
+// Checks one file: its format and lint rules, the types of its package and of its package's tests, and the nearest tests
+// of its package that import it, all at the same time; a schema by buf. Usage: node scripts/check.mjs FILE [--watch]
+import { execFile, spawn } from "node:child_process";
 import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 const ROOT = resolve(fileURLToPath(new URL("..", import.meta.url)));
 const BIN = join(ROOT, "node_modules/.bin");
 
 const SCRIPT = /\.[cm]?[jt]sx?$/;
 const TYPED = /\.[cm]?tsx?$/;
+/** More test files than these take longer than a check should; `make test` runs all of them. */
+const MOST_TESTS = 10;
 
 const [given, ...options] = process.argv.slice(2);
 const file = given === undefined ? "" : relative(ROOT, resolve(given));
@@ -43,7 +46,34 @@ function checks() {
     return [run("buf", ["lint", "--path", file]), run("buf", ["format", "--diff", "--exit-code", file])];
   }
   const lint = run("biome", ["ci", "--no-errors-on-unmatched", file]);
-  return SCRIPT.test(file) ? [lint, types(), run("jest", related)] : [lint];
+  return SCRIPT.test(file) ? [lint, types(), tests()] : [lint];
+}
+
+/** Run the tests that import the file, only the nearest where there are many. */
+async function tests() {
+  const { stdout } = await promisify(execFile)(join(BIN, "jest"), ["--listTests", ...related], { cwd: ROOT });
+  const found = stdout
+    .split("\n")
+    .filter((path) => path !== "")
+    .map((path) => relative(ROOT, path))
+    .sort((a, b) => distanceTo(a) - distanceTo(b) || a.localeCompare(b));
+  if (found.length === 0) return 0;
+  const code = await run("jest", ["--runTestsByPath", ...found.slice(0, MOST_TESTS)]);
+  const more = found.length - MOST_TESTS;
+  if (more > 0) {
+    const tested = `the ${MOST_TESTS} nearest of ${found.length} test files that import ${file} were run`;
+    process.stdout.write(`${tested}; make test ARGS=${folder} runs all\n`);
+  }
+  return code;
+}
+
+/** How many folders lie between the file and a test; a test of its own name comes first. */
+function distanceTo(test) {
+  if (test.replace(/\.test\.\w+$/, "") === file.replace(SCRIPT, "")) return -1;
+  const [from, to] = [dirname(file).split(sep), dirname(test).split(sep)];
+  const shared = from.findIndex((part, at) => part !== to[at]);
+  const common = shared === -1 ? from.length : shared;
+  return from.length + to.length - 2 * common;
 }
 
 /** The package's folder, as "libs/domain"; the file's own folder where it belongs to no package. */
