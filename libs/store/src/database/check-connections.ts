@@ -6,7 +6,7 @@ import { RECORD_SEQUENCES, RECORD_TABLES } from "../backup/record-schema.ts";
 import { connectionConfig, type RecordAddress } from "./pool.ts";
 import { RecordClient } from "./record-client.ts";
 import type { Db, LaneStore } from "./store.ts";
-import { isNotTold, storeErrorCode, toConnectError, toStoreError } from "./store-error.ts";
+import { isConnectionLimit, isNotTold, storeErrorCode, toConnectError, toStoreError } from "./store-error.ts";
 
 /** What to check, and for which process. */
 export interface CheckConnectionsOptions {
@@ -25,8 +25,6 @@ const ANSWER_TIMEOUT_MS = 20_000;
 const KEPT_MS = 1_000;
 /** Names in a message. */
 const MOST_NAMED = 3;
-const TOO_MANY_CONNECTIONS = "53300";
-const PROTOCOL_VIOLATION = "08P01";
 
 /**
  * Check on each kind of connection that the database and what stands before it support what the process needs: it can
@@ -90,11 +88,11 @@ async function checkLimits({ store, pooled, sessions }: CheckConnectionsOptions)
   const opened = await Promise.allSettled(clients);
   const open = opened.flatMap((it) => (it.status === "fulfilled" ? [it.value] : []));
   await Promise.all(open.map((client) => client.end().catch(() => {})));
-  const refusal = opened.find((it) => it.status === "rejected")?.reason;
-  if (refusal === undefined) return;
-  const code = storeErrorCode(refusal);
-  if (code !== TOO_MANY_CONNECTIONS && code !== PROTOCOL_VIOLATION) throw toStoreError(refusal);
-  const text = Object(refusal.cause ?? refusal).message;
+  const refusals: readonly unknown[] = opened.flatMap((it) => (it.status === "rejected" ? [it.reason] : []));
+  if (refusals.length === 0) return;
+  const refusal = refusals.find(isConnectionLimit);
+  if (refusal === undefined) throw toStoreError(refusals[0]);
+  const text = Object(Object(refusal).cause ?? refusal).message;
   throw new StartError(
     `what listens at ${postgresPlace(url)} allows ${open.length} more connections, and this process opens up to ` +
       `${pooled} (${text}): raise its limit of clients (max_client_conn of PgBouncer), or lower Database.PoolSize ` +

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { StoreUnavailableError } from "@rollcall/errors";
-import { classifyStoreError, storeErrorCode, toConnectError, toStoreError } from "./store-error.ts";
+import { classifyStoreError, isConnectionLimit, storeErrorCode, toConnectError, toStoreError } from "./store-error.ts";
 
 const withCode = (code: string, message = "driver says no", more: object = {}) =>
   Object.assign(new Error(message), { code, ...more });
@@ -83,6 +83,28 @@ describe("classifyStoreError()", () => {
     expect(classifyStoreError(wrapped).spoils).toBe("pool");
     expect(storeErrorCode(wrapped)).toBe("25006");
     expect(storeErrorCode(new Error("none"))).toBe("");
+  });
+});
+
+describe("isConnectionLimit()", () => {
+  it.each([
+    ["Postgres without a free connection", withCode("53300", "sorry, too many clients already"), true],
+    ["PgBouncer at its limit", withCode("08P01", "no more connections allowed (max_client_conn)"), true],
+    [
+      "PgBouncer at a user's limit",
+      withCode("08P01", "client connections exceeded (max_user_client_connections)"),
+      true,
+    ],
+    [
+      "PgBouncer that cannot log in",
+      withCode("08P01", "server login failed: FATAL too many connections for role"),
+      false,
+    ],
+    ["PgBouncer that waits to log in", withCode("08P01", "server login has been failing, try again later"), false],
+    ["PgBouncer that ends", withCode("08P01", "pgbouncer is shutting down"), false],
+    ["a full disk", withCode("53100", "no connections"), false],
+  ])("should know whether %s allows no more of them", (_, error, expected) => {
+    expect(isConnectionLimit(toConnectError(error))).toBe(expected);
   });
 });
 

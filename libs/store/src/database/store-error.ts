@@ -143,6 +143,21 @@ export function isReadOnly(error: unknown): boolean {
   return ["25006", "55000"].includes(storeErrorCode(error));
 }
 
+const TOO_MANY_CONNECTIONS = "53300";
+/** The code with which PgBouncer refuses clients, for whatever reason. */
+const PROTOCOL_VIOLATION = "08P01";
+
+/**
+ * Whether a connection was refused because what listens allows no more of them. A pooler that cannot log in to its
+ * server passes on what the server says, which can be about the server's connections.
+ */
+export function isConnectionLimit(error: unknown): boolean {
+  const code = storeErrorCode(error);
+  if (code !== PROTOCOL_VIOLATION) return code === TOO_MANY_CONNECTIONS;
+  const texts = [...chainOf(error)].map(({ message }) => message);
+  return texts.some((text) => /connections/i.test(text) && !/server login/i.test(text));
+}
+
 function meaningOf(error: Error): StoreErrorMeaning {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   // A plan that was made before the schema changed; its code also stands for what the server does not support.
