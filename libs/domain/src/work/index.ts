@@ -1,4 +1,4 @@
-export { boundUnknown, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
+export { boundUnknown, FIRST_UNKNOWN_OF_NODE, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
 export { type ExceededQuota, exceededQuota, type OwnerQuota, type OwnerUsage } from "./bounds/owner-quota.ts";
 export { checkJob, type KeptJob, keptJob } from "./check-job.ts";
 export {

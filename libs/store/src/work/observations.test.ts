@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "@rollcall/domain";
+import { FIRST_UNKNOWN_OF_NODE, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "@rollcall/domain";
 import { addWorkNode, connectNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import { sql } from "kysely";
@@ -165,12 +165,16 @@ describe("saveObservations()", () => {
     };
     const cut = (await Promise.all(names.map((name) => say(name, 1)))).flatMap(({ cutNodeIds }) => cutNodeIds);
     expect(cut.sort()).toEqual([...names].sort());
-    expect((await unknown()).rows).toEqual([{ count: MOST_UNKNOWN }]);
-    await sql`update nodes set membership = 'REJECTED' where id = 'many0'`.execute(store.db);
-    const before = await observedRows("many0");
+    // Ten nodes reach the limit of all; each of the two others can still record its first.
+    const most = MOST_UNKNOWN + 2 * FIRST_UNKNOWN_OF_NODE;
+    expect((await unknown()).rows).toEqual([{ count: most }]);
+    const counts = await Promise.all(names.map(async (name) => (await observedRows(name)).length));
+    expect(Math.min(...counts)).toBe(FIRST_UNKNOWN_OF_NODE);
+    const full = names.find((_, index) => counts[index] === MOST_UNKNOWN_OF_NODE) ?? "";
+    await sql`update nodes set membership = 'REJECTED' where id = ${full}`.execute(store.db);
     await Promise.all(names.map((name) => say(name, 2)));
     expect((await unknown()).rows).toEqual([{ count: MOST_UNKNOWN }]);
-    expect(await observedRows("many0")).toHaveLength(before.length);
+    expect(await observedRows(full)).toHaveLength(MOST_UNKNOWN_OF_NODE);
     await sql`delete from execution_observations where unknown`.execute(store.db);
   });
 

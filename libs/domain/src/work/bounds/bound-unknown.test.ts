@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { boundUnknown, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bound-unknown.ts";
+import { boundUnknown, FIRST_UNKNOWN_OF_NODE, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bound-unknown.ts";
 
 const reportsOf = (nodeId: string, count: number) =>
   Array.from({ length: count }, (_, index) => ({ id: `${nodeId}-${index}`, nodeId }));
@@ -24,15 +24,26 @@ describe("boundUnknown()", () => {
     expect(cutNodeIds).toEqual(["full", "almost"]);
   });
 
-  it("should record no more of all nodes together than the limit", () => {
+  it("should record no more of all nodes together than the limit, beyond the first of each node", () => {
     const ofNodes = new Map([
-      ["a", 0],
-      ["b", 0],
+      ["a", FIRST_UNKNOWN_OF_NODE],
+      ["b", FIRST_UNKNOWN_OF_NODE],
     ]);
     const reports = [...reportsOf("a", 2), ...reportsOf("b", 2)];
     const { recorded, cutNodeIds } = boundUnknown(reports, { ofNodes, total: MOST_UNKNOWN - 3 });
     expect(recorded.map(({ id }) => id)).toEqual(["a-0", "a-1", "b-0"]);
     expect(cutNodeIds).toEqual(["b"]);
+  });
+
+  it("should record the first of each node, however many others have", () => {
+    const ofNodes = new Map([
+      ["new", 0],
+      ["few", FIRST_UNKNOWN_OF_NODE - 1],
+    ]);
+    const reports = [...reportsOf("new", FIRST_UNKNOWN_OF_NODE + 5), ...reportsOf("few", 2)];
+    const { recorded, cutNodeIds } = boundUnknown(reports, { ofNodes, total: MOST_UNKNOWN });
+    expect(recorded).toEqual([...reportsOf("new", FIRST_UNKNOWN_OF_NODE), ...reportsOf("few", 1)]);
+    expect(cutNodeIds).toEqual(["new", "few"]);
   });
 
   it("should record nothing of a node that is not approved", () => {

@@ -4,8 +4,11 @@
  */
 export const MOST_UNKNOWN_OF_NODE = 1_000;
 
-/** The same of all nodes together. */
+/** The same of all nodes together, beyond the first of each node. */
 export const MOST_UNKNOWN = 10_000;
+
+/** Recorded of each node even when the nodes together are at their limit: a few nodes cannot hide what others run. */
+export const FIRST_UNKNOWN_OF_NODE = 50;
 
 /** How many unknown executions are recorded already. */
 export interface UnknownCounts {
@@ -36,7 +39,8 @@ export function boundUnknown<Report extends UnknownReport>(
   let sum = total;
   const recorded = reports.filter(({ nodeId }) => {
     const count = counts.get(nodeId);
-    if (count === undefined || count >= MOST_UNKNOWN_OF_NODE || sum >= MOST_UNKNOWN) {
+    const limit = sum < MOST_UNKNOWN ? MOST_UNKNOWN_OF_NODE : FIRST_UNKNOWN_OF_NODE;
+    if (count === undefined || count >= limit) {
       cut.add(nodeId);
       return false;
     }
