@@ -127,7 +127,7 @@ export const ADVICE: Readonly<Record<string, string>> = {
   JOB_STOPPED: "Start the job again with `rollcall job run FILE`.",
   JOB_ENDED: "Nothing if you wanted to stop the job. To run it again, use `rollcall job run FILE`.",
   JOB_ACTIVE: "Stop the job with `rollcall job stop JOB --wait`, then delete it.",
-  JOB_NOT_ENDED: "Delete the job when its executions have ended. `rollcall job why JOB` says what holds them.",
+  JOB_NOT_ENDED: "Delete the job when its executions have ended, or first delete the nodes that are gone for good.",
   JOB_VERSION_NOT_FOUND: "Choose a version that `rollcall job history JOB` lists.",
   JOB_VERSION_IS_NEWEST: "Nothing if you wanted this version. `rollcall job history JOB` lists the others.",
   JOB_HAS_NO_COUNT: "Change the selector instead: the job runs on every node that matches.",

@@ -44,7 +44,9 @@ export function jobActive(name: string): ConnectError {
 /** Executions of the job may still run, so it cannot be deleted. */
 export function jobNotEnded(name: string, executions: number): ConnectError {
   const what = executions === 1 ? "1 execution has" : `${executions} executions have`;
-  const text = `${what} not ended of job ${name}, or their nodes have not confirmed it: delete the job when they have`;
+  const text =
+    `${what} not ended of job ${name}, or their nodes have not confirmed it: delete the job when they have, or first ` +
+    "delete the nodes that are gone for good";
   return refuse("JOB_NOT_ENDED", text, { metadata: { job: name, executions: String(executions) }, subject: name });
 }
 

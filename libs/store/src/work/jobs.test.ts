@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MOST_JOB_VERSIONS } from "@rollcall/domain";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
 import {
   countOpenExecutions,
   deleteJob,
@@ -80,6 +81,34 @@ describe("deleteJob()", () => {
     expect(await countOpenExecutions(store.db, "gone")).toBe(0);
     const left = await store.db.selectFrom("execution_observations").select("execution_id").execute();
     expect(left).toEqual([{ execution_id: "stays-1" }]);
+  });
+});
+
+describe("countOpenExecutions()", () => {
+  it("should count what a rejected node may still run, until it says otherwise or is deleted", async () => {
+    const { store } = database;
+    await save({ name: "rejected", version: 1 });
+    for (const id of ["offline", "deleted"]) await addNode(store, id);
+    await sql`
+      insert into executions (id, job, version, index, node_id, desired, generation, spec_digest, millicores,
+        memory_bytes, disk_bytes, state, holds, ended_at)
+      select 'rejected-' || nr, 'rejected', 1, nr, node, desired, 1, ${Buffer.alloc(32)}, 0, 0, 0, 'FAILED', false,
+        now()
+      from (values (1, 'offline', 'STOP'), (2, 'offline', 'FORGET'), (3, 'deleted', 'STOP'), (4, 'offline', 'FORGET'))
+        as e (nr, node, desired)`.execute(store.db);
+    await sql`
+      insert into execution_observations (execution_id, node_id, epoch, report, observed)
+      values ('rejected-4', 'offline', 1, 1, 'RUNNING')`.execute(store.db);
+    await store.db.deleteFrom("nodes").where("id", "=", "deleted").execute();
+    const open = () => countOpenExecutions(store.db, "rejected");
+    // The first was never confirmed; the last runs although it may be forgotten.
+    expect(await open()).toBe(2);
+    await sql`update execution_observations set missing = 2 where execution_id = 'rejected-4'`.execute(store.db);
+    expect(await open()).toBe(1);
+    await sql`
+      insert into execution_observations (execution_id, node_id, epoch, report, observed)
+      values ('rejected-1', 'offline', 1, 2, 'ENDED')`.execute(store.db);
+    expect(await open()).toBe(0);
   });
 });
 

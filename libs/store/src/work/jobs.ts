@@ -222,11 +222,21 @@ export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<
   return toStoredJob(row);
 }
 
-/** How many executions of a job have not ended, or may still run on their nodes. */
+/**
+ * How many executions of a job have not ended, or may still run on their nodes: a rejected node may be approved again,
+ * and what it runs must then be stopped.
+ */
 export async function countOpenExecutions(db: Db, job: string): Promise<number> {
   const { rows } = await sql<{ readonly count: bigint }>`
-    select count(*) as count from executions
-    where job = ${job} and (holds or ended_at is null)`.execute(db);
+    select count(*) as count
+    from executions as e
+    left join execution_observations as o on o.execution_id = e.id
+    where e.job = ${job} and (
+      e.holds or e.ended_at is null
+      or exists (select from nodes as n where n.id = e.node_id)
+        and coalesce(o.observed, 'ABSENT') <> 'ENDED' and coalesce(o.missing, 0) < 2
+        and (e.desired = 'STOP' or o.observed in ('STARTING', 'RUNNING', 'READY'))
+    )`.execute(db);
   return Number(rows[0]?.count ?? 0n);
 }
 
