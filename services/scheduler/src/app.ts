@@ -38,7 +38,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const { renewEveryMs, expiryMs } = timing;
   const { afterStep = () => {}, quota = UNLIMITED } = scheduler;
   const options: LeaderOptions = {
-    record: createPostgresRecord(store.reserved),
+    record: createPostgresRecord(store.reserved, quota),
     feed,
     signals,
     instance,

@@ -2,8 +2,10 @@ import {
   autoRevertTo,
   type CommandSource,
   decideRevert,
+  jobChangedEvent,
   jobSubmittedEvent,
   type NewEvent,
+  type OwnerQuota,
   type RevertDecision,
   refuseJobEdit,
   revertedCount,
@@ -18,6 +20,7 @@ import {
   type ReservedStore,
   readJobVersionHeads,
   type StoredJob,
+  saveHalted,
   saveJobVersion,
   saveSpec,
   type Tx,
@@ -128,27 +131,63 @@ async function submitReverted(
 /** What a submission may say of its reason. */
 const MOST_REASON = 1_024;
 
+/** A job to revert automatically. */
+export interface AutoRevertOrder {
+  readonly job: string;
+  /** The version whose update halted. */
+  readonly version: number;
+  readonly by: CommandSource;
+  /** What the jobs of each owner can use. */
+  readonly quota: OwnerQuota;
+}
+
 /**
- * Revert a job whose update to a version halted, as its policy says. Nothing happens where the job is not so any more.
- * A text says why the earlier version cannot be submitted.
+ * Revert a job whose update to a version halted, as its policy says. Does nothing if that is no longer the case.
+ * Returns why the earlier version cannot be submitted, which the job says from then on; null if it was.
  */
 export async function autoRevertJob(
   store: Pick<ReservedStore, "change">,
-  { job: name, version, by }: { readonly job: string; readonly version: number; readonly by: CommandSource },
+  order: AutoRevertOrder,
 ): Promise<string | null> {
-  const { result } = await store.change<string | null>(async (tx) => {
-    const before = await lockJob(tx, name);
-    const to = before?.version === version ? autoRevertTo({ ...before, spec: keptJobOf(before).spec }) : null;
-    if (before === null || to === null) return { result: null, events: [] };
-    const message = `the update to version ${version} halted: ${before.halted ?? ""}`;
-    try {
-      const reverted = await decideRevertIn(tx, { name, etag: "", version: to });
-      const { event } = await submitReverted(tx, reverted, { ...by, message }, version);
-      return { result: null, events: [event] };
-    } catch (error) {
-      if (reasonOf(error) === undefined) throw error;
-      return { result: describeError(error).message, events: [] };
-    }
-  });
-  return result;
+  try {
+    await store.change((tx) => autoRevertIn(tx, order));
+    return null;
+  } catch (error) {
+    if (reasonOf(error) === undefined) throw error;
+    const { message } = describeError(error);
+    await store.change((tx) => noteNotReverted(tx, order, message));
+    return message;
+  }
+}
+
+async function autoRevertIn(
+  tx: Tx,
+  { job: name, version, by, quota }: AutoRevertOrder,
+): Promise<{ readonly result: null; readonly events: readonly NewEvent[] }> {
+  const before = await lockJob(tx, name);
+  const to = before?.version === version ? autoRevertTo({ ...before, spec: keptJobOf(before).spec }) : null;
+  if (before === null || to === null) return { result: null, events: [] };
+  const message = `the update to version ${version} halted: ${before.halted ?? ""}`;
+  const reverted = await decideRevertIn(tx, { name, etag: "", version: to });
+  // The usage of an owner includes what its job would have after a revert, but the earlier version can be another's.
+  const isOthers = reverted.owner !== before.actor;
+  const { event } = await holdToQuota(tx, { quota: isOthers ? quota : null }, reverted.owner, () =>
+    submitReverted(tx, reverted, { ...by, message }, version),
+  );
+  return { result: null, events: [event] };
+}
+
+const NOT_REVERTED = "; it cannot be reverted automatically: ";
+
+async function noteNotReverted(
+  tx: Tx,
+  { job: name, version, by }: AutoRevertOrder,
+  why: string,
+): Promise<{ readonly result: null; readonly events: readonly NewEvent[] }> {
+  const before = await lockJob(tx, name);
+  const halted = before?.version === version ? before.halted : null;
+  if (before === null || halted === null || halted.includes(NOT_REVERTED)) return { result: null, events: [] };
+  const after = await saveHalted(tx, name, `${halted}${NOT_REVERTED}${why}`);
+  const facts = { name, before, after, reason: "JOB_UPDATED", actor: by.actor, message: after.halted ?? "" } as const;
+  return { result: null, events: [jobChangedEvent(facts)] };
 }

@@ -41,6 +41,7 @@ export {
   readJobVersionHeads,
   readJobVersions,
   type StoredJob,
+  saveHalted,
   saveJobEdit,
   saveJobVersion,
 } from "./jobs.ts";

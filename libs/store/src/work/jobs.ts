@@ -222,6 +222,12 @@ export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<
   return toStoredJob(row);
 }
 
+/** Change why the update of a job that is locked halted. */
+export async function saveHalted(tx: Tx, name: string, halted: string): Promise<StoredJob> {
+  const query = tx.updateTable("jobs").set({ halted, updated_at: sql<Date>`now()` }).where("name", "=", name);
+  return toStoredJob(await query.returningAll().executeTakeFirstOrThrow());
+}
+
 /**
  * How many executions of a job have not ended, or may still run on their nodes: a rejected node may be approved again,
  * and what it runs must then be stopped.

@@ -1,5 +1,5 @@
 import type { OwnerUsage } from "@rollcall/domain";
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 
 /** Have the jobs of an owner changed by one transaction at a time. Taken after the locks of jobs. */
@@ -7,19 +7,59 @@ export async function lockOwner(tx: Tx, owner: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${owner}, 7195))`.execute(tx);
 }
 
-/** Jobs that run once on every matching node count as an execution on each approved node. */
 const USAGE = sql`
   count(*)::integer as jobs,
-  coalesce(sum(units) filter (where state = 'ACTIVE'), 0)::bigint::text as executions,
-  coalesce(sum(units * millicores) filter (where state = 'ACTIVE'), 0)::text as millicores`;
+  coalesce(sum(executions), 0)::bigint::text as executions,
+  coalesce(sum(millicores), 0)::text as millicores`;
 
-const JOBS = sql`
-  select j.actor, j.state, j.millicores, case
-    when j.type in ('batch', 'service') then j.count
-    when j.one_node then 1
+/** Executions that a job wants. Jobs that run once on every matching node count as one on each approved node. */
+const executionsOf = (type: RawBuilder<string>, count: RawBuilder<number>, isOneNode: RawBuilder<boolean>) => sql`
+  case
+    when ${type} in ('batch', 'service') then ${count}
+    when ${isOneNode} then 1
     else (select count(*) from nodes as n where n.type = 'COMPUTE' and n.membership = 'APPROVED')
-  end as units
-  from jobs as j`;
+  end`;
+
+/**
+ * What each job uses: the most of what its newest version asks for, what it would have after the update to that version
+ * halted, and what its executions hold. Until the newest version became ready, the last one that did is placed again
+ * once the update has halted; where the policy says so, the job is reverted to it, which restores its count as well.
+ */
+const JOBS = sql`
+  select j.actor,
+    greatest(newest.executions, earlier.executions, held.executions) as executions,
+    greatest(newest.executions * j.millicores, earlier.executions * earlier.millicores, held.millicores) as millicores
+  from jobs as j
+  cross join lateral (
+    select case
+      when j.state = 'ACTIVE' then ${executionsOf(sql`j.type`, sql`j.count`, sql`j.one_node`)} else 0
+    end as executions
+  ) as newest
+  left join lateral (
+    select ready.millicores,
+      ${executionsOf(
+        sql`ready.type`,
+        sql`case when ready.reverts then greatest(j.count, ready.count) else j.count end`,
+        sql`ready.one_node`,
+      )} as executions
+    from (
+      select
+        coalesce(lower(substr(v.spec ->> 'type', length('JOB_TYPE_') + 1)), j.type) as type,
+        coalesce((v.spec ->> 'count')::integer, 0) as count,
+        coalesce((v.spec -> 'resources' ->> 'millicores')::bigint, 0) as millicores,
+        coalesce(v.spec -> 'constraints' ->> 'node', '') <> '' as one_node,
+        j.undone is null and coalesce((j.spec -> 'update' ->> 'autoRevert')::boolean, false) as reverts
+      from job_versions as v
+      where j.state = 'ACTIVE' and j.ready_version <> j.version and not j.ready_version = any(j.same_versions)
+        and v.job = j.name and v.version = j.ready_version
+    ) as ready
+    where ready.reverts or ready.type = j.type
+  ) as earlier on true
+  cross join lateral (
+    select count(*) as executions, coalesce(sum(e.millicores), 0) as millicores
+    from executions as e
+    where e.job = j.name and e.holds
+  ) as held`;
 
 interface UsageRow {
   readonly jobs: number;

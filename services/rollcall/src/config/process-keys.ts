@@ -45,7 +45,9 @@ export const PROCESS_KEYS = defineKeys({
     default: 100_000,
     doc:
       "Executions that the active jobs of each owner want at most; 0 for no limit. An ops job or daemon counts as an " +
-      "execution on each approved node, or as one where it names its node. See Quota.Jobs.",
+      "execution on each approved node, or as one where it names its node. A job that still runs more executions " +
+      "than it wants counts with those. Until an update is complete, the earlier version counts if the job would use " +
+      "more after the update halted. See Quota.Jobs.",
   },
   "Quota.Cores": {
     schema: int({ min: 0, max: 100_000_000 }),

@@ -4,20 +4,25 @@ import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
-import { addWorkNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { FakeWorkers } from "../testing/fake-workers.ts";
 import { serviceOf } from "../testing/job-specs.ts";
 import { createToken, type Rig, startRig } from "../testing/rig.ts";
 
 const QUOTA = { jobs: 4, executions: 20, millicores: 10_000 };
 const WAITING = { queueTimeout: { seconds: 3_600n } };
 
+const NODES = ["n1", "n2", "n3"];
+
 let database: TestDatabase;
+let workers: FakeWorkers;
 let rig: Rig;
 let second: Rig;
 let admin: Client<typeof JobService>;
 beforeAll(async () => {
   database = await createTestDatabase();
-  for (const id of ["n1", "n2", "n3"]) await addWorkNode(database.store, id);
+  for (const id of NODES) await addWorkNode(database.store, id);
+  workers = new FakeWorkers(database.store);
   rig = await startRig(database.store, { quota: QUOTA });
   // Schedulers side by side share the store alone.
   second = await startRig(database.store, { quota: QUOTA });
@@ -62,7 +67,10 @@ describe("quotas of owners", () => {
     await jobs.scaleJob({ name: "a", count: 10 });
     expect((await jobs.submitJob({ spec: specOf("b", 1) })).changed).toBe(false);
     await jobs.stopJob({ name: "a" });
-    expect(await owners()).toMatchObject([{ owner, jobs: 4, executions: 3n, millicores: 0n }]);
+    await eventually(async () => {
+      await workers.work(NODES);
+      expect(await owners()).toMatchObject([{ owner, jobs: 4, executions: 3n, millicores: 0n }]);
+    });
     await jobs.submitJob({ spec: specOf("b", 17, 500) });
     const again = describeError(await jobs.submitJob({ spec: specOf("a", 10, 500) }).catch((error: unknown) => error));
     expect(again).toMatchObject({ reason: "QUOTA_EXCEEDED" });

@@ -1,4 +1,4 @@
-import type { CommandSource, PlacedNode } from "@rollcall/domain";
+import type { CommandSource, OwnerQuota, PlacedNode } from "@rollcall/domain";
 import { autoRevertJob } from "@rollcall/operations";
 import {
   type ChangePosition,
@@ -67,8 +67,8 @@ export interface LeaderRecord {
   getJobs(names: readonly string[]): Promise<readonly StoredJob[]>;
   getJobVersion(job: string, version: number): Promise<JobVersionRecord | null>;
   /**
-   * Revert a job whose update to a version halted, as its policy says. Nothing happens where that is no longer so, or
-   * where today's rules refuse the earlier version; a text says that.
+   * Revert a job whose update to a version halted, as its policy says. Does nothing if that is no longer the case.
+   * Returns why the earlier version cannot be submitted: today's rules refuse it, or its owner's quota does.
    */
   autoRevert(job: string, version: number, by: CommandSource): Promise<string | null>;
   readComputeNodeIds(query: PageQuery): Promise<readonly string[]>;
@@ -79,8 +79,12 @@ export interface LeaderRecord {
   indexToAdopt(places: PlacesOfJob): Promise<number>;
 }
 
-/** The record of a leader, on Postgres. */
-export function createPostgresRecord(store: ReservedStore): LeaderRecord {
+/**
+ * The record of a leader, on Postgres.
+ *
+ * @param quota what the jobs of each owner can use.
+ */
+export function createPostgresRecord(store: ReservedStore, quota: OwnerQuota): LeaderRecord {
   const { db } = store;
   return {
     currentRevision: () => currentRevision(db),
@@ -99,7 +103,7 @@ export function createPostgresRecord(store: ReservedStore): LeaderRecord {
     readJobs: (query) => readJobs(db, query),
     getJobs: (names) => getJobs(db, names),
     getJobVersion: (job, version) => getJobVersion(db, job, version),
-    autoRevert: (job, version, by) => autoRevertJob(store, { job, version, by }),
+    autoRevert: (job, version, by) => autoRevertJob(store, { job, version, by, quota }),
     readComputeNodeIds: (query) => readComputeNodeIds(db, query),
     ensureAllocations: (nodeIds) => ensureAllocations(store, nodeIds),
     readNodes: (ids) => readNodes(db, ids),

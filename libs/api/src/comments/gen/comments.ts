@@ -1998,7 +1998,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "rollcall.scheduler.v1.Job.version": "The newest version, from 1.",
   "rollcall.scheduler.v1.Job.wanted": "Executions wanted now: the count of a batch job or service, the matching nodes of others.",
   "rollcall.scheduler.v1.JobOwner": "JobOwner is who submitted the newest version of jobs.",
-  "rollcall.scheduler.v1.JobOwner.executions": "Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node.",
+  "rollcall.scheduler.v1.JobOwner.executions": "Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node. A job counts as more while more of its executions hold resources, or while its update could halt and leave it with more.",
   "rollcall.scheduler.v1.JobOwner.jobs": "Jobs in the store, ended ones included.",
   "rollcall.scheduler.v1.JobOwner.millicores": "Thousandths of a core that these executions ask for.",
   "rollcall.scheduler.v1.JobOwner.owner": "The owner, as events name the caller: \"token:<id>\" or \"user:<subject>\".",

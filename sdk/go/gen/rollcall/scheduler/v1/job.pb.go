@@ -3463,7 +3463,8 @@ type JobOwner struct {
 	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Jobs in the store, ended ones included.
 	Jobs uint32 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
-	// Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node.
+	// Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node. A job
+	// counts as more while more of its executions hold resources, or while its update could halt and leave it with more.
 	Executions uint64 `protobuf:"varint,3,opt,name=executions,proto3" json:"executions,omitempty"`
 	// Thousandths of a core that these executions ask for.
 	Millicores    uint64 `protobuf:"varint,4,opt,name=millicores,proto3" json:"millicores,omitempty"`

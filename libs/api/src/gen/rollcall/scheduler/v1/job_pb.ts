@@ -1893,7 +1893,8 @@ export type JobOwner = Message<"rollcall.scheduler.v1.JobOwner"> & {
   jobs: number;
 
   /**
-   * Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node.
+   * Executions that the active jobs want. An ops job or daemon counts as one on each approved node, or as one where it names its node. A job
+   * counts as more while more of its executions hold resources, or while its update could halt and leave it with more.
    *
    * @generated from field: uint64 executions = 3;
    */
