@@ -120,6 +120,22 @@ describe("Keeper", () => {
     await name(fixture.keeper, fixture.record(id).identity);
     expect(fixture.record(id).forgottenWallMs).not.toBeNull();
   });
+
+  it("should leave an execution that another keeper of the machine runs under the same id", async () => {
+    const id = await fixture.sh("exec sleep 600");
+    await fixture.phase(id, "running");
+    const other = await KeeperFixture.create();
+    try {
+      await other.open();
+      // It ends what is left of an execution whose record was lost.
+      await other.keeper.refuse(fixture.record(id).identity, "log-1", LOST);
+      expect(other.record(id).state.phase).toMatchObject({ kind: "ended", cause: "GONE" });
+      await fixture.keeper.stop(fixture.record(id).identity, "log-1");
+      expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", signal: "SIGTERM" });
+    } finally {
+      await other.dispose();
+    }
+  });
 });
 
 async function alive(pid: number): Promise<boolean> {

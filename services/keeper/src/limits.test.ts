@@ -32,7 +32,7 @@ describe("an execution", () => {
     const names = lines.flatMap((line) => /^([A-Z_]+)=/.exec(line)?.[1] ?? []).sort();
     expect(names).toEqual([
       ...["CUDA_VISIBLE_DEVICES", "HOME", "LD_PRELOAD", "MODE", "PATH", "PORT_HTTP", "PWD", "QUOTED"],
-      ...["ROLLCALL_EXECUTION", "ROLLCALL_INDEX", "ROLLCALL_JOB", "ROLLCALL_NODE"],
+      ...["ROLLCALL_EXECUTION", "ROLLCALL_HOME", "ROLLCALL_INDEX", "ROLLCALL_JOB", "ROLLCALL_NODE"],
     ]);
     expect(lines).toEqual(
       expect.arrayContaining(["CUDA_VISIBLE_DEVICES=GPU-1,GPU-2", "ROLLCALL_INDEX=4", "PORT_HTTP=8123"]),

@@ -55,7 +55,9 @@ export async function prepareLaunch(
     const account = isOwn ? await ownAccount(path, userIds) : await accountOf(choice, rules);
     if (account !== null) await chown(home, account.uid, account.gid);
     const directory = plan.directory === "" ? home : await allowedDirectory(plan.directory, rules);
-    const env = await environmentOf(identity, plan, rules, { PATH: SEARCH_PATH, HOME: home });
+    const given = await environmentOf(identity, plan, rules, { PATH: SEARCH_PATH, HOME: home });
+    // By it processesOfExecution() finds its processes: no other keeper of the machine gives out this directory.
+    const env = { ...given, ROLLCALL_HOME: home };
     return { ok: true, command: { argv: wordsOf(plan.argv, env), env, directory }, account, isOwn, home };
   } catch (error) {
     if (error instanceof Refusal) return { ok: false, problem: error.message };

@@ -26,9 +26,9 @@ export async function processesBeside(pid: number): Promise<readonly number[]> {
   return space === null ? [] : select(async (other) => (await namespaceOf(other)) === space);
 }
 
-/** The processes that still have the environment of an execution. */
-export async function processesOfExecution(id: string): Promise<readonly number[]> {
-  const mark = `ROLLCALL_EXECUTION=${id}`;
+/** The processes that still have the environment of the execution whose own directory this is. */
+export async function processesOfExecution(home: string): Promise<readonly number[]> {
+  const mark = `ROLLCALL_HOME=${home}`;
   return select(async (pid) => {
     const text = await readFile(`/proc/${pid}/environ`, "utf8").catch((error: unknown) => absent(error, ""));
     return text.split("\0").includes(mark);

@@ -233,7 +233,7 @@ class ProcessProgram implements Program {
 
   /** Its processes when it has no cgroup, and whether these are all of them; null when none are known yet. */
   async #members(): Promise<{ readonly pids: readonly number[]; readonly areAll: boolean } | null> {
-    const { directory, identity } = this.#context;
+    const { directory } = this.#context;
     const init = await readInit(directory);
     if (init !== null) return { pids: await processesBeside(init.pid), areAll: true };
     const userId = await this.#ownUserId();
@@ -244,7 +244,7 @@ class ProcessProgram implements Program {
     // A process that has the leader's id and another start shows that the id was used again, for another session.
     const isAnother = session.some(({ pid, start }) => pid === child.pid && start !== child.start);
     const own = isAnother ? [] : session.map(({ pid }) => pid);
-    return { pids: [...new Set([...own, ...(await processesOfExecution(identity.id))])], areAll: false };
+    return { pids: [...new Set([...own, ...(await processesOfExecution(this.#home))])], areAll: false };
   }
 
   /** Kill the processes of its session, which no other process can enter, and those with its environment. */
@@ -363,9 +363,10 @@ export class ProcessExecutor implements Executor<ProcessPlan> {
   async end(id: string): Promise<void> {
     const { cgroups, scratch, userIds } = this.#services;
     if (cgroups !== null) await new Cgroup(cgroups, id).end();
-    const userId = await ownUserId(join(scratch, id), userIds?.range ?? null);
+    const home = join(scratch, id);
+    const userId = await ownUserId(home, userIds?.range ?? null);
     if (userId !== null) await killUser(userId);
-    for (const pid of await processesOfExecution(id)) sendSignal(pid, "SIGKILL");
+    for (const pid of await processesOfExecution(home)) sendSignal(pid, "SIGKILL");
   }
 
   /** What a process leaves is in its own directories, which are removed with it. */
