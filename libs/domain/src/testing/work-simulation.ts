@@ -7,7 +7,7 @@ import type { JobSpec, JobType } from "../work/job-spec.ts";
 import { obstaclesToWork } from "../work/placement/node-class.ts";
 import type { Plan } from "../work/plan.ts";
 import { explainJob } from "../work/planner/explain-job.ts";
-import { mayEnd, placedVersion } from "../work/planner/work-state.ts";
+import { isSurged, mayEnd, placedVersion } from "../work/planner/work-state.ts";
 import type { WorkNode } from "../work/work-node.ts";
 import { jobSpec, workNode } from "./work-fixtures.ts";
 import { TestFleet } from "./work-fleet.ts";
@@ -23,6 +23,7 @@ interface Machine {
 const GIB = 2 ** 30;
 const TYPES: readonly JobType[] = ["batch", "service", "ops", "daemon"];
 const NODES = 8;
+const MOST_SURGE = 1;
 
 /**
  * Jobs, nodes and what happens to both, by chance and by one seed. After each step the plan is checked against what
@@ -42,17 +43,8 @@ export class WorkSimulation {
 
   step(): void {
     const steps = [
-      ...[
-        this.#submit,
-        this.#submit,
-        this.#revert,
-        this.#changeJob,
-        this.#join,
-        this.#cutOff,
-        this.#cutOff,
-        this.#allow,
-        this.#allow,
-      ],
+      ...[this.#submit, this.#submit, this.#revert, this.#changeJob, this.#join],
+      ...[this.#cutOff, this.#cutOff, this.#allow, this.#allow],
       ...[
         this.#return,
         this.#return,
@@ -162,6 +154,10 @@ export class WorkSimulation {
         sums.gpus.add(uuid);
       }
     }
+    for (const { record, places } of this.#fleet.memory.state.jobs.values()) {
+      const surged = [...places.values()].flatMap(({ executions }) => executions.filter(isSurged));
+      if (surged.length > MOST_SURGE) this.#violated(`job ${record.name} keeps more than its surge`, surged);
+    }
     for (const node of this.#fleet.memory.state.pool.nodes()) {
       const sums = taken.get(node.id);
       if (node.taken.millicores !== (sums?.millicores ?? 0))
@@ -202,7 +198,7 @@ export class WorkSimulation {
         ...base.update,
         maxParallel: this.#pick([1, 3]),
         autoRevert: this.#pick([true, false]),
-        maxSurge: type === "service" ? this.#pick([0, 1]) : 0,
+        maxSurge: type === "service" ? this.#pick([0, MOST_SURGE]) : 0,
       },
       strategy: this.#pick(["bin-pack", "spread"] as const),
       maxPerNode: isPerNode ? 1 : this.#pick([0, 0, 1]),

@@ -19,7 +19,6 @@ import {
   liveIn,
   mayEnd,
   type Place,
-  surgedIn,
 } from "./work-state.ts";
 
 /** Do what a job needs; false when the plan has no room for all of it. */
@@ -120,8 +119,10 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
   if (!isUpdating(job) || isRefused(record)) return true;
   noteReplaced(context, job);
   haltOnDeadline(context, job);
-  for (const index of job.outdated) {
-    if (job.record.halted !== null || inTransit(job) >= update.maxParallel) return true;
+  const isFull = () => job.record.halted !== null || inTransit(job) >= update.maxParallel;
+  if (isFull()) return true;
+  for (const index of unprovenFirst(job)) {
+    if (isFull()) return true;
     const place = job.places.get(index);
     const live = place === undefined ? undefined : liveIn(place);
     // What is lost is replaced as its loss policy says.
@@ -131,7 +132,7 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
     const placed =
       type === "daemon"
         ? "no-node"
-        : replaceExecution(context, job, place, { old: live, reason, isKept: surging(job) < update.maxSurge });
+        : replaceExecution(context, job, place, { old: live, reason, isKept: maySurge(job, place) });
     if (placed === "no-room-in-plan") return false;
     if (placed === "placed") continue;
     if (type === "service" && !jobCouldFit(context.state, job)) {
@@ -145,14 +146,23 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
   return true;
 }
 
-/** How many executions run until their replacement in an update is ready. */
-function surging({ unready, places }: KnownJob): number {
-  let found = 0;
-  for (const index of unready) {
-    const place = places.get(index);
-    if (place !== undefined && surgedIn(place) !== undefined) found += 1;
-  }
-  return found;
+/**
+ * Outdated places; those first in which the newest execution is not ready, or another is kept until it is: replacing it
+ * costs no capacity. An update that another one overtakes would take further places down otherwise.
+ */
+function unprovenFirst(job: KnownJob): readonly number[] {
+  const isUnproven = (index: number): boolean => {
+    const place = job.places.get(index);
+    const live = place === undefined ? undefined : liveIn(place);
+    return job.surging.has(index) || live === undefined || !isReady(live, job.record);
+  };
+  const outdated = [...job.outdated];
+  return [...outdated.filter(isUnproven), ...outdated.filter((index) => !isUnproven(index))];
+}
+
+/** Whether what is replaced in a place may run until its replacement is ready. Only one execution is kept there. */
+function maySurge({ surging, record }: KnownJob, place: Place): boolean {
+  return !surging.has(place.index) && surging.size < record.spec.update.maxSurge;
 }
 
 function haltOnFailure(context: PlanContext, job: KnownJob, place: Place): void {

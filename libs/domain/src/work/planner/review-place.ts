@@ -9,6 +9,7 @@ import {
   isPlaced,
   isReady,
   isRefused,
+  isSurged,
   jobCouldFit,
   type KnownExecution,
   type KnownJob,
@@ -193,8 +194,8 @@ function trackReady(context: PlanContext, job: KnownJob, place: Place, live: Kno
     return;
   }
   for (const other of [...place.executions]) {
-    const isSurged = other === surgedIn(place);
-    if (other !== live && other.record.replacedBy !== null && !isSurged) stopExecution(context, other, "NODE_LOST");
+    if (other === live || other.record.replacedBy === null || isSurged(other)) continue;
+    stopExecution(context, other, "NODE_LOST");
   }
   if (spec.type !== "service" && spec.type !== "daemon") return;
   place.ready ??= { id: live.record.id, sinceMs: nowMs, isSettled: false };

@@ -4,7 +4,7 @@ import { fits } from "../placement/amount-rows.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { changeExecution, endedPart, mayReact, type PlanContext } from "./plan-context.ts";
 import { touchJob } from "./work-index.ts";
-import { isReady, type KnownExecution, type KnownJob, liveIn, placeOf } from "./work-state.ts";
+import { isReady, isSurged, type KnownExecution, type KnownJob, liveIn, placeOf } from "./work-state.ts";
 
 /** Bring an execution's record in line with what its node says of it, and with what became of the node. */
 export function settleExecution(context: PlanContext, known: KnownExecution): void {
@@ -89,7 +89,8 @@ function keepOne(context: PlanContext, job: KnownJob, original: KnownExecution):
     return;
   }
   for (const other of [...(place?.executions ?? [])]) {
-    if (other === original || other.record.desired !== "RUN") continue;
+    // What an update keeps is the only one there that was ready.
+    if (other === original || other.record.desired !== "RUN" || isSurged(other)) continue;
     changeExecution(context, other, "STOPPING", { desired: "STOP", reason: "ORIGINAL_RETURNED", message: "" });
   }
   found(context, original, original.record.holds);

@@ -89,3 +89,85 @@ describe("an update with a surge", () => {
     expect(fleet.running()).toEqual([]);
   });
 });
+
+describe("an update that the next one overtakes", () => {
+  it("should keep only the execution that was ready, in as many places as before", () => {
+    const fleet = updating();
+    for (const version of [3, 4]) {
+      fleet.submit(jobSpec({ count: 2, update, stopGraceMs: version }));
+      fleet.plan();
+      expect(versions(fleet)).toEqual([1, 1, version]);
+    }
+    for (const id of ["a", "b"]) fleet.stopAll(id);
+    fleet.plan();
+    fleet.reload();
+    expect(fleet.plan().executions).toEqual([]);
+  });
+
+  it("should do the same when it is a restart", () => {
+    const fleet = updating();
+    fleet.observe(fleet.newest().id, "READY");
+    fleet.plan();
+    for (const run of [2, 3]) {
+      fleet.restart("web");
+      fleet.plan();
+      expect(versions(fleet)).toEqual([1, 1, 2]);
+      expect(fleet.newest()).toMatchObject({ version: 2, run });
+    }
+  });
+
+  it("should keep that execution until the newest one has been ready for long enough", () => {
+    const fleet = updating();
+    fleet.submit(jobSpec({ count: 2, update, stopGraceMs: 2 }));
+    fleet.plan();
+    fleet.observe(fleet.newest().id, "READY");
+    fleet.plan();
+    expect(versions(fleet)).toEqual([1, 1, 3]);
+    fleet.exit([fleet.newest()], 1);
+    fleet.plan();
+    fleet.plan();
+    expect(fleet.jobs.get("web")?.halted).toContain("failed");
+    expect(versions(fleet)).toEqual([1, 1]);
+    expect(fleet.running().every(({ replacedBy, reason }) => replacedBy === null && reason === "")).toBe(true);
+  });
+
+  it("should replace what is not ready before what is", () => {
+    const fleet = new TestFleet([workNode("a"), workNode("b")]);
+    fleet.submit(jobSpec({ count: 3 }));
+    fleet.plan();
+    for (const { id } of fleet.running()) fleet.observe(id, "READY");
+    fleet.plan();
+    for (const stopGraceMs of [1, 2]) {
+      fleet.submit(jobSpec({ count: 3, stopGraceMs }));
+      fleet.plan();
+    }
+    expect(versions(fleet)).toEqual([1, 1, 3]);
+  });
+
+  it("should keep the execution that was ready when the lost one that is to replace it returns", () => {
+    const loss = { ...jobSpec().loss, reconcile: "keep-original" as const };
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ update, loss }));
+    fleet.plan();
+    fleet.ready("a");
+    fleet.plan();
+    fleet.put("a", { holds: ["OPERATOR"] });
+    fleet.put("b", {});
+    fleet.submit(jobSpec({ update, loss, stopGraceMs: 1 }));
+    fleet.plan();
+    fleet.put("c", {});
+    fleet.put("b", { health: "UNHEALTHY", reactionAllowed: true });
+    fleet.plan();
+    expect(fleet.running().map(({ nodeId, version }) => [nodeId, version])).toEqual([
+      ["a", 1],
+      ["b", 2],
+      ["c", 2],
+    ]);
+    fleet.put("b", {});
+    fleet.plan();
+    expect(fleet.running().map(({ nodeId, version }) => [nodeId, version])).toEqual([
+      ["a", 1],
+      ["b", 2],
+    ]);
+  });
+});

@@ -21,6 +21,7 @@ import {
   placedVersion,
   placeOf,
   rememberExecution,
+  surgedIn,
   type WorkState,
 } from "./work-state.ts";
 
@@ -240,6 +241,7 @@ export function dropPlace(job: KnownJob, place: Place): void {
   job.outdated.delete(place.index);
   job.unready.delete(place.index);
   job.empty.delete(place.index);
+  job.surging.delete(place.index);
   if (place.nodeId !== null && job.placeByNode.get(place.nodeId) === place) job.placeByNode.delete(place.nodeId);
   else if (place.nodeId === null) job.fresh = Math.min(job.fresh, place.index);
   if (place.outcome === "done") job.done -= 1;
@@ -272,20 +274,14 @@ export function indexPlace(job: KnownJob, place: Place): void {
   const isWanted = place.nodeId !== null || place.index < job.record.count;
   if (live === undefined && place.outcome === null && isWanted) job.empty.add(place.index);
   else job.empty.delete(place.index);
+  if (surgedIn(place) !== undefined) job.surging.add(place.index);
+  else job.surging.delete(place.index);
 }
 
 function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
   return {
-    ...{
-      record,
-      request,
-      search: null,
-      places: new Map(),
-      placeByNode: new Map(),
-      counts: new Map(),
-      staying: new Map(),
-      fresh: 0,
-    },
+    ...{ record, request, search: null, places: new Map(), placeByNode: new Map() },
+    ...{ counts: new Map(), staying: new Map(), fresh: 0 },
     ...{
       todo: new Set(),
       nodesToCheck: new Set(),
@@ -294,8 +290,8 @@ function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
       couldFit: null,
       failures: new Map(),
     },
-    ...{ outdated: new Set(), unready: new Set(), empty: new Set(), done: 0, failed: 0, unplaced: "" },
-    drainsWaiting: new Set(),
+    ...{ outdated: new Set(), unready: new Set(), empty: new Set(), surging: new Set(), drainsWaiting: new Set() },
+    ...{ done: 0, failed: 0, unplaced: "" },
   };
 }
 

@@ -65,6 +65,8 @@ export interface KnownJob {
   readonly unready: Set<number>;
   /** Places of a service or daemon in which nothing runs, except those that were given up. */
   readonly empty: Set<number>;
+  /** Places that keep an execution until its replacement in an update is ready. */
+  readonly surging: Set<number>;
   /** Places that have ended, in a job that ends. */
   done: number;
   failed: number;
@@ -162,10 +164,18 @@ export function liveIn({ executions }: Place): KnownExecution | undefined {
 
 /** The execution that an update keeps in a place until its replacement is ready; undefined for none. */
 export function surgedIn({ executions }: Place): KnownExecution | undefined {
-  return executions.findLast(({ record }) => {
-    const isKept = record.replacedBy !== null && record.desired === "RUN" && record.state === "LIVE";
-    return isKept && (record.reason === "JOB_UPDATED" || record.reason === "JOB_RESTARTED");
-  });
+  return executions.findLast(isSurged);
+}
+
+/** Whether an update keeps an execution until its replacement is ready. */
+export function isSurged({ record }: KnownExecution): boolean {
+  const isKept = record.replacedBy !== null && record.desired === "RUN" && record.state === "LIVE";
+  return isKept && isReplacedByUpdate(record);
+}
+
+/** Whether an execution was stopped or replaced by an update or a restart of its job. */
+export function isReplacedByUpdate({ reason }: Pick<ExecutionRecord, "reason">): boolean {
+  return reason === "JOB_UPDATED" || reason === "JOB_RESTARTED";
 }
 
 /** The place that an execution has in its job; undefined for none that is known. */
