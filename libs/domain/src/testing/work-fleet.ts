@@ -98,6 +98,7 @@ export class TestFleet {
     const { undone: _, ...rest } = job;
     this.#saveVersion({
       ...{ ...rest, version: job.version + 1, spec: target.spec, halted: null, message: "", sameVersions: [to] },
+      submittedAtMs: this.nowMs,
       ...(undone === undefined ? {} : { undone }),
     });
   }

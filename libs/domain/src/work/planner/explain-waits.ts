@@ -174,7 +174,7 @@ function mayTimeOut(type: KnownJob["record"]["spec"]["type"]): boolean {
 
 /** An execution that its node has not started, or cannot. */
 function unstartedWait(context: WaitContext, place: Place, live: KnownExecution): OneWait | null {
-  const { state, facts, job } = context;
+  const { state, facts } = context;
   const { record, observation } = live;
   if (observation !== null && observation.observed !== "STARTING") return null;
   const node = state.pool.get(record.nodeId)?.node;
@@ -193,7 +193,7 @@ function unstartedWait(context: WaitContext, place: Place, live: KnownExecution)
   if (observation !== null) return null;
   const away = node?.connection === "CONNECTED" ? "" : ", which is not connected";
   const text = `its node${away} has not reported it yet`;
-  const untilMs = deadlineOf(job, live);
+  const untilMs = deadlineOf(context, live);
   return waitOf({ ...of, reason: "NOT_STARTED", text, untilMs, command: nodeWhy(record.nodeId) });
 }
 
@@ -207,14 +207,16 @@ function unreadyWait(context: WaitContext, live: KnownExecution): OneWait | null
   const text = observation?.observed === "STARTING" ? `it is starting${said}` : `it runs and is not ready${said}`;
   return waitOf({
     ...{ reason: "NOT_READY", text, executionId: record.id, nodeId: record.nodeId, sinceMs: record.createdAtMs },
-    ...{ untilMs: deadlineOf(job, live), command: `rollcall job logs ${record.id}` },
+    ...{ untilMs: deadlineOf(context, live), command: `rollcall job logs ${record.id}` },
   });
 }
 
-/** Until when an execution of an update has to be ready: the update halts then. */
-function deadlineOf(job: KnownJob, { record }: KnownExecution): number | null {
-  const { spec } = job.record;
-  return isUpdating(job) && !isOutdated(record, job.record) ? record.createdAtMs + spec.update.readyDeadlineMs : null;
+/** Until when an execution of an update has to be ready for the first time: the update halts then. */
+function deadlineOf({ job, facts }: WaitContext, { record }: KnownExecution): number | null {
+  if (!isUpdating(job) || isOutdated(record, job.record)) return null;
+  const deadlineAtMs = record.createdAtMs + job.record.spec.update.readyDeadlineMs;
+  // The update would have halted if it had not been ready before.
+  return deadlineAtMs > facts.nowMs ? deadlineAtMs : null;
 }
 
 /** An execution that an update is to replace. */

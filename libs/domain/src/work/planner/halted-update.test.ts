@@ -161,7 +161,116 @@ describe("an update that halts", () => {
   });
 });
 
+/** What was told to stop ends, and all that should run is ready. */
+function advance(fleet: TestFleet): void {
+  fleet.plan();
+  for (const id of fleet.nodes.keys()) {
+    fleet.stopAll(id);
+    fleet.ready(id);
+  }
+  fleet.plan();
+}
+
+const RESOURCES = jobSpec().resources;
+
+describe("an update of a job with more places than there is room for", () => {
+  it("should replace what runs, and neither wait for the places without room nor halt for them", () => {
+    const update = { ...jobSpec().update, autoRevert: true };
+    const fleet = readyFleet({ count: 10, update });
+    expect(versions(fleet)).toHaveLength(8);
+    expect(fleet.jobs.get("web")?.readyVersion).toBe(1);
+    fleet.submit(jobSpec({ count: 10, update, stopGraceMs: 1 }));
+    for (let round = 0; round < 20; round += 1) {
+      fleet.plan();
+      expect(fleet.running().length).toBeGreaterThanOrEqual(7);
+      advance(fleet);
+      fleet.pass(60_000);
+      if (round === 5) fleet.reload();
+    }
+    expect(versions(fleet)).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
+    expect(fleet.jobs.get("web")).toMatchObject({ version: 2, readyVersion: 2, halted: null });
+  });
+
+  it("should do the same for a daemon", () => {
+    const fleet = new TestFleet([workNode("a"), workNode("b")]);
+    fleet.submit(jobSpec({ name: "full", count: 4, constraints: { ...jobSpec().constraints, nodeId: "b" } }));
+    fleet.plan();
+    fleet.submit(jobSpec({ type: "daemon", count: 0 }));
+    settle(fleet);
+    fleet.submit(jobSpec({ type: "daemon", count: 0, stopGraceMs: 1 }));
+    for (let round = 0; round < 8; round += 1) {
+      advance(fleet);
+      fleet.pass(60_000);
+    }
+    const daemon = fleet.running().filter(({ job }) => job === "web");
+    expect(daemon.map(({ version }) => version)).toEqual([2]);
+    expect(fleet.jobs.get("web")?.halted).toBeNull();
+  });
+
+  it.each([4, 6])("should stop no more than it may where the new version does not fit, with a count of %i", (count) => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ count }));
+    settle(fleet);
+    fleet.submit(jobSpec({ count, resources: { ...RESOURCES, millicores: 2_000 } }));
+    fleet.submit(jobSpec({ name: "other" }));
+    for (let round = 0; round < 3; round += 1) advance(fleet);
+    const running = () => fleet.running().map(({ job, version }) => `${job} ${version}`);
+    expect(running().sort()).toEqual(["other 1", "web 1", "web 1", "web 1"]);
+    fleet.pass(300_000);
+    fleet.plan();
+    expect(fleet.jobs.get("web")?.halted).toBe("place 0 found no node within 300 s");
+    // The next version does not wait for what this one lost.
+    fleet.submit(jobSpec({ count }));
+    for (let round = 0; round < 12; round += 1) {
+      advance(fleet);
+      fleet.pass(60_000);
+    }
+    expect(running().sort()).toEqual(["other 1", "web 3", "web 3", "web 3"]);
+    expect(fleet.jobs.get("web")?.halted).toBeNull();
+  });
+});
+
+describe("the deadline of an update", () => {
+  it("should be over for an execution that was ready, also for another leader", () => {
+    const fleet = readyFleet();
+    fleet.submit(jobSpec({ count: 2, stopGraceMs: 1 }));
+    fleet.plan();
+    const { id } = fleet.newest();
+    fleet.observe(id, "READY");
+    fleet.plan();
+    fleet.observe(id, "RUNNING");
+    fleet.plan();
+    fleet.pass(300_000);
+    fleet.plan();
+    fleet.reload();
+    fleet.plan();
+    expect(fleet.jobs.get("web")?.halted).toBeNull();
+    expect(versions(fleet)).toEqual([1, 2]);
+    fleet.observe(id, "READY");
+    fleet.plan();
+    fleet.pass(MIN_READY_MS);
+    fleet.plan();
+    expect(versions(fleet)).toEqual([2, 2]);
+  });
+});
+
 describe("a revert", () => {
+  it("should not halt for what failed before it", () => {
+    const fleet = readyFleet();
+    const [first] = fleet.running();
+    fleet.exit(first === undefined ? [] : [first], 1);
+    fleet.pass(1);
+    fleet.plan();
+    fleet.pass(5_000);
+    settle(fleet);
+    expect(versions(fleet)).toEqual([1, 1]);
+    fleet.submit(jobSpec({ count: 2, stopGraceMs: 1 }));
+    fleet.pass(1);
+    fleet.revert("web", 1);
+    fleet.plan();
+    expect(fleet.jobs.get("web")).toMatchObject({ version: 3, halted: null });
+  });
+
   it("should replace only what does not run the specification yet", () => {
     const fleet = readyFleet({ count: 3 });
     fleet.submit(jobSpec({ count: 3, stopGraceMs: 1 }));

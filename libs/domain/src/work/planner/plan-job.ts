@@ -1,4 +1,6 @@
+import type { ExecutionRecord } from "../execution.ts";
 import { refusalsText } from "../explain.ts";
+import type { JobRecord } from "../job-record.ts";
 import { isMatch } from "../placement/placement-search.ts";
 import { countRefusals } from "../placement/refusals.ts";
 import { isFailure } from "../retry-place.ts";
@@ -13,12 +15,14 @@ import {
   isPerNode,
   isReady,
   isRefused,
+  isReplacedByUpdate,
   isUpdating,
   jobCouldFit,
   type KnownJob,
   liveIn,
   mayEnd,
   type Place,
+  untriedIn,
 } from "./work-state.ts";
 
 /** Do what a job needs; false when the plan has no room for all of it. */
@@ -119,7 +123,8 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
   if (!isUpdating(job) || isRefused(record)) return true;
   noteReplaced(context, job);
   haltOnDeadline(context, job);
-  const isFull = () => job.record.halted !== null || inTransit(job) >= update.maxParallel;
+  const roomless = countRoomless(job);
+  const isFull = () => job.record.halted !== null || inTransit(job) - roomless >= update.maxParallel;
   if (isFull()) return true;
   for (const index of unprovenFirst(job)) {
     if (isFull()) return true;
@@ -170,6 +175,8 @@ function haltOnFailure(context: PlanContext, job: KnownJob, place: Place): void 
   const { record } = job;
   if (!isUpdating(job) || last === null) return;
   if (isOutdated(last, record) || !isFailure(last, record.spec.type)) return;
+  // What failed before says nothing about this update, even if it ran the same specification.
+  if (!endedInUpdate(last, record)) return;
   halt(context, job, `execution ${last.id} on node ${last.nodeId} failed: ${last.message || last.reason}`);
 }
 
@@ -178,8 +185,11 @@ function haltOnDeadline(context: PlanContext, job: KnownJob): void {
   const { name, spec } = job.record;
   for (const index of [...job.unready, ...job.empty]) {
     const place = job.places.get(index);
-    if (place === undefined || place.ready !== null) continue;
-    const live = liveIn(place)?.record;
+    if (place === undefined || isRoomless(job, place)) continue;
+    const known = liveIn(place);
+    // One that was ready before, and is not now, is no longer subject to a deadline.
+    if (known?.wasReady) continue;
+    const live = known?.record;
     const sinceMs = live?.createdAtMs ?? place.waitingSinceMs;
     if (sinceMs === null) continue;
     const deadlineAtMs = sinceMs + spec.update.readyDeadlineMs;
@@ -192,6 +202,30 @@ function haltOnDeadline(context: PlanContext, job: KnownJob): void {
     halt(context, job, `${what}${live === undefined ? "" : " was not ready"} within ${seconds} s`);
     return;
   }
+}
+
+/** How many places had no room before the update, too: it continues without them. */
+function countRoomless(job: KnownJob): number {
+  let found = job.waiting.size > 0 ? untriedIn(job) : 0;
+  for (const index of job.empty) {
+    const place = job.places.get(index);
+    if (place !== undefined && isRoomless(job, place)) found += 1;
+  }
+  return found;
+}
+
+/**
+ * Whether a place found no node, although the update stopped nothing in it. One that lost its execution to the update
+ * counts as on its way until it has a new one: if that does not fit, the update must not stop the next.
+ */
+function isRoomless({ record, waiting }: KnownJob, { index, executions, last }: Place): boolean {
+  if (!waiting.has(index) || executions.length > 0) return false;
+  return last === null || !isReplacedByUpdate(last) || !endedInUpdate(last, record);
+}
+
+/** Whether an execution ended after the newest version was submitted, or restarted. */
+function endedInUpdate({ endedAtMs }: ExecutionRecord, { submittedAtMs }: JobRecord): boolean {
+  return (endedAtMs ?? 0) >= submittedAtMs;
 }
 
 function halt(context: PlanContext, job: KnownJob, message: string): void {

@@ -193,6 +193,7 @@ function trackReady(context: PlanContext, job: KnownJob, place: Place, live: Kno
     indexPlace(job, place);
     return;
   }
+  live.wasReady = true;
   for (const other of [...place.executions]) {
     if (other === live || other.record.replacedBy === null || isSurged(other)) continue;
     stopExecution(context, other, "NODE_LOST");

@@ -147,7 +147,7 @@ export function putExecution(state: WorkState, record: ExecutionRecord, observat
   if (before?.record === record && before.observation === observation) return;
   const job = state.jobs.get(record.job);
   moveGrant(state, job, before?.record ?? null, record);
-  const known: KnownExecution = before ?? { record, observation, stopSeenAtMs: null };
+  const known = before ?? { record, observation, stopSeenAtMs: null, wasReady: observation?.observed === "RUNNING" };
   const wasObserved = before !== undefined && before.observation === observation;
   known.record = record;
   known.observation = observation;
@@ -162,7 +162,7 @@ export function putExecution(state: WorkState, record: ExecutionRecord, observat
 /** Take in an execution that is being placed: there is nothing to look at before its node says something of it. */
 export function putPlaced(state: WorkState, record: ExecutionRecord): void {
   const job = state.jobs.get(record.job);
-  const known: KnownExecution = { record, observation: null, stopSeenAtMs: null };
+  const known: KnownExecution = { record, observation: null, stopSeenAtMs: null, wasReady: false };
   moveGrant(state, job, null, record);
   rememberExecution(state, known);
   if (state.drains.has(record.nodeId)) state.dirtyDrains.add(record.nodeId);

@@ -13,6 +13,8 @@ export interface KnownExecution {
   observation: Observation | null;
   /** When a drain saw first that its node was told to stop it; null for what should run, or what no drain has seen. */
   stopSeenAtMs: number | null;
+  /** Whether it was ready before, or could have been before this memory knew it. */
+  wasReady: boolean;
 }
 
 /** One place in a job: an index of a batch job or service, a node of an ops job or daemon. */
@@ -242,9 +244,13 @@ export function isReady({ record, observation }: KnownExecution, { spec, fallbac
 }
 
 /** Places of a service or daemon that are on their way: few of them may be at a time when others are moved. */
-export function inTransit({ unready, empty, record, fresh }: KnownJob): number {
-  const untried = isPerNode(record) ? 0 : Math.max(0, record.count - fresh);
-  return unready.size + empty.size + untried;
+export function inTransit(job: KnownJob): number {
+  return job.unready.size + job.empty.size + untriedIn(job);
+}
+
+/** How many places have not been looked at yet. */
+export function untriedIn({ record, fresh }: KnownJob): number {
+  return isPerNode(record) ? 0 : Math.max(0, record.count - fresh);
 }
 
 /** Whether the rules refuse a job that an older release accepted: what runs continues, and nothing more is placed. */
