@@ -77,7 +77,7 @@ export class WorkOperator {
       ...{ specDigest: Buffer.from(digest), actor: "operator", submittedAtMs: nowMs, placed: false, halted: null },
       ...{ readyVersion: before?.readyVersion ?? null, sameVersions: [], undone: null },
       run: before?.run ?? 1,
-      ...{ edition: version, etag: String(version), createdAtMs: nowMs, updatedAtMs: nowMs },
+      ...{ edition: version, etag: String(version), createdAtMs: before?.createdAtMs ?? nowMs, updatedAtMs: nowMs },
     });
     tables.rows.versions.set(versionKey(name, version), {
       ...{ version, origin: version, spec: jobToText(message, count), specDigest: Buffer.from(digest) },

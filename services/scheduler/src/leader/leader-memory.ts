@@ -106,10 +106,7 @@ export class LeaderMemory {
       gone.delete(job.name);
       await this.#applyJob(job, nowMs);
     }
-    for (const name of gone) {
-      this.#versions.delete(name);
-      this.#shell.removeJob(name);
-    }
+    for (const name of gone) this.#removeJob(name);
   }
 
   /** Read what nodes say of executions. Answers what that changes of executions that are not in memory any more. */
@@ -184,14 +181,23 @@ export class LeaderMemory {
 
   /** @param submittedAtMs when it was submitted by planning time, if it was submitted since it was read last. */
   async #applyJob(job: StoredJob, submittedAtMs: number): Promise<void> {
-    const known = this.#versions.get(job.name);
+    const read = this.#versions.get(job.name);
+    const known = read?.createdAtMs === job.createdAtMs ? read : undefined;
+    // Deleted and submitted again since it was read: its versions begin at 1 again.
+    if (read !== known) this.#removeJob(job.name);
     const isSame = known?.submitted.recordMs === job.submittedAtMs;
     const submitted = isSame ? known.submitted : { recordMs: job.submittedAtMs, atMs: submittedAtMs };
     // Most changes of a job make no new version, and what it asks for stays prepared then.
     const kept = known?.version === job.version ? known.kept : this.#read(job);
     const fallback = await this.#readFallback(job, known?.fallback ?? null);
-    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, kept, submitted, fallback });
+    const { version, createdAtMs, specDigest: digest } = job;
+    this.#versions.set(job.name, { version, createdAtMs, digest, kept, submitted, fallback });
     this.#shell.applyJob({ ...toJobRecord(job, kept, fallback?.placed ?? null), submittedAtMs: submitted.atMs });
+  }
+
+  #removeJob(name: string): void {
+    this.#versions.delete(name);
+    this.#shell.removeJob(name);
   }
 
   async #readFallback(job: StoredJob, known: KnownFallback | null): Promise<KnownFallback | null> {
@@ -247,6 +253,8 @@ interface KnownFallback {
 
 interface KnownVersion {
   readonly version: number;
+  /** When the job was created, by which two jobs of the same name differ. */
+  readonly createdAtMs: number;
   readonly digest: Uint8Array;
   readonly kept: KeptJob;
   readonly fallback: KnownFallback | null;

@@ -139,6 +139,8 @@ export function dropJob(state: WorkState, name: string): void {
   state.waitingJobs.delete(name);
   state.dirtyJobs.delete(name);
   state.toRevert.delete(name);
+  // Another job of the same name would be taken for it.
+  state.endedJobs.delete(name);
 }
 
 /** Take in an execution as it is now, with what its node said last. */

@@ -37,6 +37,19 @@ describe("WorkMemory.plan()", () => {
     expect(fleet.plan()).toMatchObject({ executions: [], jobs: [] });
   });
 
+  it("should know nothing of an ended job that was removed when another has its name", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    for (const owner of ["token:ci", "token:other"]) {
+      fleet.submit(jobSpec({ type: "ops", count: 0, owner }));
+      fleet.plan();
+      expect(fleet.running()).toHaveLength(1);
+      fleet.exit(fleet.running(), 0);
+      expect(fleet.plan().jobs).toMatchObject([{ after: { state: "COMPLETED" } }]);
+      fleet.memory.removeJob("web");
+      fleet.jobs.clear();
+    }
+  });
+
   it("should retry what failed after growing waits, then give up", () => {
     const fleet = new TestFleet([workNode("a")]);
     const retry = { attempts: 2, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 } as const;
