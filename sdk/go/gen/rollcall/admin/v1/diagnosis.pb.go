@@ -81,8 +81,10 @@ type GetDiagnosisResponse struct {
 	DuplicatedNodes []*DuplicatedNode `protobuf:"bytes,6,rep,name=duplicated_nodes,json=duplicatedNodes,proto3" json:"duplicated_nodes,omitempty"`
 	// Approved nodes that take work and cannot end all processes of an execution, by id, 100 at most: see WORK_CONTAINMENT_MISSING.
 	UncontainedNodes []string `protobuf:"bytes,7,rep,name=uncontained_nodes,json=uncontainedNodes,proto3" json:"uncontained_nodes,omitempty"`
-	// How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 1,000 at most.
-	AgentTrust    []*AgentTrust `protobuf:"bytes,8,rep,name=agent_trust,json=agentTrust,proto3" json:"agent_trust,omitempty"`
+	// How the agents of approved nodes recognize the control plane, as they last reported it, the most frequent first, 200 at most.
+	AgentTrust []*AgentTrust `protobuf:"bytes,8,rep,name=agent_trust,json=agentTrust,proto3" json:"agent_trust,omitempty"`
+	// What Postgres did not tell within seconds, so that it is missing here, by field: for example "agent_versions".
+	Unanswered    []string `protobuf:"bytes,9,rep,name=unanswered,proto3" json:"unanswered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -169,6 +171,13 @@ func (x *GetDiagnosisResponse) GetUncontainedNodes() []string {
 func (x *GetDiagnosisResponse) GetAgentTrust() []*AgentTrust {
 	if x != nil {
 		return x.AgentTrust
+	}
+	return nil
+}
+
+func (x *GetDiagnosisResponse) GetUnanswered() []string {
+	if x != nil {
+		return x.Unanswered
 	}
 	return nil
 }
@@ -312,7 +321,9 @@ type RecordFacts struct {
 	// Whether the server tells this user of its standbys; some keep that to themselves.
 	StandbysTold bool `protobuf:"varint,8,opt,name=standbys_told,json=standbysTold,proto3" json:"standbys_told,omitempty"`
 	// The servers that follow by streaming replication.
-	Standbys      []*StandbyFacts `protobuf:"bytes,9,rep,name=standbys,proto3" json:"standbys,omitempty"`
+	Standbys []*StandbyFacts `protobuf:"bytes,9,rep,name=standbys,proto3" json:"standbys,omitempty"`
+	// What statements of this database have waited for longer than a second, the longest first, 10 at most.
+	Waits         []*WaitFacts `protobuf:"bytes,10,rep,name=waits,proto3" json:"waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -410,6 +421,95 @@ func (x *RecordFacts) GetStandbys() []*StandbyFacts {
 	return nil
 }
 
+func (x *RecordFacts) GetWaits() []*WaitFacts {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+// WaitFacts is something that statements wait for in Postgres.
+type WaitFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The type of the wait event, as in pg_stat_activity: "Lock", "IPC", "IO" or "LWLock".
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// The wait event: for example "relation" for the lock of a table, "SyncRep" for a synchronous standby, "WalSync" for the disk.
+	Event string `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
+	// Statements that wait for it.
+	Statements uint32 `protobuf:"varint,3,opt,name=statements,proto3" json:"statements,omitempty"`
+	// How long the first of them has run.
+	Longest *durationpb.Duration `protobuf:"bytes,4,opt,name=longest,proto3" json:"longest,omitempty"`
+	// For a lock, a session that holds it and does not wait itself, for example "pid 4711 (psql, idle in transaction)".
+	HeldBy        string `protobuf:"bytes,5,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitFacts) Reset() {
+	*x = WaitFacts{}
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitFacts) ProtoMessage() {}
+
+func (x *WaitFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitFacts.ProtoReflect.Descriptor instead.
+func (*WaitFacts) Descriptor() ([]byte, []int) {
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WaitFacts) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *WaitFacts) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *WaitFacts) GetStatements() uint32 {
+	if x != nil {
+		return x.Statements
+	}
+	return 0
+}
+
+func (x *WaitFacts) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+func (x *WaitFacts) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
 // StandbyFacts is a server that follows by streaming replication.
 type StandbyFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -431,7 +531,7 @@ type StandbyFacts struct {
 
 func (x *StandbyFacts) Reset() {
 	*x = StandbyFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +543,7 @@ func (x *StandbyFacts) String() string {
 func (*StandbyFacts) ProtoMessage() {}
 
 func (x *StandbyFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[5]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +556,7 @@ func (x *StandbyFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StandbyFacts.ProtoReflect.Descriptor instead.
 func (*StandbyFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{5}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StandbyFacts) GetName() string {
@@ -540,13 +640,15 @@ type ProcessFacts struct {
 	Authorities []string `protobuf:"bytes,16,rep,name=authorities,proto3" json:"authorities,omitempty"`
 	// The one of them that verifies its certificate. Empty: none of them.
 	CertificateAuthority string `protobuf:"bytes,17,opt,name=certificate_authority,json=certificateAuthority,proto3" json:"certificate_authority,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// The longest wait of a call for a connection to Postgres within half a minute before the report; absent when none waited.
+	CallsWaiting  *durationpb.Duration `protobuf:"bytes,18,opt,name=calls_waiting,json=callsWaiting,proto3" json:"calls_waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProcessFacts) Reset() {
 	*x = ProcessFacts{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +660,7 @@ func (x *ProcessFacts) String() string {
 func (*ProcessFacts) ProtoMessage() {}
 
 func (x *ProcessFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[6]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +673,7 @@ func (x *ProcessFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessFacts.ProtoReflect.Descriptor instead.
 func (*ProcessFacts) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{6}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ProcessFacts) GetInstance() string {
@@ -693,6 +795,13 @@ func (x *ProcessFacts) GetCertificateAuthority() string {
 	return ""
 }
 
+func (x *ProcessFacts) GetCallsWaiting() *durationpb.Duration {
+	if x != nil {
+		return x.CallsWaiting
+	}
+	return nil
+}
+
 // AgentVersion is how many nodes run a version of the agent.
 type AgentVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -706,7 +815,7 @@ type AgentVersion struct {
 
 func (x *AgentVersion) Reset() {
 	*x = AgentVersion{}
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[7]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +827,7 @@ func (x *AgentVersion) String() string {
 func (*AgentVersion) ProtoMessage() {}
 
 func (x *AgentVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[7]
+	mi := &file_rollcall_admin_v1_diagnosis_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +840,7 @@ func (x *AgentVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentVersion.ProtoReflect.Descriptor instead.
 func (*AgentVersion) Descriptor() ([]byte, []int) {
-	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{7}
+	return file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AgentVersion) GetVersion() string {
@@ -753,7 +862,7 @@ var File_rollcall_admin_v1_diagnosis_proto protoreflect.FileDescriptor
 const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
 	"!rollcall/admin/v1/diagnosis.proto\x12\x11rollcall.admin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1brollcall/node/v1/node.proto\"\x15\n" +
-	"\x13GetDiagnosisRequest\"\xe9\x03\n" +
+	"\x13GetDiagnosisRequest\"\x89\x04\n" +
 	"\x14GetDiagnosisResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
 	"\x06record\x18\x02 \x01(\v2\x1e.rollcall.admin.v1.RecordFactsR\x06record\x12=\n" +
@@ -763,7 +872,10 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\x10duplicated_nodes\x18\x06 \x03(\v2!.rollcall.admin.v1.DuplicatedNodeR\x0fduplicatedNodes\x12+\n" +
 	"\x11uncontained_nodes\x18\a \x03(\tR\x10uncontainedNodes\x12>\n" +
 	"\vagent_trust\x18\b \x03(\v2\x1d.rollcall.admin.v1.AgentTrustR\n" +
-	"agentTrust\"p\n" +
+	"agentTrust\x12\x1e\n" +
+	"\n" +
+	"unanswered\x18\t \x03(\tR\n" +
+	"unanswered\"p\n" +
 	"\n" +
 	"AgentTrust\x121\n" +
 	"\x05trust\x18\x01 \x01(\v2\x1b.rollcall.node.v1.NodeTrustR\x05trust\x12\x14\n" +
@@ -771,7 +883,7 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\bnode_ids\x18\x03 \x03(\tR\anodeIds\"G\n" +
 	"\x0eDuplicatedNode\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1c\n" +
-	"\taddresses\x18\x02 \x03(\tR\taddresses\"\xc7\x03\n" +
+	"\taddresses\x18\x02 \x03(\tR\taddresses\"\xfb\x03\n" +
 	"\vRecordFacts\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12%\n" +
 	"\x0eversion_number\x18\x02 \x01(\x05R\rversionNumber\x12H\n" +
@@ -782,10 +894,20 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"size_bytes\x18\x06 \x01(\x04R\tsizeBytes\x123\n" +
 	"\alatency\x18\a \x01(\v2\x19.google.protobuf.DurationR\alatency\x12#\n" +
 	"\rstandbys_told\x18\b \x01(\bR\fstandbysTold\x12;\n" +
-	"\bstandbys\x18\t \x03(\v2\x1f.rollcall.admin.v1.StandbyFactsR\bstandbys\x1a;\n" +
+	"\bstandbys\x18\t \x03(\v2\x1f.rollcall.admin.v1.StandbyFactsR\bstandbys\x122\n" +
+	"\x05waits\x18\n" +
+	" \x03(\v2\x1c.rollcall.admin.v1.WaitFactsR\x05waits\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x01\n" +
+	"\tWaitFacts\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
+	"\x05event\x18\x02 \x01(\tR\x05event\x12\x1e\n" +
+	"\n" +
+	"statements\x18\x03 \x01(\rR\n" +
+	"statements\x123\n" +
+	"\alongest\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\alongest\x12\x17\n" +
+	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\"\xc7\x01\n" +
 	"\fStandbyFacts\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
@@ -793,7 +915,7 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\n" +
 	"sync_state\x18\x04 \x01(\tR\tsyncState\x12!\n" +
 	"\fbehind_bytes\x18\x05 \x01(\x04R\vbehindBytes\x121\n" +
-	"\x06behind\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06behind\"\xeb\x05\n" +
+	"\x06behind\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06behind\"\xab\x06\n" +
 	"\fProcessFacts\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
@@ -814,7 +936,8 @@ const file_rollcall_admin_v1_diagnosis_proto_rawDesc = "" +
 	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x12/\n" +
 	"\x13lacks_notifications\x18\x0f \x01(\bR\x12lacksNotifications\x12 \n" +
 	"\vauthorities\x18\x10 \x03(\tR\vauthorities\x123\n" +
-	"\x15certificate_authority\x18\x11 \x01(\tR\x14certificateAuthority\">\n" +
+	"\x15certificate_authority\x18\x11 \x01(\tR\x14certificateAuthority\x12>\n" +
+	"\rcalls_waiting\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\fcallsWaiting\">\n" +
 	"\fAgentVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\rR\x05nodes2x\n" +
@@ -833,45 +956,49 @@ func file_rollcall_admin_v1_diagnosis_proto_rawDescGZIP() []byte {
 	return file_rollcall_admin_v1_diagnosis_proto_rawDescData
 }
 
-var file_rollcall_admin_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_rollcall_admin_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_rollcall_admin_v1_diagnosis_proto_goTypes = []any{
 	(*GetDiagnosisRequest)(nil),   // 0: rollcall.admin.v1.GetDiagnosisRequest
 	(*GetDiagnosisResponse)(nil),  // 1: rollcall.admin.v1.GetDiagnosisResponse
 	(*AgentTrust)(nil),            // 2: rollcall.admin.v1.AgentTrust
 	(*DuplicatedNode)(nil),        // 3: rollcall.admin.v1.DuplicatedNode
 	(*RecordFacts)(nil),           // 4: rollcall.admin.v1.RecordFacts
-	(*StandbyFacts)(nil),          // 5: rollcall.admin.v1.StandbyFacts
-	(*ProcessFacts)(nil),          // 6: rollcall.admin.v1.ProcessFacts
-	(*AgentVersion)(nil),          // 7: rollcall.admin.v1.AgentVersion
-	nil,                           // 8: rollcall.admin.v1.RecordFacts.SettingsEntry
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*v1.NodeTrust)(nil),          // 10: rollcall.node.v1.NodeTrust
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*WaitFacts)(nil),             // 5: rollcall.admin.v1.WaitFacts
+	(*StandbyFacts)(nil),          // 6: rollcall.admin.v1.StandbyFacts
+	(*ProcessFacts)(nil),          // 7: rollcall.admin.v1.ProcessFacts
+	(*AgentVersion)(nil),          // 8: rollcall.admin.v1.AgentVersion
+	nil,                           // 9: rollcall.admin.v1.RecordFacts.SettingsEntry
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*v1.NodeTrust)(nil),          // 11: rollcall.node.v1.NodeTrust
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
 }
 var file_rollcall_admin_v1_diagnosis_proto_depIdxs = []int32{
-	9,  // 0: rollcall.admin.v1.GetDiagnosisResponse.time:type_name -> google.protobuf.Timestamp
+	10, // 0: rollcall.admin.v1.GetDiagnosisResponse.time:type_name -> google.protobuf.Timestamp
 	4,  // 1: rollcall.admin.v1.GetDiagnosisResponse.record:type_name -> rollcall.admin.v1.RecordFacts
-	6,  // 2: rollcall.admin.v1.GetDiagnosisResponse.processes:type_name -> rollcall.admin.v1.ProcessFacts
-	7,  // 3: rollcall.admin.v1.GetDiagnosisResponse.agent_versions:type_name -> rollcall.admin.v1.AgentVersion
+	7,  // 2: rollcall.admin.v1.GetDiagnosisResponse.processes:type_name -> rollcall.admin.v1.ProcessFacts
+	8,  // 3: rollcall.admin.v1.GetDiagnosisResponse.agent_versions:type_name -> rollcall.admin.v1.AgentVersion
 	3,  // 4: rollcall.admin.v1.GetDiagnosisResponse.duplicated_nodes:type_name -> rollcall.admin.v1.DuplicatedNode
 	2,  // 5: rollcall.admin.v1.GetDiagnosisResponse.agent_trust:type_name -> rollcall.admin.v1.AgentTrust
-	10, // 6: rollcall.admin.v1.AgentTrust.trust:type_name -> rollcall.node.v1.NodeTrust
-	8,  // 7: rollcall.admin.v1.RecordFacts.settings:type_name -> rollcall.admin.v1.RecordFacts.SettingsEntry
-	11, // 8: rollcall.admin.v1.RecordFacts.latency:type_name -> google.protobuf.Duration
-	5,  // 9: rollcall.admin.v1.RecordFacts.standbys:type_name -> rollcall.admin.v1.StandbyFacts
-	11, // 10: rollcall.admin.v1.StandbyFacts.behind:type_name -> google.protobuf.Duration
-	11, // 11: rollcall.admin.v1.ProcessFacts.clock_ahead:type_name -> google.protobuf.Duration
-	11, // 12: rollcall.admin.v1.ProcessFacts.record_latency:type_name -> google.protobuf.Duration
-	9,  // 13: rollcall.admin.v1.ProcessFacts.certificate_expire_time:type_name -> google.protobuf.Timestamp
-	11, // 14: rollcall.admin.v1.ProcessFacts.feed_lag:type_name -> google.protobuf.Duration
-	11, // 15: rollcall.admin.v1.ProcessFacts.age:type_name -> google.protobuf.Duration
-	0,  // 16: rollcall.admin.v1.DiagnosisService.GetDiagnosis:input_type -> rollcall.admin.v1.GetDiagnosisRequest
-	1,  // 17: rollcall.admin.v1.DiagnosisService.GetDiagnosis:output_type -> rollcall.admin.v1.GetDiagnosisResponse
-	17, // [17:18] is the sub-list for method output_type
-	16, // [16:17] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	11, // 6: rollcall.admin.v1.AgentTrust.trust:type_name -> rollcall.node.v1.NodeTrust
+	9,  // 7: rollcall.admin.v1.RecordFacts.settings:type_name -> rollcall.admin.v1.RecordFacts.SettingsEntry
+	12, // 8: rollcall.admin.v1.RecordFacts.latency:type_name -> google.protobuf.Duration
+	6,  // 9: rollcall.admin.v1.RecordFacts.standbys:type_name -> rollcall.admin.v1.StandbyFacts
+	5,  // 10: rollcall.admin.v1.RecordFacts.waits:type_name -> rollcall.admin.v1.WaitFacts
+	12, // 11: rollcall.admin.v1.WaitFacts.longest:type_name -> google.protobuf.Duration
+	12, // 12: rollcall.admin.v1.StandbyFacts.behind:type_name -> google.protobuf.Duration
+	12, // 13: rollcall.admin.v1.ProcessFacts.clock_ahead:type_name -> google.protobuf.Duration
+	12, // 14: rollcall.admin.v1.ProcessFacts.record_latency:type_name -> google.protobuf.Duration
+	10, // 15: rollcall.admin.v1.ProcessFacts.certificate_expire_time:type_name -> google.protobuf.Timestamp
+	12, // 16: rollcall.admin.v1.ProcessFacts.feed_lag:type_name -> google.protobuf.Duration
+	12, // 17: rollcall.admin.v1.ProcessFacts.age:type_name -> google.protobuf.Duration
+	12, // 18: rollcall.admin.v1.ProcessFacts.calls_waiting:type_name -> google.protobuf.Duration
+	0,  // 19: rollcall.admin.v1.DiagnosisService.GetDiagnosis:input_type -> rollcall.admin.v1.GetDiagnosisRequest
+	1,  // 20: rollcall.admin.v1.DiagnosisService.GetDiagnosis:output_type -> rollcall.admin.v1.GetDiagnosisResponse
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_admin_v1_diagnosis_proto_init() }
@@ -885,7 +1012,7 @@ func file_rollcall_admin_v1_diagnosis_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rollcall_admin_v1_diagnosis_proto_rawDesc), len(file_rollcall_admin_v1_diagnosis_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

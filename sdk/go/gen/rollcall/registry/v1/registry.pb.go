@@ -11,6 +11,7 @@ package registryv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -2919,7 +2920,9 @@ type RelayStatus struct {
 	// Revisions that it has not acknowledged.
 	Lag uint64 `protobuf:"varint,4,opt,name=lag,proto3" json:"lag,omitempty"`
 	// When the revision was last saved.
-	SaveTime      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=save_time,json=saveTime,proto3" json:"save_time,omitempty"`
+	SaveTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=save_time,json=saveTime,proto3" json:"save_time,omitempty"`
+	// How long the oldest event that it has not acknowledged has been in the log; absent when there is none.
+	Waiting       *durationpb.Duration `protobuf:"bytes,6,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2985,6 +2988,13 @@ func (x *RelayStatus) GetLag() uint64 {
 func (x *RelayStatus) GetSaveTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.SaveTime
+	}
+	return nil
+}
+
+func (x *RelayStatus) GetWaiting() *durationpb.Duration {
+	if x != nil {
+		return x.Waiting
 	}
 	return nil
 }
@@ -3102,7 +3112,7 @@ var File_rollcall_registry_v1_registry_proto protoreflect.FileDescriptor
 
 const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/registry/v1/registry.proto\x12\x14rollcall.registry.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1frollcall/events/v1/events.proto\x1a\x1brollcall/node/v1/node.proto\"\x18\n" +
+	"#rollcall/registry/v1/registry.proto\x12\x14rollcall.registry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1frollcall/events/v1/events.proto\x1a\x1brollcall/node/v1/node.proto\"\x18\n" +
 	"\x16CreateChallengeRequest\"\x8b\x01\n" +
 	"\x17CreateChallengeResponse\x12\x14\n" +
 	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12;\n" +
@@ -3314,7 +3324,7 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\tLogStatus\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\tR\x05logId\x12#\n" +
 	"\rhead_revision\x18\x02 \x01(\x04R\fheadRevision\x12-\n" +
-	"\x12compacted_revision\x18\x03 \x01(\x04R\x11compactedRevision\"\xb0\x01\n" +
+	"\x12compacted_revision\x18\x03 \x01(\x04R\x11compactedRevision\"\xe5\x01\n" +
 	"\vRelayStatus\x12\x1e\n" +
 	"\n" +
 	"configured\x18\x01 \x01(\bR\n" +
@@ -3322,7 +3332,8 @@ const file_rollcall_registry_v1_registry_proto_rawDesc = "" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\x127\n" +
-	"\tsave_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bsaveTime\"\xae\x02\n" +
+	"\tsave_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bsaveTime\x123\n" +
+	"\awaiting\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\awaiting\"\xae\x02\n" +
 	"\tUpkeepRun\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x129\n" +
@@ -3440,6 +3451,7 @@ var file_rollcall_registry_v1_registry_proto_goTypes = []any{
 	(*v1.Label)(nil),                      // 55: rollcall.node.v1.Label
 	(v1.HoldKind)(0),                      // 56: rollcall.node.v1.HoldKind
 	(v1.HealthState)(0),                   // 57: rollcall.node.v1.HealthState
+	(*durationpb.Duration)(nil),           // 58: google.protobuf.Duration
 }
 var file_rollcall_registry_v1_registry_proto_depIdxs = []int32{
 	42, // 0: rollcall.registry.v1.CreateChallengeResponse.expire_time:type_name -> google.protobuf.Timestamp
@@ -3498,38 +3510,39 @@ var file_rollcall_registry_v1_registry_proto_depIdxs = []int32{
 	38, // 53: rollcall.registry.v1.GetControlPlaneStatusResponse.joining:type_name -> rollcall.registry.v1.JoiningStatus
 	1,  // 54: rollcall.registry.v1.JoiningStatus.enforcement:type_name -> rollcall.registry.v1.JoinTokenEnforcement
 	42, // 55: rollcall.registry.v1.RelayStatus.save_time:type_name -> google.protobuf.Timestamp
-	42, // 56: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
-	42, // 57: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 58: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
-	3,  // 59: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
-	6,  // 60: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
-	8,  // 61: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
-	10, // 62: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
-	12, // 63: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
-	14, // 64: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
-	16, // 65: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
-	20, // 66: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
-	22, // 67: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
-	25, // 68: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
-	28, // 69: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
-	36, // 70: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
-	4,  // 71: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
-	7,  // 72: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
-	9,  // 73: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
-	11, // 74: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
-	13, // 75: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
-	15, // 76: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
-	17, // 77: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
-	21, // 78: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
-	23, // 79: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
-	27, // 80: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
-	29, // 81: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
-	37, // 82: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
-	71, // [71:83] is the sub-list for method output_type
-	59, // [59:71] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	58, // 56: rollcall.registry.v1.RelayStatus.waiting:type_name -> google.protobuf.Duration
+	42, // 57: rollcall.registry.v1.UpkeepRun.start_time:type_name -> google.protobuf.Timestamp
+	42, // 58: rollcall.registry.v1.UpkeepRun.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 59: rollcall.registry.v1.UpkeepRun.outcome:type_name -> rollcall.registry.v1.UpkeepOutcome
+	3,  // 60: rollcall.registry.v1.RegistryService.CreateChallenge:input_type -> rollcall.registry.v1.CreateChallengeRequest
+	6,  // 61: rollcall.registry.v1.RegistryService.RegisterNode:input_type -> rollcall.registry.v1.RegisterNodeRequest
+	8,  // 62: rollcall.registry.v1.RegistryService.RotateNodeKey:input_type -> rollcall.registry.v1.RotateNodeKeyRequest
+	10, // 63: rollcall.registry.v1.RegistryService.UpdateNodeInfo:input_type -> rollcall.registry.v1.UpdateNodeInfoRequest
+	12, // 64: rollcall.registry.v1.RegistryService.DeregisterNode:input_type -> rollcall.registry.v1.DeregisterNodeRequest
+	14, // 65: rollcall.registry.v1.RegistryService.GetNode:input_type -> rollcall.registry.v1.GetNodeRequest
+	16, // 66: rollcall.registry.v1.RegistryService.ExplainNode:input_type -> rollcall.registry.v1.ExplainNodeRequest
+	20, // 67: rollcall.registry.v1.RegistryService.ListNodes:input_type -> rollcall.registry.v1.ListNodesRequest
+	22, // 68: rollcall.registry.v1.RegistryService.ListDeletedNodes:input_type -> rollcall.registry.v1.ListDeletedNodesRequest
+	25, // 69: rollcall.registry.v1.RegistryService.WatchNodes:input_type -> rollcall.registry.v1.WatchNodesRequest
+	28, // 70: rollcall.registry.v1.RegistryService.GetClusterSummary:input_type -> rollcall.registry.v1.GetClusterSummaryRequest
+	36, // 71: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:input_type -> rollcall.registry.v1.GetControlPlaneStatusRequest
+	4,  // 72: rollcall.registry.v1.RegistryService.CreateChallenge:output_type -> rollcall.registry.v1.CreateChallengeResponse
+	7,  // 73: rollcall.registry.v1.RegistryService.RegisterNode:output_type -> rollcall.registry.v1.RegisterNodeResponse
+	9,  // 74: rollcall.registry.v1.RegistryService.RotateNodeKey:output_type -> rollcall.registry.v1.RotateNodeKeyResponse
+	11, // 75: rollcall.registry.v1.RegistryService.UpdateNodeInfo:output_type -> rollcall.registry.v1.UpdateNodeInfoResponse
+	13, // 76: rollcall.registry.v1.RegistryService.DeregisterNode:output_type -> rollcall.registry.v1.DeregisterNodeResponse
+	15, // 77: rollcall.registry.v1.RegistryService.GetNode:output_type -> rollcall.registry.v1.GetNodeResponse
+	17, // 78: rollcall.registry.v1.RegistryService.ExplainNode:output_type -> rollcall.registry.v1.ExplainNodeResponse
+	21, // 79: rollcall.registry.v1.RegistryService.ListNodes:output_type -> rollcall.registry.v1.ListNodesResponse
+	23, // 80: rollcall.registry.v1.RegistryService.ListDeletedNodes:output_type -> rollcall.registry.v1.ListDeletedNodesResponse
+	27, // 81: rollcall.registry.v1.RegistryService.WatchNodes:output_type -> rollcall.registry.v1.WatchNodesResponse
+	29, // 82: rollcall.registry.v1.RegistryService.GetClusterSummary:output_type -> rollcall.registry.v1.GetClusterSummaryResponse
+	37, // 83: rollcall.registry.v1.RegistryService.GetControlPlaneStatus:output_type -> rollcall.registry.v1.GetControlPlaneStatusResponse
+	72, // [72:84] is the sub-list for method output_type
+	60, // [60:72] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_rollcall_registry_v1_registry_proto_init() }
