@@ -37,4 +37,4 @@ export { AuthorityFile } from "./tls/authority-file.ts";
 export { type ClientTls, readClientTls } from "./tls/client-tls.ts";
 export { certificatesIn, MOST_AUTHORITIES, TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
 export { TlsSource } from "./tls/tls-source.ts";
-export { authoritiesOf } from "./tls/trust-path.ts";
+export { authoritiesOf, isRoot } from "./tls/trust-path.ts";

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, realpathSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,6 +36,14 @@ export class TestAuthority {
     const names = ["127.0.0.1", "::1", "localhost"];
     const defaults = { commonName: "a test", names, usage: "server" as const, ...validNow() };
     return issueCertificate(this.#authority, { ...defaults, ...request });
+  }
+
+  /** Sign the key and name of another authority: an intermediate certificate, as PEM. */
+  crossSign(other: TestAuthority): string {
+    const keyFile = join(this.dir, "ca-key.pem");
+    writeFileSync(keyFile, this.#authority.keyPem, { mode: 0o600 });
+    const signer = ["-CA", this.caFile, "-CAkey", keyFile, "-set_serial", "2", "-days", "1"];
+    return execFileSync("openssl", ["x509", "-in", other.caFile, ...signer], { encoding: "utf8", stdio: "pipe" });
   }
 
   /** Sign one, and write it to `<name>.pem` and `<name>-key.pem`, over what was there. */

@@ -172,7 +172,7 @@ describe("rollcall up --tls-cert", () => {
     const files = ["--tls-cert", certFile, "--tls-key", authority.write("server").keyFile];
     const unverified = new RollcallProcess(["up", ...dir, ...files, "--tls-ca", stranger.caFile]);
     expect(await unverified.exit()).toBe(1);
-    expect(unverified.err).toContain(`${stranger.caFile}: holds no authority that verifies the certificate in`);
+    expect(unverified.err).toContain(`${stranger.caFile}: holds no root that verifies the certificate in`);
     const announced = new RollcallProcess(["up", ...dir, "--no-agent", "--set", "TLS.AgentCAFile=/nowhere.pem"]);
     expect(await announced.exit()).toBe(1);
     expect(announced.out).toContain("cannot announce authorities to agents: /nowhere.pem: cannot be read");

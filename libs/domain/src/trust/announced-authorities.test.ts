@@ -4,7 +4,7 @@ import { type AnnouncedAuthority, decideAuthorities } from "./announced-authorit
 describe("decideAuthorities()", () => {
   const NOW = 1_000_000;
   const authority = (fingerprint: string, changes: Partial<AnnouncedAuthority> = {}): AnnouncedAuthority => {
-    return { fingerprint, notAfterMs: NOW + 1, isVerifying: false, ...changes };
+    return { fingerprint, isRoot: true, notBeforeMs: NOW, notAfterMs: NOW + 1, isVerifying: false, ...changes };
   };
   const present = authority("old", { isVerifying: true });
 
@@ -24,12 +24,23 @@ describe("decideAuthorities()", () => {
   it.each<readonly [string, readonly AnnouncedAuthority[], string]>([
     ["nothing", [], "valid today"],
     ["only expired ones", [authority("old", { isVerifying: true, notAfterMs: NOW })], "valid today"],
+    ["only intermediate ones", [{ ...present, isRoot: false }], "no root authority"],
+    ["an intermediate one of the server's own", [{ ...present, isRoot: false }, authority("new")], "verifies the"],
+    ["one of the server's own that is not valid yet", [{ ...present, notBeforeMs: NOW + 1 }], "verifies the server"],
     ["none of the server's own", [authority("new")], "verifies the server's own"],
     ["an expired one of the server's own", [{ ...present, notAfterMs: NOW }, authority("new")], "verifies the server"],
     ["17", Array.from({ length: 17 }, (_, at) => authority(`${at}`, { isVerifying: true })), "more than 16"],
   ])("should refuse %s", (_, announced, problem) => {
     const decision = decideAuthorities(announced, ["old"], NOW);
     expect(decision).toEqual({ kind: "refuse", problem: expect.stringContaining(problem) });
+  });
+
+  it("should drop an intermediate one, and keep one that is not valid yet", () => {
+    const intermediate = authority("intermediate", { isRoot: false });
+    const future = authority("future", { notBeforeMs: NOW + 1, notAfterMs: NOW + 2 });
+    const fingerprints = ["future", "old"];
+    const decision = decideAuthorities([present, intermediate, future], ["old"], NOW);
+    expect(decision).toEqual({ kind: "replace", fingerprints });
   });
 
   it("should drop an expired one and take 16", () => {

@@ -1,6 +1,9 @@
 /** One authority that the control plane has announced. Times are in milliseconds since 1970. */
 export interface AnnouncedAuthority {
   readonly fingerprint: string;
+  /** Whether it is self-signed. TLS trusts no other certificate as an authority. */
+  readonly isRoot: boolean;
+  readonly notBeforeMs: number;
   readonly notAfterMs: number;
   /** Whether it verifies the connection over which it was announced. */
   readonly isVerifying: boolean;
@@ -28,9 +31,10 @@ export function decideAuthorities(
   wallMs: number,
 ): AuthorityDecision {
   if (announced.length > MOST_ANNOUNCED) return { kind: "refuse", problem: `more than ${MOST_ANNOUNCED} authorities` };
-  const usable = announced.filter(({ notAfterMs }) => notAfterMs > wallMs);
-  if (usable.length === 0) return { kind: "refuse", problem: "no authority that is valid today" };
-  if (!usable.some(({ isVerifying }) => isVerifying)) {
+  const usable = announced.filter(({ isRoot, notAfterMs }) => isRoot && notAfterMs > wallMs);
+  if (usable.length === 0) return { kind: "refuse", problem: "no root authority that is valid today" };
+  // One that is not valid yet is kept, for the day when it is, but verifies nothing before.
+  if (!usable.some(({ isVerifying, notBeforeMs }) => isVerifying && notBeforeMs <= wallMs)) {
     return { kind: "refuse", problem: "no authority that verifies the server's own certificate" };
   }
   const fingerprints = [...new Set(usable.map(({ fingerprint }) => fingerprint))].toSorted();

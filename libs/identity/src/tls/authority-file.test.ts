@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { TestAuthority } from "@rollcall/testkit/certificates";
@@ -38,6 +38,14 @@ describe("AuthorityFile", () => {
     writeFileSync(file, `${pemOf(authority)}${pemOf(new TestAuthority(authority.dir))}`);
     await source.reload();
     expect(source.authorities).toHaveLength(2);
+  });
+
+  it("should hold only roots, and refuse a file without one", async () => {
+    const other = new TestAuthority(mkdtempSync(join(authority.dir, "other-")));
+    const crossSigned = authority.crossSign(other);
+    await expect(open(crossSigned)).rejects.toThrow(/announced\.pem: holds only intermediate or cross-signed/);
+    const { source } = await open(`${crossSigned}${pemOf(authority)}`);
+    expect(source.authorities.map(String)).toEqual([pemOf(authority)]);
   });
 
   it("should refuse more than agents keep", async () => {

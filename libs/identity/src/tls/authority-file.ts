@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
-import { certificatesIn, MOST_AUTHORITIES, TlsFileError, unreadable } from "./tls-files.ts";
+import { MOST_AUTHORITIES, rootsIn, TlsFileError, unreadable } from "./tls-files.ts";
 
 export interface AuthorityFileOptions {
   readonly file: string;
@@ -13,7 +13,7 @@ export interface AuthorityFileOptions {
 
 const POLL_MS = 2_000;
 
-/** Certificates of authorities, as their file has them at the moment. A file that cannot be used changes nothing. */
+/** The roots that a file holds at the moment. A file that cannot be used changes nothing. */
 export class AuthorityFile {
   readonly #options: AuthorityFileOptions;
   #pem: string;
@@ -63,7 +63,7 @@ export class AuthorityFile {
 }
 
 function authoritiesIn(pem: string, file: string): readonly X509Certificate[] {
-  const found = certificatesIn(Buffer.from(pem), file);
+  const found = rootsIn(Buffer.from(pem), file);
   if (found.length <= MOST_AUTHORITIES) return found;
   throw new TlsFileError(file, `holds ${found.length} certificates, and agents keep at most ${MOST_AUTHORITIES}`);
 }

@@ -2,7 +2,7 @@ import { constants, createHash, createPrivateKey, X509Certificate } from "node:c
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { errorCode } from "@rollcall/process";
-import { authoritiesOf } from "./trust-path.ts";
+import { authoritiesOf, isRoot } from "./trust-path.ts";
 
 /** Where a server's certificate is, as PEM files. */
 export interface TlsFiles {
@@ -81,13 +81,14 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   if (!certificate.checkPrivateKey(key)) {
     throw new TlsFileError(files.keyFile, `not the key of the certificate in ${files.certFile}`);
   }
-  if (pems.clientCa !== null) certificatesIn(pems.clientCa, files.clientCaFile ?? "");
+  if (pems.clientCa !== null) rootsIn(pems.clientCa, files.clientCaFile ?? "");
   const named = authoritiesIn(pems, files);
   const [verifiedBy = null] = authoritiesOf(chain, named);
   if (files.caFile !== undefined && verifiedBy === null) {
     throw new TlsFileError(
       files.caFile,
-      `holds no authority that verifies the certificate in ${files.certFile}: write the authority that signed it there`,
+      `holds no root that verifies the certificate in ${files.certFile}: write the self-signed certificate of its ` +
+        `authority there, and intermediate ones into ${files.certFile}`,
     );
   }
   const authority = named.map(String).join("");
@@ -110,13 +111,20 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   };
 }
 
-/** Only certificates are handed out: the file may hold a key as well. */
+/** Only roots are handed out: the file may hold a key and intermediate certificates as well. */
 function authoritiesIn({ ca, cert }: TlsPems, { caFile = "", certFile }: TlsFiles): readonly X509Certificate[] {
-  return ca === null ? certificatesIn(cert, certFile).filter(isRoot) : certificatesIn(ca, caFile);
+  return ca === null ? certificatesIn(cert, certFile).filter(isRoot) : rootsIn(ca, caFile);
 }
 
-function isRoot(certificate: X509Certificate): boolean {
-  return certificate.issuer === certificate.subject && certificate.verify(certificate.publicKey);
+/** Read the self-signed certificates of a PEM file; at least one. Throws TlsFileError. */
+export function rootsIn(pem: Buffer, file: string): readonly X509Certificate[] {
+  const roots = certificatesIn(pem, file).filter(isRoot);
+  if (roots.length > 0) return roots;
+  throw new TlsFileError(
+    file,
+    "holds only intermediate or cross-signed certificates, and TLS trusts none of them without its root: add the " +
+      "self-signed certificate of the authority",
+  );
 }
 
 function hostNamesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { createMetrics, renderMetrics } from "@rollcall/process";
@@ -36,6 +36,7 @@ describe("TlsSource.open()", () => {
     writeFileSync(path, content);
     return path;
   };
+  const crossSigned = () => authority.crossSign(new TestAuthority(mkdtempSync(join(authority.dir, "other-"))));
   const cases: readonly [string, () => Partial<TlsFiles>, RegExp][] = [
     ["a missing certificate", () => ({ certFile: "/nowhere/c.pem" }), /^\/nowhere\/c\.pem: .*no such/],
     ["a missing key", () => ({ keyFile: "/nowhere/k.pem" }), /^\/nowhere\/k\.pem: .*no such/],
@@ -55,6 +56,8 @@ describe("TlsSource.open()", () => {
       /other-key\.pem: not the key of the certificate in .*server\.pem$/,
     ],
     ["no client authority", () => ({ clientCaFile: file("z", "") }), /z: holds no certificate/],
+    ["no root of clients", () => ({ clientCaFile: file("i", crossSigned()) }), /i: holds only intermediate/],
+    ["an authority without its root", () => ({ caFile: file("j", crossSigned()) }), /j: holds only intermediate/],
   ];
   it.each(cases)("should name the file and the problem of %s", async (_, wrong, problem) => {
     await expect(open({ ...filesOf("server"), ...wrong() })).rejects.toThrow(problem);
@@ -96,6 +99,19 @@ describe("TlsSource.authority", () => {
     expect((await authorityOf(files))?.trim()).toBe(readFile(authority.caFile).trim());
   });
 
+  it("should be only the roots of its file, and the one at the end of a chain with intermediate ones", async () => {
+    const root = new TestAuthority(mkdtempSync(join(authority.dir, "root-")));
+    const crossSigned = root.crossSign(authority);
+    const files = filesOf("server");
+    const caFile = join(authority.dir, "both.pem");
+    writeFileSync(caFile, `${crossSigned}${readFile(root.caFile)}`);
+    await expect(open({ ...files, caFile })).rejects.toThrow("holds no root that verifies the certificate in");
+    writeFileSync(files.certFile, `${readFile(files.certFile)}${crossSigned}`);
+    const { source } = await open({ ...files, caFile });
+    expect(source.authority).toBe(readFile(root.caFile));
+    expect(String(source.verifiedBy)).toBe(readFile(root.caFile));
+  });
+
   it("should follow its file", async () => {
     const caFile = join(authority.dir, "changing.pem");
     writeFileSync(caFile, readFile(authority.caFile));
@@ -119,7 +135,7 @@ describe("TlsSource.authority", () => {
     await source.reload();
     expect(source.context.cert).toBe(before);
     const [refused] = said(REFUSED);
-    expect(refused?.problem).toMatch(/ours\.pem: holds no authority that verifies the certificate in .*server\.pem/);
+    expect(refused?.problem).toMatch(/ours\.pem: holds no root that verifies the certificate in .*server\.pem/);
     writeFileSync(files.caFile, `${readFile(files.caFile)}${readFile(other.caFile)}`);
     await source.reload();
     expect(said(REPLACED)).toHaveLength(1);

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { TestAuthority } from "@rollcall/testkit/certificates";
-import { authoritiesOf } from "./trust-path.ts";
+import { authoritiesOf, isRoot } from "./trust-path.ts";
 
 describe("authoritiesOf()", () => {
   const certificateIn = (pem: string) => new X509Certificate(pem);
@@ -29,9 +29,18 @@ describe("authoritiesOf()", () => {
     expect(authoritiesOf([leaf, rootOf(others)], [rootOf(others)])).toEqual([]);
   });
 
-  it("should take a certificate that is trusted itself, and find nothing for no chain", () => {
-    const leaf = certificateIn(ours.issue().certPem);
-    expect(authoritiesOf([leaf], [leaf])).toEqual([leaf]);
-    expect(authoritiesOf([], [rootOf(ours)])).toEqual([]);
+  it("should follow a cross-signed certificate to its root, and not take it for one", () => {
+    const leaf = certificateIn(others.issue().certPem);
+    const crossSigned = certificateIn(ours.crossSign(others));
+    expect([rootOf(ours), rootOf(others), crossSigned, leaf].map(isRoot)).toEqual([true, true, false, false]);
+    expect(authoritiesOf([leaf, crossSigned], [crossSigned, rootOf(ours)])).toEqual([rootOf(ours)]);
+    expect(authoritiesOf([leaf], [crossSigned])).toEqual([]);
+    expect(authoritiesOf([leaf], [leaf])).toEqual([]);
+  });
+
+  it("should take a self-signed certificate that is trusted itself, and find nothing for no chain", () => {
+    const root = rootOf(ours);
+    expect(authoritiesOf([root], [root])).toEqual([root]);
+    expect(authoritiesOf([], [root])).toEqual([]);
   });
 });

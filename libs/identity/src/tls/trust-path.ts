@@ -4,7 +4,15 @@ import type { X509Certificate } from "node:crypto";
 const MOST_CHAIN = 10;
 
 /**
- * Find the authorities that verify a certificate, by signatures only: dates and names are the handshake's to check.
+ * Whether a certificate is self-signed. Node.js and OpenSSL accept only such a certificate as the end of a chain, so an
+ * intermediate or cross-signed one, trusted without its root, verifies nothing.
+ */
+export function isRoot(certificate: X509Certificate): boolean {
+  return certificate.issuer === certificate.subject && certificate.verify(certificate.publicKey);
+}
+
+/**
+ * Find the roots that verify a certificate, by signatures only: dates and names are the handshake's to check.
  *
  * @param chain the certificate, followed by others that may lie between it and its authority, in any order.
  */
@@ -20,8 +28,10 @@ export function authoritiesOf(
     if (last === undefined) break;
     path.push(...between.filter((it) => !path.includes(it) && isIssuedBy(last, it)));
   }
-  return authorities.filter((authority) =>
-    path.some((it) => it.fingerprint256 === authority.fingerprint256 || isIssuedBy(it, authority)),
+  return authorities.filter(
+    (authority) =>
+      isRoot(authority) &&
+      path.some((it) => it.fingerprint256 === authority.fingerprint256 || isIssuedBy(it, authority)),
   );
 }
 

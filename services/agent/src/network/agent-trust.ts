@@ -3,7 +3,7 @@ import { getCACertificates } from "node:tls";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type NodeTrustSchema, TrustSource } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { decideAuthorities } from "@rollcall/domain";
-import { authoritiesOf, certificatesIn, fingerprintOf } from "@rollcall/identity";
+import { authoritiesOf, certificatesIn, fingerprintOf, isRoot } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import type { KeptAuthorities } from "./kept-authorities.ts";
 
@@ -89,14 +89,13 @@ export class AgentTrust {
   async #hear(announced: readonly Uint8Array[], chain: readonly Uint8Array[]): Promise<void> {
     const { roots, clock, log } = this.#options;
     const certificates = announced.map((der) => new X509Certificate(der));
-    const verifying = authoritiesOf(
-      chain.map((der) => new X509Certificate(der)),
-      certificates,
-    );
+    const verifying = authoritiesOf(validChain(chain, clock.wallMs()), certificates);
     if (roots.kind === "kept") {
       const kept = roots.kept.fingerprints();
       const facts = certificates.map((it) => ({
         fingerprint: fingerprintOf(it),
+        isRoot: isRoot(it),
+        notBeforeMs: Date.parse(it.validFrom),
         notAfterMs: Date.parse(it.validTo),
         isVerifying: verifying.includes(it),
       }));
@@ -156,6 +155,12 @@ function digestOf(fingerprints: readonly string[]): Uint8Array {
   for (const fingerprint of fingerprints.toSorted())
     digest.update(Buffer.from(fingerprint.slice("sha256:".length), "hex"));
   return digest.digest();
+}
+
+/** What the server showed, without intermediate certificates that verify no new connection: expired ones, say. */
+function validChain(chain: readonly Uint8Array[], wallMs: number): readonly X509Certificate[] {
+  const isValid = (it: X509Certificate) => Date.parse(it.validFrom) <= wallMs && Date.parse(it.validTo) > wallMs;
+  return chain.map((der) => new X509Certificate(der)).filter((it, at) => at === 0 || isValid(it));
 }
 
 function fingerprintsIn(pem: Buffer, wallMs: number): ReadonlySet<string> {

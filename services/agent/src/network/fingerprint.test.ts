@@ -235,6 +235,24 @@ describe("an agent to which authorities are announced", () => {
     expect(readFileSync(file, "utf8")).toBe(before);
   });
 
+  it("should not keep a cross-signed certificate, which verifies nothing without its root", async () => {
+    const crossSigned = ours.crossSign(others);
+    const front = await listen({ signer: others, chain: crossSigned });
+    plane.healthEndpoints = [`127.0.0.1:${front.port}`];
+    const { said } = await start(front);
+    await isConnected();
+    const { raw } = new X509Certificate(crossSigned);
+    announce(raw);
+    const refused = () => said("announced authorities are not used, those that are trusted stay");
+    await eventually(() => expect(refused()).toMatchObject([{ problem: expect.stringContaining("no root") }]));
+    announce(raw, ours, others);
+    const roots = [fingerprint(ours), fingerprint(others)].toSorted();
+    await eventually(() => expect(reported()?.authorities).toEqual(roots));
+    await agent?.close();
+    await start(front);
+    await isConnected();
+  });
+
   it("should begin again with another fingerprint: what was announced before counts for nothing", async () => {
     await connected();
     announce(ours, others);

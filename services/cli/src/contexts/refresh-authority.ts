@@ -1,7 +1,7 @@
 import { readFileSync, statSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { decideAuthorities } from "@rollcall/domain";
-import { certificatesIn, fetchAuthorities, fingerprintOf } from "@rollcall/identity";
+import { certificatesIn, fetchAuthorities, fingerprintOf, isRoot } from "@rollcall/identity";
 import { replaceFile } from "@rollcall/process";
 import { addressesOf } from "../client/addresses.ts";
 import { authorityServer } from "../client/authority-server.ts";
@@ -39,6 +39,8 @@ async function refresh(shell: Shell, chosen: ChosenContext, serverName: string |
   const served = await fetchAuthorities({ ...server, trusted }, limit);
   const facts = served.map((it) => ({
     fingerprint: fingerprintOf(it),
+    isRoot: isRoot(it),
+    notBeforeMs: Date.parse(it.validFrom),
     notAfterMs: Date.parse(it.validTo),
     // Found out below.
     isVerifying: true,

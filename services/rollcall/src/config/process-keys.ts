@@ -227,8 +227,9 @@ export const PROCESS_KEYS = defineKeys({
     default: undefined,
     flag: "tls-client-ca",
     doc:
-      "PEM file of authorities of clients. When set, the API and the agents' port take only clients with a " +
-      "certificate signed by one of them; access tokens and nodes' proofs are asked for all the same.",
+      "PEM file of authorities of clients, at least one of them self-signed. When set, the API and the agents' " +
+      "port take only clients with a certificate signed by one of them; access tokens and nodes' proofs are asked " +
+      "for all the same.",
   },
   "TLS.CAFile": {
     schema: optional(text()),
@@ -239,15 +240,18 @@ export const PROCESS_KEYS = defineKeys({
       "its own agent, and to this user's clients by run.json. The API hands its certificates out at /ca.pem, for " +
       "agents that know the authority by its fingerprint, and health announces them to agents that are connected: " +
       "to change the authority, write the next one into this file as well. Without this file, the root at the end " +
-      "of TLS.CertFile. A certificate that none of them verifies is refused.",
+      "of TLS.CertFile. Only self-signed certificates count as authorities: intermediate ones belong into " +
+      "TLS.CertFile. A certificate that none of them verifies is refused.",
   },
   "TLS.AgentCAFile": {
     schema: optional(text()),
     default: undefined,
     doc:
       "PEM file of the authorities that health announces to agents, where a proxy ends their TLS: that of the " +
-      "proxy's certificate, and one that will replace it; at most 16. When not set: those of TLS.CAFile. Agents " +
-      "that joined with --ca-fingerprint keep them; see docs/how-to/rotate-authority.md.",
+      "proxy's certificate, and one that will replace it; at most 16, self-signed. When not set: those of " +
+      "TLS.CAFile. Agents that joined with --ca-fingerprint trust these and no others, so name the authority of " +
+      "TLS.CertFile as well if any agent reaches the registry or health without the proxy; see " +
+      "docs/how-to/rotate-authority.md.",
   },
   "TLS.Probes": {
     schema: bool(),
