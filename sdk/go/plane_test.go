@@ -201,6 +201,21 @@ func (p *silentProxy) fallSilent() {
 	p.silenced = p.accepted.Load()
 }
 
+func TestServerThatIsSlow(t *testing.T) {
+	// It needs more than a third of a call's 9 s, and less than what is left after that.
+	registry := &fakeRegistry{get: func(ctx context.Context) error {
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) > 4*time.Second {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	client := clientOf(t, registry.serve(t), Options{Timeout: 9 * time.Second})
+	if _, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"}); err != nil {
+		t.Errorf("no attempt had the time that was left: %v", err)
+	}
+}
+
 func TestPathThatDiesSilently(t *testing.T) {
 	registry := &fakeRegistry{get: func(context.Context) error { return nil }}
 	proxy := startSilentProxy(t, registry.serve(t))

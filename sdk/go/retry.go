@@ -39,10 +39,11 @@ func (p RetryPolicy) waitBeforeRetry(failure *Error, attempt int, isRepeatable b
 // shortestAttempt is what an attempt is given at least, however short its call may take.
 const shortestAttempt = time.Second
 
-// attemptLimit answers how long an attempt may take, so that one that gets no answer leaves time for others; 0 for all the time that its
-// call has left. timeout is what the call may take in total.
+// attemptLimit answers how long an attempt may take, so that a first one over a dead path leaves time for another; 0 for all the time that
+// its call has left. timeout is what the call may take in total.
 func (p RetryPolicy) attemptLimit(timeout time.Duration, attempt int, isRepeatable bool) time.Duration {
-	if !isRepeatable || attempt >= p.Attempts {
+	// A server that is merely slow gets the rest of the time from the second attempt on.
+	if !isRepeatable || attempt > 1 || p.Attempts <= 1 {
 		return 0
 	}
 	return max(timeout/3, shortestAttempt)

@@ -72,11 +72,20 @@ def _watch(_: Any, context: grpc.ServicerContext) -> Iterator[registry_pb2.Watch
     ended.wait(60)
 
 
+def _get(request: registry_pb2.GetNodeRequest, context: grpc.ServicerContext) -> registry_pb2.GetNodeResponse:
+    # More than a third of a call's 9 s, and less than what is left after that.
+    if request.node == "slow" and context.time_remaining() < 4.0:
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait(60)
+    return registry_pb2.GetNodeResponse(node=node_pb2.Node(id=request.node))
+
+
 @pytest.fixture
 def port() -> Iterator[int]:
-    """The port of a registry that answers at once."""
+    """The port of a registry that answers at once, except for a slow node."""
     get = grpc.unary_unary_rpc_method_handler(
-        lambda _request, _context: registry_pb2.GetNodeResponse(node=node_pb2.Node(id="n")),
+        _get,
         request_deserializer=registry_pb2.GetNodeRequest.FromString,
         response_serializer=registry_pb2.GetNodeResponse.SerializeToString,
     )
@@ -126,6 +135,11 @@ def test_asyncio_calls_go_over_a_new_path_when_one_dies(proxy: SilentProxy) -> N
             assert len(client._connections["registry"]._open) == 1
 
     asyncio.run(run())
+
+
+def test_a_slow_server_gets_the_time_that_is_left(port: int) -> None:
+    with Client(f"127.0.0.1:{port}", token="none", timeout=9.0) as client:
+        assert client.registry.get_node(registry_pb2.GetNodeRequest(node="slow")).node.id == "slow"
 
 
 def test_a_call_that_is_not_repeated_fails_and_the_next_finds_another_path(proxy: SilentProxy) -> None:

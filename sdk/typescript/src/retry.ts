@@ -47,8 +47,8 @@ export function waitBeforeRetry(
 export const SHORTEST_ATTEMPT_MS = 1_000;
 
 /**
- * Milliseconds that an attempt may take, so that one without an answer leaves time for others; null for all the time
- * that its call has left. `timeoutMs` is what the call may take in total.
+ * Milliseconds that an attempt may take, so that a first one over a dead path leaves time for another; null for all the
+ * time that its call has left. `timeoutMs` is what the call may take in total.
  */
 export function attemptLimitMs(
   policy: RetryPolicy,
@@ -58,7 +58,8 @@ export function attemptLimitMs(
     isRepeatable,
   }: { readonly timeoutMs: number; readonly attempt: number; readonly isRepeatable: boolean },
 ): number | null {
-  if (!isRepeatable || attempt >= policy.attempts) return null;
+  // A server that is merely slow gets the rest of the time from the second attempt on.
+  if (!isRepeatable || attempt > 1 || policy.attempts <= 1) return null;
   return Math.max(timeoutMs / 3, SHORTEST_ATTEMPT_MS);
 }
 

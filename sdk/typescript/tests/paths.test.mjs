@@ -42,13 +42,25 @@ let client;
 /** Streams of watches that are open. */
 let watches = 0;
 
+/** What a call has to give the registry, at least, to be answered. */
+let neededMs = 0;
+
+/** Milliseconds that a call has, as gRPC writes them. @param {unknown} written */
+function timeoutMsOf(written) {
+  const [, count, unit = ""] = /^(\d+)([HMSmun])$/.exec(String(written)) ?? [];
+  const unitMs = /** @type {Record<string, number>} */ ({ H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 });
+  return Number(count) * (unitMs[unit] ?? Number.NaN);
+}
+
 /** A registry that answers calls at once, and watches with two changes. */
 beforeEach(async () => {
   watches = 0;
+  neededMs = 0;
   server = http2.createServer();
   server.on("session", (session) => session.on("error", () => {}));
   server.on("stream", (/** @type {http2.ServerHttp2Stream} */ stream, headers) => {
     stream.on("error", () => {});
+    if (timeoutMsOf(headers["grpc-timeout"]) < neededMs) return;
     stream.respond({ ":status": 200, "content-type": "application/grpc+proto" }, { waitForTrailers: true });
     stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     if (!headers[":path"]?.endsWith("/WatchNodes")) return void stream.end(framed(new Uint8Array()));
@@ -82,6 +94,12 @@ test("calls use a new path when one dies silently", LIMIT, async () => {
   await Promise.all(Array.from({ length: 8 }, () => client.registry.getNode(NODE)));
   assert.equal(proxy.accepted, 2);
   await until(() => proxy.open === 1);
+});
+
+test("a server that is slow gets the time that is left", LIMIT, async () => {
+  // More than a third of a call's 9 s, and less than what is left after that.
+  neededMs = 4_000;
+  await client.registry.getNode(NODE);
 });
 
 test("a call that is not repeated fails, and the next one uses a new path", LIMIT, async (t) => {

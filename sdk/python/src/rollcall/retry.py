@@ -51,11 +51,12 @@ SHORTEST_ATTEMPT = 1.0
 
 
 def attempt_limit(policy: RetryPolicy, timeout: float, attempt: int, is_repeatable: bool) -> float | None:
-    """Seconds that an attempt may take, so that one without an answer leaves time for others.
+    """Seconds that an attempt may take, so that a first one over a dead path leaves time for another.
 
     None for all the time that its call has left. ``timeout`` is what the call may take in total.
     """
-    if not is_repeatable or attempt >= policy.attempts:
+    # A server that is merely slow gets the rest of the time from the second attempt on.
+    if not is_repeatable or attempt > 1 or policy.attempts <= 1:
         return None
     return max(timeout / 3, SHORTEST_ATTEMPT)
 

@@ -45,11 +45,12 @@ public record RetryPolicy(int attempts, Duration firstWait, Duration longestWait
   }
 
   /**
-   * How long an attempt may take, so that one without an answer leaves time for others; null for all the time that its
-   * call has left. {@code timeout} is what the call may take in total.
+   * How long an attempt may take, so that a first one over a dead path leaves time for another; null for all the time
+   * that its call has left. {@code timeout} is what the call may take in total.
    */
   Duration attemptLimit(Duration timeout, int attempt, boolean isRepeatable) {
-    if (!isRepeatable || attempt >= attempts) return null;
+    // A server that is merely slow gets the rest of the time from the second attempt on.
+    if (!isRepeatable || attempt > 1 || attempts <= 1) return null;
     return longer(SHORTEST_ATTEMPT, timeout.dividedBy(3));
   }
 

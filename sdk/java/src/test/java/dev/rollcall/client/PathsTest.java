@@ -11,6 +11,7 @@ import dev.rollcall.registry.v1.NodeChange;
 import dev.rollcall.registry.v1.RegistryServiceGrpc;
 import dev.rollcall.registry.v1.WatchNodesRequest;
 import dev.rollcall.registry.v1.WatchNodesResponse;
+import io.grpc.Context;
 import io.grpc.Grpc;
 import io.grpc.InsecureServerCredentials;
 import io.grpc.Server;
@@ -50,11 +51,14 @@ final class PathsTest {
     server.shutdownNow();
   }
 
-  /** Answers calls at once, and watches with two changes. */
+  /** Answers calls at once, except for a slow node, and watches with two changes. */
   private final class Registry extends RegistryServiceGrpc.RegistryServiceImplBase {
     @Override
     public void getNode(GetNodeRequest request, StreamObserver<GetNodeResponse> answer) {
-      answer.onNext(GetNodeResponse.newBuilder().setNode(Node.newBuilder().setId("n")).build());
+      // More than a third of a call's 9 s, and less than what is left after that.
+      boolean isEnough = Context.current().getDeadline().timeRemaining(TimeUnit.MILLISECONDS) >= 4_000;
+      if (request.getNode().equals("slow") && !isEnough) return;
+      answer.onNext(GetNodeResponse.newBuilder().setNode(Node.newBuilder().setId(request.getNode())).build());
       answer.onCompleted();
     }
 
@@ -93,6 +97,13 @@ final class PathsTest {
       assertEquals(1, client.openPaths("registry"));
     } finally {
       threads.shutdownNow();
+    }
+  }
+
+  @Test
+  void aSlowServerGetsTheTimeThatIsLeft() {
+    try (Client client = client(Duration.ofSeconds(9), 5)) {
+      assertEquals("slow", client.registry.getNode(NODE.toBuilder().setNode("slow").build()).getNode().getId());
     }
   }
 
