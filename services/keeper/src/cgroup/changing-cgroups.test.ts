@@ -19,12 +19,14 @@ describe("executions", () => {
     ["and namespaces can no longer be made", {}, { isBare: true }],
   ])("should be ended with all that they began by a keeper whose cgroups %s", async (_, before, after) => {
     await fixture.open(before);
-    const script = "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 1000\" & echo $!; while :; do sleep 1; done";
+    const script =
+      "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 1000\" & echo $ROLLCALL_HOME; while :; do sleep 1; done";
     const value = { command: ["sh", "-c", script], stop: { grace: durationFromMs(50) } };
     const id = await fixture.start({ task: { case: "process", value } });
     await fixture.written(id, "\n");
+    const home = (await fixture.output(id)).trim();
     const pids = await until("its processes", async () => {
-      const found = await processesOfExecution(id);
+      const found = await processesOfExecution(home);
       return found.length >= 3 ? found : null;
     });
     await fixture.open(after);
@@ -32,6 +34,6 @@ describe("executions", () => {
     await fixture.keeper.stop(fixture.record(id).identity, "log-1");
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED" });
     expect(pids.length).toBeGreaterThan(0);
-    await until("the end of all its processes", async () => (await processesOfExecution(id)).length === 0);
+    await until("the end of all its processes", async () => (await processesOfExecution(home)).length === 0);
   });
 });
