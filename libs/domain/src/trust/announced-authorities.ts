@@ -9,7 +9,7 @@ export interface AnnouncedAuthority {
   readonly isVerifying: boolean;
 }
 
-/** What an agent does with announced authorities. */
+/** The decision of an agent about announced authorities. */
 export type AuthorityDecision =
   /** Trust these from now on, and no others. */
   | { readonly kind: "replace"; readonly fingerprints: readonly string[] }
@@ -18,7 +18,7 @@ export type AuthorityDecision =
   /** Keep what it trusts. */
   | { readonly kind: "refuse"; readonly problem: string };
 
-/** As many as a message can carry. */
+/** The limit of the message that announces them. */
 const MOST_ANNOUNCED = 16;
 
 /**

@@ -4,7 +4,7 @@ export interface Distrust {
   readonly roots: "system" | "file" | "kept";
   /** The fingerprints that the agent trusts; empty where they are the system's. */
   readonly trusted: readonly string[];
-  /** The fingerprints that the server hands out; empty where it hands out none. Nobody has confirmed them. */
+  /** Fingerprints from the server, unverified; empty if it sent none. */
   readonly served: readonly string[];
 }
 

@@ -23,7 +23,7 @@ export interface NotificationOptions {
   readonly arrival?: NotificationArrival;
 }
 
-/** Whether notifications arrive at the connection that listens. */
+/** Whether notifications arrive on the listening connection. */
 export class NotificationArrival {
   readonly #db: Db;
   readonly #log: Logger;

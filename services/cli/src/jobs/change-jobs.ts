@@ -99,7 +99,7 @@ function isOne({ args, options }: Pick<Invocation<JobSelectionOptions>, "args" |
   return args.length === 1 && [types, states, all, dryRun].every((option) => option === undefined);
 }
 
-/** What became of one job. */
+/** The result for one job. */
 interface Outcome {
   readonly name: string;
   /** As it was before; undefined where no job has the name. */

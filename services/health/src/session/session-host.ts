@@ -80,7 +80,7 @@ export interface SessionHost {
   onNodeInfo(node: HeldNode, info: NodeInfo): void;
   /** The executions of nodes; null where none are run. */
   readonly work: WorkHost | null;
-  /** What agents should trust; null where nothing is announced. */
+  /** Authorities that agents should trust; null if none are announced. */
   readonly authorities: AuthorityFeed | null;
 }
 
